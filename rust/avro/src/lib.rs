@@ -1,0 +1,51 @@
+//! Avro to Arrow and back, for Hudi: rows of log blocks, timeline container files, schemas.
+//!
+//! * [`schema`]: the one mapping between Avro record schemas and Arrow schemas.
+//! * [`decode`]: unframed Avro records (the rows of a log block) to record batches.
+//! * [`mod@encode`]: record batches to unframed Avro records.
+//! * [`container`]: Avro object container files (instants, plans) to JSON values and back.
+//!
+//! Not here: log block framing (`pyhudi-format`), which columns or instants are wanted, and
+//! anything that reads a file. Everything takes bytes and gives values.
+//!
+//! Avro schemas are parsed by this crate and handed to arrow-avro with names of our own, so
+//! its rules for names, aliases, attributes and enums never matter; see `canonical`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+mod arrow_type;
+mod canonical;
+mod cast;
+mod conform;
+pub mod container;
+mod datum;
+pub mod decode;
+pub mod encode;
+mod error;
+mod model;
+mod parse;
+mod resolve;
+mod restore;
+pub mod schema;
+
+pub use container::{container_to_json, json_to_container};
+pub use datum::records_to_json;
+pub use decode::DatumDecoder;
+pub use encode::{EncodedRows, encode};
+pub use error::{AvroError, Result};
+pub use schema::{
+    arrow_schema, avro_schema, field_names, record_name, with_meta_fields, without_meta_fields,
+};

@@ -1,0 +1,229 @@
+//! One HFile block: header, checks, decompression.
+
+use std::io::Read;
+
+use bytes::Bytes;
+
+use super::checksum::Checksum;
+use crate::cursor::Cursor;
+use crate::{FormatError, ReadAt, Result};
+
+/// Length of a block header.
+pub(super) const HEADER: usize = 33;
+/// No writer makes blocks of this size; their target is one megabyte.
+const UNCOMPRESSED_MOST: usize = 1 << 30;
+/// Deflate cannot shrink further than 1032 to 1.
+const DEFLATE_MOST: usize = 1040;
+/// Memory taken before any byte is inflated.
+const FIRST_CAPACITY: usize = 1 << 20;
+
+/// What a block holds, by its magic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Data,
+    Meta,
+    /// The roots of both indexes: data and meta.
+    Root,
+    Intermediate,
+    Leaf,
+    FileInfo,
+}
+
+impl Kind {
+    fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Data => b"DATABLK*",
+            Self::Meta => b"METABLKc",
+            Self::Root => b"IDXROOT2",
+            Self::Intermediate => b"IDXINTE2",
+            Self::Leaf => b"IDXLEAF2",
+            Self::FileInfo => b"FILEINF2",
+        }
+    }
+}
+
+/// How block contents are compressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Codec {
+    Gzip,
+    #[default]
+    None,
+}
+
+impl Codec {
+    /// By the numbers of HBase's `Compression.Algorithm`, which the trailer stores.
+    pub(super) fn from_number(number: u64) -> Result<Self> {
+        let name = match number {
+            0 => "LZO",
+            1 => return Ok(Self::Gzip),
+            2 => return Ok(Self::None),
+            3 => "SNAPPY",
+            4 => "LZ4",
+            5 => "BZIP2",
+            6 => "ZSTD",
+            _ => {
+                return Err(FormatError::unsupported(format!(
+                    "HFile compression {number}"
+                )));
+            }
+        };
+        Err(FormatError::unsupported(format!(
+            "HFile compression {name}"
+        )))
+    }
+}
+
+/// A block's content, checked and decompressed.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    pub(super) payload: Bytes,
+    /// Where the next block starts.
+    pub(super) end: u64,
+}
+
+/// ```text
+/// magic 8 | on-disk size without header 4 | uncompressed size 4 | previous block 8
+///   | checksum type 1 | bytes per checksum 4 | on-disk data size with header 4
+///   | data (compressed) | checksums 4 each
+/// ```
+///
+/// `HFileBlock` of HBase and of `org.apache.hudi.io.hfile`. The checksums cover the header too.
+struct Header {
+    /// Data and checksums.
+    on_disk: usize,
+    uncompressed: usize,
+    checksum: Checksum,
+    per_checksum: usize,
+    /// Header and data.
+    summed: usize,
+}
+
+impl Header {
+    fn decode(cursor: &mut Cursor<'_>, kind: Kind) -> Result<Self> {
+        let at = cursor.clone();
+        let magic = cursor.take(8)?;
+        if magic != kind.magic() {
+            let found = magic.escape_ascii();
+            let expected = kind.magic().escape_ascii();
+            return at.corrupt(format!("HFile block {expected} expected, {found} found"));
+        }
+        let header = Self {
+            on_disk: size(cursor)?,
+            uncompressed: size(cursor)?,
+            checksum: {
+                cursor.u64()?;
+                Checksum::from_number(cursor.u8()?)?
+            },
+            per_checksum: size(cursor)?,
+            summed: size(cursor)?,
+        };
+        let data = header.summed.checked_sub(HEADER);
+        if data.is_none_or(|data| data > header.on_disk) || header.uncompressed > UNCOMPRESSED_MOST
+        {
+            return at.corrupt("sizes in HFile block header");
+        }
+        Ok(header)
+    }
+}
+
+fn size(cursor: &mut Cursor<'_>) -> Result<usize> {
+    let at = cursor.clone();
+    let value = cursor.i32()?;
+    usize::try_from(value).or_else(|_| at.corrupt(format!("size {value}")))
+}
+
+impl Block {
+    /// Reads the block that starts at `offset` of the file and has `len` bytes.
+    pub(super) fn read(
+        source: &impl ReadAt,
+        offset: u64,
+        len: usize,
+        kind: Kind,
+        codec: Codec,
+    ) -> Result<Self> {
+        if offset
+            .checked_add(len as u64)
+            .is_none_or(|end| end > source.size())
+        {
+            return Err(FormatError::corrupt(offset, "HFile block exceeds the file"));
+        }
+        let bytes = source.read_at(offset, len)?;
+        let block = Self::decode(&bytes, offset, kind, codec)?;
+        if block.end - offset != len as u64 {
+            let found = block.end - offset;
+            let what = format!("HFile block of {found} bytes, its index says {len}");
+            return Err(FormatError::corrupt(offset, what));
+        }
+        Ok(block)
+    }
+
+    /// Decodes the block at the start of `bytes`, which lie at `offset` of the file.
+    pub(super) fn decode(bytes: &Bytes, offset: u64, kind: Kind, codec: Codec) -> Result<Self> {
+        let mut cursor = Cursor::at(bytes, offset);
+        let header = Header::decode(&mut cursor, kind)?;
+        cursor.clone().take(header.on_disk)?;
+        let data_len = header.summed - HEADER;
+        let data = bytes.slice(HEADER..header.summed);
+        cursor.take(data_len)?;
+        verify(bytes, &header, &mut cursor, offset)?;
+        let payload = match codec {
+            Codec::None => data,
+            Codec::Gzip => inflate(&data, header.uncompressed, offset)?,
+        };
+        if payload.len() != header.uncompressed {
+            let what = format!(
+                "{} bytes in a block of {}",
+                payload.len(),
+                header.uncompressed
+            );
+            return Err(FormatError::corrupt(offset, what));
+        }
+        Ok(Self {
+            payload,
+            end: offset + (HEADER + header.on_disk) as u64,
+        })
+    }
+}
+
+fn verify(bytes: &Bytes, header: &Header, sums: &mut Cursor<'_>, offset: u64) -> Result<()> {
+    if header.checksum == Checksum::None {
+        return Ok(());
+    }
+    let summed = bytes.slice(..header.summed);
+    let per_checksum = header.per_checksum.max(1);
+    if summed.len().div_ceil(per_checksum) * 4 != header.on_disk + HEADER - header.summed {
+        return Err(FormatError::corrupt(
+            offset,
+            "number of checksums of an HFile block",
+        ));
+    }
+    for chunk in summed.chunks(per_checksum) {
+        let at = sums.clone();
+        let stored = sums.u32()?;
+        if header.checksum.of(chunk).is_some_and(|sum| sum != stored) {
+            return at.corrupt("checksum of an HFile block");
+        }
+    }
+    Ok(())
+}
+
+/// The gzip form of HBase: one member for each block.
+fn inflate(data: &[u8], uncompressed: usize, offset: u64) -> Result<Bytes> {
+    let corrupt = |what: String| FormatError::corrupt(offset, what);
+    if uncompressed / DEFLATE_MOST > data.len() {
+        return Err(corrupt(format!(
+            "{uncompressed} bytes cannot come from {}",
+            data.len()
+        )));
+    }
+    let mut out = Vec::with_capacity(uncompressed.min(FIRST_CAPACITY));
+    // One byte more than announced, so that the caller notices the difference.
+    let limit = uncompressed as u64 + 1;
+    match flate2::read::GzDecoder::new(data)
+        .take(limit)
+        .read_to_end(&mut out)
+    {
+        Ok(_) => Ok(Bytes::from(out)),
+        Err(error) => Err(corrupt(format!("HFile block does not inflate: {error}"))),
+    }
+}

@@ -1,0 +1,17 @@
+//! HFile version 3, the sorted key-value file of the metadata table and of HFile log blocks.
+//!
+//! Reads what both of Hudi's writers make: the HBase one (until 1.0) and its own (1.1 and later).
+//! Values stay bytes. Writing lives elsewhere.
+
+mod block;
+mod checksum;
+mod entry;
+mod index;
+mod info;
+mod iter;
+mod open;
+mod proto;
+mod trailer;
+
+pub use iter::{Entries, Lookup};
+pub use open::HFile;

@@ -1,0 +1,63 @@
+//! As much of Protocol Buffers as HFile needs: the fields of one flat message.
+
+use crate::Result;
+use crate::cursor::Cursor;
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn number(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Bytes(_) => None,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Number(_) => None,
+            Self::Bytes(bytes) => Some(bytes),
+        }
+    }
+}
+
+/// A message preceded by its length.
+pub(super) fn delimited<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>> {
+    let at = cursor.clone();
+    let length = cursor.varint()?;
+    match usize::try_from(length) {
+        Ok(length) if length <= cursor.remaining() => {
+            let start = cursor.offset();
+            Ok(Cursor::at(cursor.take(length)?, start))
+        }
+        _ => at.corrupt(format!(
+            "message of {length} bytes, {} left",
+            cursor.remaining()
+        )),
+    }
+}
+
+/// The next field as number and value, [`None`] at the end of the message.
+pub(super) fn field<'a>(message: &mut Cursor<'a>) -> Result<Option<(u64, Value<'a>)>> {
+    if message.remaining() == 0 {
+        return Ok(None);
+    }
+    let at = message.clone();
+    let tag = message.varint()?;
+    let value = match tag & 7 {
+        0 => Value::Number(message.varint()?),
+        1 => Value::Bytes(message.take(8)?),
+        2 => {
+            let mut inner = delimited(message)?;
+            Value::Bytes(inner.take(inner.remaining())?)
+        }
+        5 => Value::Bytes(message.take(4)?),
+        kind => return at.corrupt(format!("wire type {kind}")),
+    };
+    Ok(Some((tag >> 3, value)))
+}

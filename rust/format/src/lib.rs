@@ -1,0 +1,35 @@
+//! The bytes of the Hudi format: log blocks, HFile, bloom filters and hashes.
+//!
+//! Pure decoding and encoding. No I/O (the caller implements [`ReadAt`]), no Arrow, no async, no
+//! clock, and no choice of a file name or an instant.
+//!
+//! Every length that comes from a file is checked against what is left before anything is sliced
+//! or allocated: damaged input is a [`FormatError`] with an offset, never a panic.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+pub mod bloom;
+mod cursor;
+mod error;
+pub mod hash;
+pub mod hfile;
+pub mod log;
+mod source;
+
+pub use bloom::BloomFilter;
+pub use error::{FormatError, Result};
+pub use hfile::HFile;
+pub use source::ReadAt;

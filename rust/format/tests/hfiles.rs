@@ -1,0 +1,196 @@
+//! HFiles that Hudi and HBase wrote; where each is from stands in `data/README.md`.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use pyhudi_format::{BloomFilter, FormatError, HFile, ReadAt, Result};
+
+const FILES: [(&str, &[u8], u64); 6] = [
+    (
+        "files_v6",
+        include_bytes!("data/hfile/files_v6_0.15.hfile"),
+        0,
+    ),
+    (
+        "files_v9",
+        include_bytes!("data/hfile/files_v9_1.2.hfile"),
+        0,
+    ),
+    (
+        "levels",
+        include_bytes!("data/hfile/hb_levels_none_crc32c.hfile"),
+        180,
+    ),
+    (
+        "two_levels",
+        include_bytes!("data/hfile/hb_two_levels_gz_crc32.hfile"),
+        300,
+    ),
+    ("empty", include_bytes!("data/hfile/hb_empty_none.hfile"), 0),
+    (
+        "native",
+        include_bytes!("data/hfile/native_blocks_gz.hfile"),
+        300,
+    ),
+];
+
+type Pairs = Vec<(Bytes, Bytes)>;
+
+fn bytes(name: &str) -> Bytes {
+    Bytes::from_static(FILES.iter().find(|(known, ..)| *known == name).unwrap().1)
+}
+
+/// Everything a reader can ask for.
+fn read_all(source: &Bytes) -> Result<Pairs> {
+    let file = HFile::open(source)?;
+    let pairs = file.scan().collect::<Result<Pairs>>()?;
+    let _ = (file.schema(), file.meta_block("bloomFilter"));
+    for (key, _) in pairs.iter().step_by(50) {
+        let _ = (file.get(key), file.prefix(key).count());
+    }
+    Ok(pairs)
+}
+
+/// Counts the reads of the source below.
+struct Counted(Bytes, AtomicUsize);
+
+impl ReadAt for Counted {
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> Result<Bytes> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.read_at(offset, len)
+    }
+}
+
+#[test]
+fn base_files_of_the_metadata_table() {
+    for name in ["files_v6", "files_v9"] {
+        let file = HFile::open(bytes(name)).unwrap();
+        let pairs: Pairs = file.scan().map(Result::unwrap).collect();
+        assert_eq!(pairs.len() as u64, file.entry_count());
+        let keys: Vec<_> = pairs.iter().map(|(key, _)| key.clone()).collect();
+        assert!(
+            keys.contains(&Bytes::from_static(b"__all_partitions__")),
+            "{name} {keys:?}"
+        );
+        assert!(file.schema().unwrap().contains("HoodieMetadataRecord"));
+        assert_eq!(file.info("minRecordKey"), Some(keys[0].as_ref()));
+        assert_eq!(file.info("bloomFilterTypeCode"), Some(&b"DYNAMIC_V0"[..]));
+        let text = file.meta_block("bloomFilter").unwrap().unwrap();
+        let filter = BloomFilter::from_base64(std::str::from_utf8(&text).unwrap()).unwrap();
+        assert_eq!(filter.to_base64().as_bytes(), text);
+        assert!(keys.iter().all(|key| filter.contains(key)));
+        assert!(!filter.contains(b"no such key"));
+        assert_eq!(file.meta_block("other").unwrap(), None);
+    }
+}
+
+#[test]
+fn every_index_shape_finds_every_key() {
+    for (name, _, count) in FILES.into_iter().filter(|(.., count)| *count > 0) {
+        let file = HFile::open(bytes(name)).unwrap();
+        assert_eq!(file.schema(), Some("\"bytes\""));
+        let key = |number: u64| format!("key{number:05}");
+        let expected: Pairs = (0..count)
+            .map(|number| (key(number * 2).into(), format!("value {number}").into()))
+            .collect();
+        assert_eq!(
+            file.scan().collect::<Result<Pairs>>().unwrap(),
+            expected,
+            "{name}"
+        );
+        for (number, (_, value)) in (0..).zip(&expected) {
+            assert_eq!(
+                file.get(key(number * 2).as_bytes()).unwrap().as_ref(),
+                Some(value)
+            );
+            assert_eq!(
+                file.get(key(number * 2 + 1).as_bytes()).unwrap(),
+                None,
+                "{name} {number}"
+            );
+        }
+        assert_eq!(file.get(b"").unwrap(), None);
+        assert_eq!(file.get(b"a").unwrap(), None);
+        assert_eq!(file.get(b"z").unwrap(), None);
+        for prefix in [
+            "key001", "key0012", "key00000", "k", "", "key00001", "z", "a",
+        ] {
+            let found: Pairs = file.prefix(prefix.as_bytes()).map(Result::unwrap).collect();
+            let starts = |pair: &&(Bytes, Bytes)| pair.0.starts_with(prefix.as_bytes());
+            let expected: Pairs = expected.iter().filter(starts).cloned().collect();
+            assert_eq!(found, expected, "{name} {prefix}");
+        }
+    }
+}
+
+#[test]
+fn rising_keys_read_each_block_once_and_other_orders_work() {
+    for name in ["levels", "two_levels", "native"] {
+        let source = Counted(bytes(name), AtomicUsize::new(0));
+        let file = HFile::open(&source).unwrap();
+        let opened = source.1.swap(0, Ordering::Relaxed);
+        assert!(opened <= 2, "{opened}");
+        let pairs: Pairs = file.scan().map(Result::unwrap).collect();
+        let for_scan = source.1.swap(0, Ordering::Relaxed);
+        let keys = || pairs.iter().map(|(key, _)| key.as_ref());
+        let found: Pairs = file.lookup(keys()).map(Result::unwrap).collect();
+        assert_eq!(found, pairs);
+        assert_eq!(source.1.swap(0, Ordering::Relaxed), for_scan);
+        let mut reversed: Pairs = file.lookup(keys().rev()).map(Result::unwrap).collect();
+        reversed.reverse();
+        assert_eq!(reversed, pairs);
+        let twice = [keys().next().unwrap(); 2];
+        assert_eq!(file.lookup(twice).count(), 2);
+    }
+}
+
+#[test]
+fn an_empty_file_is_legal() {
+    let file = HFile::open(bytes("empty")).unwrap();
+    assert_eq!((file.entry_count(), file.scan().count()), (0, 0));
+    assert_eq!(file.get(b"k").unwrap(), None);
+    assert_eq!(file.prefix(b"").count(), 0);
+}
+
+#[test]
+fn a_flipped_byte_is_noticed_or_harmless() {
+    for (name, original, _) in FILES {
+        let expected = read_all(&bytes(name)).unwrap();
+        let step = if original.len() > 8000 { 3 } else { 1 };
+        for at in (0..original.len()).step_by(step) {
+            for mask in [1, 0xff] {
+                let mut damaged = original.to_vec();
+                damaged[at] ^= mask;
+                if let Ok(found) = read_all(&Bytes::from(damaged)) {
+                    assert!(found == expected, "{name}: byte {at} changes what is read");
+                }
+            }
+        }
+        for at in (0..original.len()).step_by(step) {
+            let cut = read_all(&Bytes::copy_from_slice(&original[..at]));
+            assert!(cut.is_err(), "{name} cut at {at}");
+        }
+    }
+}
+
+#[test]
+fn other_compressions_are_refused_by_name() {
+    let mut damaged = bytes("two_levels").to_vec();
+    let trailer = damaged.len() - 4096;
+    // Field 12 of the trailer, one byte: the codec.
+    let at = (trailer..damaged.len())
+        .rev()
+        .find(|at| damaged[*at] == 0x60)
+        .unwrap();
+    assert_eq!(damaged[at + 1], 1);
+    damaged[at + 1] = 6;
+    match HFile::open(Bytes::from(damaged)) {
+        Err(FormatError::Unsupported { feature }) => assert_eq!(feature, "HFile compression ZSTD"),
+        other => panic!("{other:?}"),
+    }
+}

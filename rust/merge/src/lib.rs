@@ -1,0 +1,19 @@
+//! The key map and the ordering rules that merge log records with base rows.
+//!
+//! The log side of a file slice goes in first, oldest record first; the base side is then streamed
+//! past it. Keys stay in their Arrow buffers and the hash table holds row numbers: no key is copied
+//! and nothing is allocated per row. Nothing here reads files or knows a format.
+//!
+//! The rules are those of `FileGroupRecordBuffer` and `BufferedRecordMergerFactory` (Hudi 1.2.0),
+//! which pyhudi follows for every table version.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod combine;
+mod key_map;
+mod ordering;
+
+pub use combine::combine_rows;
+pub use key_map::{BaseOutcome, KeyMap, MergeCounts};
+pub use ordering::{MergeError, MergeMode, MergeRules};

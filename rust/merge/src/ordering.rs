@@ -1,0 +1,249 @@
+//! Ordering values: how two records of one key are compared.
+//!
+//! Values become rows of `arrow::row`, whose bytes compare as the values do, also over several
+//! fields. A null counts as 0, as `OrderingValues.getDefault` (Hudi 1.2.0) has it; where the field's
+//! type has no zero (strings, binary) it counts as smaller than everything.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, Scalar,
+    StringArray, new_null_array,
+};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{cast, is_not_null};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use arrow::row::{RowConverter, Rows, SortField};
+use pyhudi_format::log::OrderingValue;
+
+/// What stopped a merge.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// An ordering field has a type that has no order.
+    #[error("ordering field of type {0} cannot be compared")]
+    Ordering(DataType),
+    /// A record without a key.
+    #[error("a record has no key (row {row})")]
+    NullKey {
+        /// Row within its batch.
+        row: usize,
+    },
+    /// Arrow's own error.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+}
+
+/// How the newer and the older of two records are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeMode {
+    /// The record of the later commit wins.
+    CommitTime,
+    /// The greater ordering value wins, ties go to the later commit.
+    EventTime,
+}
+
+/// The rules of one table.
+#[derive(Debug, Clone)]
+pub struct MergeRules {
+    /// The merge mode.
+    pub mode: MergeMode,
+    /// Types of the ordering fields. None of them makes every mode commit-time ordering.
+    pub ordering: Vec<DataType>,
+    /// A base row with a null ordering value loses to any newer record (Hudi's copy-on-write writer),
+    /// where a merge on read counts it as 0.
+    pub null_ordering_loses: bool,
+}
+
+impl MergeRules {
+    pub(crate) fn compares(&self) -> bool {
+        self.mode == MergeMode::EventTime && !self.ordering.is_empty()
+    }
+}
+
+/// Ordering values of a batch of records, ready to be compared.
+pub(crate) struct OrderingRows {
+    rows: Rows,
+    /// Records whose ordering value is the default, which makes a delete among them a commit-time one.
+    default: BooleanArray,
+    /// Records with a null in an ordering field.
+    null: Option<BooleanArray>,
+}
+
+impl OrderingRows {
+    pub(crate) fn at_least(&self, row: usize, other: &Self, other_row: usize) -> bool {
+        self.rows.row(row) >= other.rows.row(other_row)
+    }
+
+    pub(crate) fn is_default(&self, row: usize) -> bool {
+        self.default.value(row)
+    }
+
+    pub(crate) fn is_null(&self, row: usize) -> bool {
+        self.null.as_ref().is_some_and(|null| null.value(row))
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.rows.size()
+    }
+}
+
+/// Turns ordering columns into comparable rows.
+pub(crate) struct OrderingEncoder {
+    types: Vec<DataType>,
+    converter: RowConverter,
+}
+
+impl OrderingEncoder {
+    pub(crate) fn new(types: &[DataType]) -> Result<Self, MergeError> {
+        let fields: Vec<_> = types.iter().cloned().map(SortField::new).collect();
+        if let Some(bad) = types.iter().find(|t| t.is_nested()) {
+            return Err(MergeError::Ordering(bad.clone()));
+        }
+        Ok(Self { types: types.to_vec(), converter: RowConverter::new(fields)? })
+    }
+
+    /// Rows of data columns.
+    pub(crate) fn encode(&self, columns: &[ArrayRef]) -> Result<OrderingRows, MergeError> {
+        let null = any_null(columns);
+        let default = match (columns, self.types.as_slice()) {
+            ([column], [kind]) => single_default(column, kind)?,
+            _ => BooleanArray::from(vec![false; columns.first().map_or(0, Array::len)]),
+        };
+        let filled = columns.iter().map(null_as_zero).collect::<Result<Vec<_>, _>>()?;
+        Ok(OrderingRows { rows: self.converter.convert_columns(&filled)?, default, null })
+    }
+
+    /// Rows of the values in a delete block. A value of another class than the field's makes the
+    /// delete win over everything, as one without a value does.
+    pub(crate) fn encode_deletes(
+        &self,
+        values: &[OrderingValue<'_>],
+    ) -> Result<OrderingRows, MergeError> {
+        let mut default = vec![false; values.len()];
+        let mut columns = Vec::with_capacity(self.types.len());
+        for (field, kind) in self.types.iter().enumerate() {
+            let parts: Vec<Option<&OrderingValue<'_>>> =
+                values.iter().map(|value| part(value, field, self.types.len())).collect();
+            let column = typed(&parts, kind)?;
+            for (row, is_default) in default.iter_mut().enumerate() {
+                *is_default |= column.is_null(row);
+            }
+            columns.push(null_as_zero(&column)?);
+        }
+        for (value, is_default) in values.iter().zip(default.iter_mut()) {
+            *is_default |= matches!(value, OrderingValue::Null | OrderingValue::Int(0));
+        }
+        let rows = self.converter.convert_columns(&columns)?;
+        Ok(OrderingRows { rows, default: default.into(), null: None })
+    }
+}
+
+fn part<'v, 'b>(
+    value: &'v OrderingValue<'b>,
+    field: usize,
+    fields: usize,
+) -> Option<&'v OrderingValue<'b>> {
+    match value {
+        OrderingValue::Array(parts) => parts.get(field),
+        single if fields == 1 => Some(single),
+        _ => None,
+    }
+}
+
+/// A column of `kind` from delete ordering values; null where the class does not fit.
+fn typed(values: &[Option<&OrderingValue<'_>>], kind: &DataType) -> Result<ArrayRef, ArrowError> {
+    let column: ArrayRef = match kind {
+        DataType::Boolean => Arc::new(BooleanArray::from_iter(values.iter().map(|v| match v {
+            Some(OrderingValue::Boolean(b)) => Some(*b),
+            _ => None,
+        }))),
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Date32 => {
+            Arc::new(Int32Array::from_iter(values.iter().map(|v| {
+                v.and_then(integer).and_then(|value| i32::try_from(value).ok())
+            })))
+        }
+        kind if kind.is_integer() || kind.is_temporal() => {
+            Arc::new(Int64Array::from_iter(values.iter().map(|v| v.and_then(integer))))
+        }
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            Arc::new(Float64Array::from_iter(values.iter().map(|v| v.and_then(float))))
+        }
+        DataType::Decimal128(..) => {
+            let unscaled = values.iter().map(|v| match v {
+                Some(OrderingValue::Decimal(bytes)) => big_endian(bytes),
+                _ => None,
+            });
+            Arc::new(Decimal128Array::from_iter(unscaled).with_precision_and_scale(38, 15)?)
+        }
+        DataType::Utf8 => Arc::new(StringArray::from_iter(values.iter().map(|v| match v {
+            Some(OrderingValue::String(text)) => Some(text.as_ref()),
+            _ => None,
+        }))),
+        other => new_null_array(other, values.len()),
+    };
+    cast(&column, kind)
+}
+
+fn integer(value: &OrderingValue<'_>) -> Option<i64> {
+    match value {
+        OrderingValue::Int(v) | OrderingValue::Date(v) | OrderingValue::LocalDate(v) => {
+            Some(i64::from(*v))
+        }
+        OrderingValue::Long(v)
+        | OrderingValue::TimeMicros(v)
+        | OrderingValue::TimestampMicros(v) => Some(*v),
+        _ => None,
+    }
+}
+
+fn float(value: &OrderingValue<'_>) -> Option<f64> {
+    match value {
+        OrderingValue::Float(v) => Some(f64::from(*v)),
+        OrderingValue::Double(v) => Some(*v),
+        other => integer(other).map(|v| v as f64),
+    }
+}
+
+fn big_endian(bytes: &[u8]) -> Option<i128> {
+    let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
+    if bytes.len() > 16 {
+        return None;
+    }
+    let mut padded = [if negative { 0xff } else { 0 }; 16];
+    for (to, from) in padded.iter_mut().rev().zip(bytes.iter().rev()) {
+        *to = *from;
+    }
+    Some(i128::from_be_bytes(padded))
+}
+
+fn any_null(columns: &[ArrayRef]) -> Option<BooleanArray> {
+    let with_nulls: Vec<_> = columns.iter().filter(|c| c.null_count() > 0).collect();
+    let len = columns.first().map_or(0, Array::len);
+    (!with_nulls.is_empty())
+        .then(|| (0..len).map(|row| Some(with_nulls.iter().any(|c| c.is_null(row)))).collect())
+}
+
+/// Integer 0, or null, which stands for it. A zero of another type is a value like any other.
+fn single_default(column: &ArrayRef, kind: &DataType) -> Result<BooleanArray, ArrowError> {
+    let null: BooleanArray = (0..column.len()).map(|row| Some(column.is_null(row))).collect();
+    if *kind != DataType::Int32 {
+        return Ok(null);
+    }
+    let zero = Scalar::new(Int32Array::from(vec![0]));
+    let is_zero = arrow::compute::kernels::cmp::eq(column, &zero)?;
+    arrow::compute::or_kleene(&is_zero, &null)
+}
+
+fn null_as_zero(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    if column.null_count() == 0 {
+        return Ok(Arc::clone(column));
+    }
+    let kind = column.data_type();
+    let zero = match kind {
+        DataType::Date32 => cast(&Int32Array::from(vec![0]), kind)?,
+        kind if kind.is_numeric() || kind.is_temporal() => cast(&Int64Array::from(vec![0]), kind)?,
+        _ => return Ok(Arc::clone(column)),
+    };
+    zip(&is_not_null(column)?, column, &Scalar::new(zero))
+}

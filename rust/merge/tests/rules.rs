@@ -1,0 +1,295 @@
+//! The ordering rules, one scenario a test, and a slow model that the key map must agree with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray};
+use arrow::datatypes::DataType;
+use pyhudi_format::log::OrderingValue;
+use pyhudi_merge::{BaseOutcome, KeyMap, MergeCounts, MergeMode, MergeRules, combine_rows};
+
+fn rules(mode: MergeMode, ordering: &[DataType]) -> MergeRules {
+    MergeRules { mode, ordering: ordering.to_vec(), null_ordering_loses: false }
+}
+
+fn event_time() -> KeyMap {
+    KeyMap::new(rules(MergeMode::EventTime, &[DataType::Int64])).unwrap()
+}
+
+fn longs(values: &[i64]) -> Vec<ArrayRef> {
+    vec![Arc::new(Int64Array::from(values.to_vec()))]
+}
+
+fn keys(keys: &[&str]) -> StringArray {
+    StringArray::from(keys.to_vec())
+}
+
+fn kept(outcome: BaseOutcome, rows: usize) -> Vec<bool> {
+    match outcome {
+        BaseOutcome::KeepAll => vec![true; rows],
+        BaseOutcome::Keep(mask) => mask.values().iter().collect(),
+    }
+}
+
+fn wins(map: &mut KeyMap) -> Vec<Vec<bool>> {
+    map.winners().iter().map(|mask| mask.iter().collect()).collect()
+}
+
+#[test]
+fn a_later_event_replaces_the_base_row() {
+    let mut map = event_time();
+    map.add_rows(keys(&["a"]), &longs(&[2]), None).unwrap();
+    assert_eq!(kept(map.merge_base(&keys(&["a", "b"]), &longs(&[1, 1])).unwrap(), 2), [false, true]);
+    assert_eq!(wins(&mut map), [[true]]);
+    assert_eq!(map.counts(), MergeCounts { updated: 1, deleted: 0, inserted: 0 });
+}
+
+#[test]
+fn a_late_event_leaves_the_base_row() {
+    let mut map = event_time();
+    map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1), [true]);
+    assert_eq!(wins(&mut map), [[false]]);
+    assert_eq!(map.counts(), MergeCounts::default());
+}
+
+#[test]
+fn ties_go_to_the_newer_record() {
+    let mut map = event_time();
+    map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
+    map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1), [false]);
+    assert_eq!(wins(&mut map), [[false], [true]]);
+}
+
+#[test]
+fn an_event_time_delete_older_than_the_base_row_does_nothing() {
+    let mut map = event_time();
+    map.add_deletes(keys(&["a"]), &[OrderingValue::Long(1)]).unwrap();
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1), [true]);
+}
+
+#[test]
+fn a_delete_without_ordering_value_beats_everything_before_it() {
+    for value in [OrderingValue::Int(0), OrderingValue::Null] {
+        let mut map = event_time();
+        map.add_rows(keys(&["a"]), &longs(&[5]), None).unwrap();
+        map.add_deletes(keys(&["a"]), &[value]).unwrap();
+        assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[9])).unwrap(), 1), [false]);
+        assert_eq!(map.counts().deleted, 1);
+        assert_eq!(wins(&mut map), [vec![false], vec![false]]);
+    }
+}
+
+#[test]
+fn a_record_after_such_a_delete_stands_but_can_still_lose_to_the_base_row() {
+    let mut map = event_time();
+    map.add_deletes(keys(&["a"]), &[OrderingValue::Int(0)]).unwrap();
+    map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1), [true]);
+    assert_eq!(wins(&mut map), [vec![false], vec![false]]);
+}
+
+#[test]
+fn long_zero_is_a_value_and_integer_zero_is_none() {
+    let mut map = event_time();
+    map.add_deletes(keys(&["a"]), &[OrderingValue::Long(0)]).unwrap();
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1), [true]);
+}
+
+#[test]
+fn a_delete_whose_value_is_of_another_class_wins() {
+    let mut map = event_time();
+    map.add_deletes(keys(&["a"]), &[OrderingValue::String("1".into())]).unwrap();
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[5])).unwrap(), 1), [false]);
+}
+
+#[test]
+fn a_row_marked_deleted_is_a_delete_with_its_ordering_value() {
+    let mut map = event_time();
+    let deleted = BooleanArray::from(vec![Some(true), Some(true), None]);
+    map.add_rows(keys(&["a", "b", "c"]), &longs(&[3, 1, 3]), Some(&deleted)).unwrap();
+    let outcome = map.merge_base(&keys(&["a", "b", "c"]), &longs(&[2, 2, 2])).unwrap();
+    assert_eq!(kept(outcome, 3), [false, true, false]);
+    assert_eq!(wins(&mut map), [[false, false, true]]);
+}
+
+#[test]
+fn a_null_ordering_value_counts_as_zero() {
+    let mut map = KeyMap::new(rules(MergeMode::EventTime, &[DataType::Int32])).unwrap();
+    let null: ArrayRef = Arc::new(Int32Array::from(vec![None]));
+    map.add_rows(keys(&["a"]), &[null], None).unwrap();
+    let minus: ArrayRef = Arc::new(Int32Array::from(vec![-1]));
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &[minus]).unwrap(), 1), [false]);
+}
+
+#[test]
+fn copy_on_write_lets_anything_beat_a_null() {
+    let mut rules = rules(MergeMode::EventTime, &[DataType::Int64]);
+    rules.null_ordering_loses = true;
+    let mut map = KeyMap::new(rules).unwrap();
+    map.add_rows(keys(&["a"]), &longs(&[-5]), None).unwrap();
+    let null: ArrayRef = Arc::new(Int64Array::from(vec![None]));
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &[null]).unwrap(), 1), [false]);
+}
+
+#[test]
+fn several_ordering_fields_compare_one_after_the_other() {
+    let kinds = [DataType::Int64, DataType::Utf8];
+    let mut map = KeyMap::new(rules(MergeMode::EventTime, &kinds)).unwrap();
+    let fields = |ts: i64, seq: &str| -> Vec<ArrayRef> {
+        vec![Arc::new(Int64Array::from(vec![ts])), Arc::new(StringArray::from(vec![seq]))]
+    };
+    map.add_rows(keys(&["a"]), &fields(1, "b"), None).unwrap();
+    map.add_rows(keys(&["a"]), &fields(1, "a"), None).unwrap();
+    assert_eq!(wins(&mut map), [[true], [false]]);
+    let both = OrderingValue::Array(vec![OrderingValue::Long(1), OrderingValue::String("c".into())]);
+    map.add_deletes(keys(&["a"]), &[both]).unwrap();
+    assert_eq!(wins(&mut map), [[false], [false], [false]]);
+}
+
+#[test]
+fn commit_time_takes_the_last_whatever_its_value() {
+    let mut map = KeyMap::new(rules(MergeMode::CommitTime, &[DataType::Int64])).unwrap();
+    map.add_rows(keys(&["a", "b"]), &longs(&[1, 1]), None).unwrap();
+    map.add_deletes(keys(&["b"]), &[OrderingValue::Long(0)]).unwrap();
+    let outcome = map.merge_base(&keys(&["a", "b"]), &longs(&[9, 9])).unwrap();
+    assert_eq!(kept(outcome, 2), [false, false]);
+}
+
+#[test]
+fn each_key_is_merged_with_one_base_row() {
+    let mut map = event_time();
+    map.add_rows(keys(&["a"]), &longs(&[2]), None).unwrap();
+    let outcome = map.merge_base(&keys(&["a", "a"]), &longs(&[1, 1])).unwrap();
+    assert_eq!(kept(outcome, 2), [false, true]);
+    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1), [true]);
+}
+
+#[test]
+fn a_null_key_is_refused() {
+    let mut map = event_time();
+    let error = map.add_rows(StringArray::from(vec![None::<&str>]), &longs(&[1]), None);
+    assert!(error.unwrap_err().to_string().contains("row 0"));
+}
+
+#[test]
+fn combining_keeps_one_row_a_key() {
+    let rows = keys(&["a", "b", "a"]);
+    let by_time = rules(MergeMode::EventTime, &[DataType::Int64]);
+    let mask = combine_rows(by_time, rows.clone(), &longs(&[2, 1, 1])).unwrap();
+    assert_eq!(mask.iter().collect::<Vec<_>>(), [true, true, false]);
+    let by_commit = rules(MergeMode::CommitTime, &[]);
+    let mask = combine_rows(by_commit, rows, &[]).unwrap();
+    assert_eq!(mask.iter().collect::<Vec<_>>(), [false, true, true]);
+}
+
+/// A small generator of repeatable numbers (xorshift), so that a failure names its seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Model {
+    ts: i64,
+    serial: i64,
+    deleted: bool,
+    without_value: bool,
+}
+
+fn newer_stands(new: Model, old: Model) -> bool {
+    new.deleted && new.without_value || old.deleted && old.without_value || new.ts >= old.ts
+}
+
+/// (key, ordering value, deleted, deleted without a value)
+type Event = (u64, i64, bool, bool);
+
+fn random_batches(numbers: &mut Numbers) -> Vec<Vec<Event>> {
+    let batches = numbers.below(5);
+    (0..batches)
+        .map(|_| {
+            let deletes_only = numbers.below(4) == 0;
+            (0..numbers.below(9))
+                .map(|_| {
+                    let deleted = deletes_only || numbers.below(5) == 0;
+                    let bare = deletes_only && numbers.below(2) == 0;
+                    (numbers.below(6), 1 + numbers.below(4) as i64, deleted, bare)
+                })
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn agrees_with_a_plain_model_over_random_histories() {
+    for seed in 1..3000_u64 {
+        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let base: Vec<(u64, i64)> =
+            (0..6).filter(|_| numbers.below(2) == 0).map(|k| (k, 1)).collect();
+        let base: Vec<_> = base.iter().map(|(k, _)| (*k, 1 + numbers.below(4) as i64)).collect();
+        let batches = random_batches(&mut numbers);
+        let mut map = event_time();
+        let mut log: BTreeMap<u64, Model> = BTreeMap::new();
+        let mut serials = Vec::new();
+        let mut serial = 0;
+        for batch in &batches {
+            let names: Vec<String> = batch.iter().map(|(k, ..)| format!("k{k}")).collect();
+            let names = StringArray::from(names);
+            let times: Vec<i64> = batch.iter().map(|(_, ts, ..)| *ts).collect();
+            let deletes_only = !batch.is_empty() && batch.iter().any(|(.., bare)| *bare);
+            let rows = !deletes_only;
+            if rows {
+                let flags: BooleanArray = batch.iter().map(|(_, _, d, _)| Some(*d)).collect();
+                map.add_rows(names, &longs(&times), Some(&flags)).unwrap();
+            } else {
+                let values: Vec<_> = batch
+                    .iter()
+                    .map(|(_, ts, _, bare)| {
+                        if *bare { OrderingValue::Int(0) } else { OrderingValue::Long(*ts) }
+                    })
+                    .collect();
+                map.add_deletes(names, &values).unwrap();
+            }
+            let mut numbers_of_batch = Vec::new();
+            for (key, ts, deleted, bare) in batch {
+                serial += 1;
+                numbers_of_batch.push(serial);
+                let new = Model { ts: *ts, serial, deleted: *deleted, without_value: *bare };
+                if log.get(key).is_none_or(|old| newer_stands(new, *old)) {
+                    log.insert(*key, new);
+                }
+            }
+            serials.push(numbers_of_batch);
+        }
+        let names = StringArray::from(base.iter().map(|(k, _)| format!("k{k}")).collect::<Vec<_>>());
+        let times: Vec<i64> = base.iter().map(|(_, ts)| *ts).collect();
+        let stay = kept(map.merge_base(&names, &longs(&times)).unwrap(), base.len());
+        let given: Vec<i64> = wins(&mut map)
+            .iter()
+            .zip(&serials)
+            .flat_map(|(mask, serials)| {
+                mask.iter().zip(serials).filter(|(on, _)| **on).map(|(_, serial)| *serial)
+            })
+            .collect();
+        let base_wins = |ts: i64, log: &Model| !(log.deleted && log.without_value) && log.ts < ts;
+        let expected_stay: Vec<bool> =
+            base.iter().map(|(k, ts)| log.get(k).is_none_or(|l| base_wins(*ts, l))).collect();
+        let mut expected: Vec<i64> = log
+            .iter()
+            .filter(|(k, l)| {
+                !l.deleted && base.iter().find(|(b, _)| b == *k).is_none_or(|(_, ts)| !base_wins(*ts, l))
+            })
+            .map(|(_, l)| l.serial)
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(stay, expected_stay, "seed {seed}");
+        assert_eq!(given, expected, "seed {seed}");
+    }
+}

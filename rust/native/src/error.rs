@@ -1,0 +1,71 @@
+//! Errors of the core as the exceptions of `pyhudi.errors`.
+
+use pyhudi_avro::AvroError;
+use pyhudi_slice::SliceError;
+use pyhudi_store::StoreError;
+use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// An exception of `pyhudi.errors` by name.
+fn raise(kind: &str, message: String, extra: &[(&str, Py<PyAny>)]) -> PyErr {
+    Python::attach(|py| {
+        let make = || -> PyResult<PyErr> {
+            let kwargs = PyDict::new(py);
+            for (name, value) in extra {
+                kwargs.set_item(name, value)?;
+            }
+            let class = py.import("pyhudi.errors")?.getattr(kind)?;
+            Ok(PyErr::from_value(class.call((message,), Some(&kwargs))?))
+        };
+        make().unwrap_or_else(|error| error)
+    })
+}
+
+pub(crate) fn store_error(error: StoreError) -> PyErr {
+    match error {
+        StoreError::NotFound { .. } => PyFileNotFoundError::new_err(error.to_string()),
+        StoreError::AlreadyExists { .. } => PyFileExistsError::new_err(error.to_string()),
+        StoreError::Unsupported { .. } => raise("UnsupportedTableFeature", error.to_string(), &[]),
+        StoreError::Io { .. } => raise("StorageError", error.to_string(), &[]),
+    }
+}
+
+pub(crate) fn slice_error(error: SliceError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        SliceError::Store(source) => store_error(source),
+        SliceError::Unsupported { .. } => raise("UnsupportedTableFeature", message, &[]),
+        SliceError::Schema(_) | SliceError::Arrow(_) => raise("SchemaMismatch", message, &[]),
+        SliceError::Corrupt { file, offset, .. } => corrupt(message, &file, offset),
+    }
+}
+
+fn corrupt(message: String, file: &str, offset: Option<u64>) -> PyErr {
+    let extra = Python::attach(|py| -> PyResult<_> {
+        let file = file.into_pyobject(py)?.into_any().unbind();
+        let offset = offset.into_pyobject(py)?.into_any().unbind();
+        Ok([("file", file), ("offset", offset)])
+    });
+    match extra {
+        Ok(extra) => raise("CorruptTable", message, &extra),
+        Err(error) => error,
+    }
+}
+
+pub(crate) fn avro_error(error: AvroError) -> PyErr {
+    let kind = match error {
+        AvroError::Unsupported { .. } => "UnsupportedTableFeature",
+        AvroError::Corrupt { .. } => "CorruptTable",
+        _ => "SchemaMismatch",
+    };
+    raise(kind, error.to_string(), &[])
+}
+
+pub(crate) fn mismatch(message: String) -> PyErr {
+    raise("SchemaMismatch", message, &[])
+}
+
+pub(crate) fn config_error(message: String) -> PyErr {
+    raise("ConfigError", message, &[])
+}

@@ -1,0 +1,42 @@
+//! The Python face of the Rust core: arguments in, batches out, errors mapped.
+//!
+//! No decisions here. Every call releases the GIL for its whole work. The user's documentation is in
+//! `python/pyhudi/_native.pyi`, which is checked against this module.
+
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands owned arguments over")]
+#![allow(missing_docs, reason = "documented in _native.pyi")]
+
+mod args;
+mod avro;
+mod error;
+mod keys;
+mod read;
+mod store;
+mod write;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_export]
+    use super::avro::{
+        arrow_schema, avro_schema, container_to_json, json_to_container, with_meta_fields,
+        without_meta_fields,
+    };
+    #[pymodule_export]
+    use super::keys::{KeyTagger, add_keys, combine, with_meta_columns};
+    #[pymodule_export]
+    use super::read::{MergeStats, base_file_schema, log_blocks, read_keys, read_slice};
+    #[pymodule_export]
+    use super::store::Store;
+    #[pymodule_export]
+    use super::write::{BaseFile, LogFile, rollback_block, write_base_file, write_log_file};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("DEBUG_BUILD", cfg!(debug_assertions))
+    }
+}

@@ -1,0 +1,68 @@
+//! `Store`: where a table's bytes live.
+
+use std::collections::HashMap;
+
+use pyhudi_store::Entry;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::store_error;
+
+type Row = (String, u64, i64);
+
+fn row(entry: Entry) -> Row {
+    (entry.path, entry.size, entry.modified_ms)
+}
+
+#[pyclass(frozen, module = "pyhudi._native")]
+pub struct Store(pub(crate) pyhudi_store::Store);
+
+#[pymethods]
+impl Store {
+    #[new]
+    #[pyo3(signature = (uri, options=None))]
+    fn new(uri: &str, options: Option<HashMap<String, String>>) -> PyResult<Self> {
+        let options: Vec<_> = options.unwrap_or_default().into_iter().collect();
+        pyhudi_store::Store::open(uri, &options).map(Self).map_err(store_error)
+    }
+
+    #[getter]
+    fn uri(&self) -> &str {
+        self.0.uri()
+    }
+
+    fn read<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.read(path)).map_err(store_error)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn head(&self, py: Python<'_>, path: &str) -> PyResult<Option<Row>> {
+        Ok(py.detach(|| self.0.head(path)).map_err(store_error)?.map(row))
+    }
+
+    fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<Row>> {
+        let entries = py.detach(|| self.0.list(prefix)).map_err(store_error)?;
+        Ok(entries.into_iter().map(row).collect())
+    }
+
+    fn list_dir(&self, py: Python<'_>, prefix: &str) -> PyResult<(Vec<String>, Vec<Row>)> {
+        let listing = py.detach(|| self.0.list_dir(prefix)).map_err(store_error)?;
+        Ok((listing.dirs, listing.files.into_iter().map(row).collect()))
+    }
+
+    fn put(&self, py: Python<'_>, path: &str, data: Vec<u8>) -> PyResult<()> {
+        py.detach(|| self.0.put(path, data.into())).map_err(store_error)
+    }
+
+    fn put_if_absent(&self, py: Python<'_>, path: &str, data: Vec<u8>) -> PyResult<bool> {
+        py.detach(|| self.0.put_if_absent(path, data.into())).map_err(store_error)
+    }
+
+    fn delete(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        py.detach(|| self.0.delete(path)).map_err(store_error)
+    }
+
+    fn delete_dir(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        py.detach(|| self.0.delete_dir(path)).map_err(store_error)
+    }
+}

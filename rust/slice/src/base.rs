@@ -1,0 +1,198 @@
+//! A base file to record batches: projection, row-group pruning, bytes fetched a row group at a time.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use bytes::Bytes;
+use parquet::DecodeResult;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder};
+use pyhudi_format::ReadAt;
+use pyhudi_store::{Store, StoreFile};
+
+use crate::error::{Result, SliceError};
+use crate::prune::{Filter, keep_row_groups};
+
+/// What is asked of a Parquet file.
+pub(crate) struct ParquetRead<'a> {
+    /// Top-level columns; those the file lacks are left out.
+    pub(crate) columns: &'a [String],
+    /// Row groups that cannot hold a matching row are left out.
+    pub(crate) filters: &'a [Filter],
+    pub(crate) batch_rows: usize,
+}
+
+/// Batches of one base file, in file order, with the file's own types.
+pub(crate) struct BaseReader {
+    path: String,
+    file: StoreFile,
+    decoder: ParquetPushDecoder,
+    pub(crate) pruned_row_groups: u64,
+}
+
+impl BaseReader {
+    pub(crate) fn open(store: &Store, path: &str, read: &ParquetRead<'_>) -> Result<Self> {
+        let file = store.file(path)?;
+        let metadata = footer(path, &file)?;
+        let damaged = |error| SliceError::parquet(path, None, error);
+        let arrow = arrow_metadata(metadata).map_err(damaged)?;
+        let mask = projection(&arrow, read.columns);
+        let groups = keep_row_groups(&arrow, read.filters)?;
+        let all = arrow.metadata().num_row_groups();
+        let pruned_row_groups = (all - groups.len()) as u64;
+        let decoder = ParquetPushDecoderBuilder::new_with_metadata(arrow)
+            .with_projection(mask)
+            .with_row_groups(groups)
+            .with_batch_size(read.batch_rows)
+            .build()
+            .map_err(damaged)?;
+        Ok(Self { path: path.to_owned(), file, decoder, pruned_row_groups })
+    }
+
+    fn damaged(&self, error: ParquetError) -> SliceError {
+        SliceError::parquet(&self.path, None, error)
+    }
+
+    fn fetch(&mut self, ranges: Vec<Range<u64>>) -> Result<()> {
+        let mut data = Vec::with_capacity(ranges.len());
+        for range in &ranges {
+            if range.end > self.file.size() || range.start > range.end {
+                return Err(SliceError::Corrupt {
+                    file: self.path.clone(),
+                    offset: Some(range.start),
+                    what: format!(
+                        "the footer points to bytes {}..{} of {}",
+                        range.start,
+                        range.end,
+                        self.file.size()
+                    ),
+                });
+            }
+            data.push(self.file.read_range(range.clone())?);
+        }
+        self.decoder.push_ranges(ranges, data).map_err(|error| self.damaged(error))
+    }
+}
+
+impl Iterator for BaseReader {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.decoder.try_decode() {
+                Ok(DecodeResult::Data(batch)) => return Some(Ok(batch)),
+                Ok(DecodeResult::Finished) => return None,
+                Ok(DecodeResult::NeedsData(ranges)) => {
+                    if let Err(error) = self.fetch(ranges) {
+                        return Some(Err(error));
+                    }
+                }
+                Err(error) => return Some(Err(self.damaged(error))),
+            }
+        }
+    }
+}
+
+/// The batches of a Parquet file that is in memory: a Parquet data block at `start` of `path`.
+pub(crate) fn read_parquet_block(
+    path: &str,
+    start: u64,
+    content: Bytes,
+    columns: &[String],
+    batch_rows: usize,
+) -> Result<VecDeque<RecordBatch>> {
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let damaged = |error| SliceError::parquet(path, Some(start), error);
+    let arrow = ArrowReaderMetadata::load(&content, reader_options()).map_err(damaged)?;
+    let mask = projection(&arrow, columns);
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(content, arrow)
+        .with_projection(mask)
+        .with_batch_size(batch_rows)
+        .build()
+        .map_err(damaged)?;
+    reader.map(|batch| batch.map_err(|error| damaged(error.into()))).collect()
+}
+
+/// A base file's Avro schema, where its footer has one, and its Arrow schema.
+#[derive(Debug, Clone)]
+pub struct BaseSchema {
+    /// `parquet.avro.schema`.
+    pub avro: Option<String>,
+    /// The schema that the Parquet types give.
+    pub arrow: SchemaRef,
+    /// Rows in the file.
+    pub rows: i64,
+}
+
+/// Reads the footer of a base file.
+///
+/// # Errors
+/// The file is missing or damaged.
+pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
+    let file = store.file(path)?;
+    let metadata = footer(path, &file)?;
+    let avro = metadata
+        .file_metadata()
+        .key_value_metadata()
+        .and_then(|pairs| pairs.iter().find(|pair| pair.key == "parquet.avro.schema"))
+        .and_then(|pair| pair.value.clone());
+    let rows = metadata.file_metadata().num_rows();
+    let arrow =
+        arrow_metadata(metadata).map_err(|error| SliceError::parquet(path, None, error))?;
+    Ok(BaseSchema { avro, arrow: Arc::clone(arrow.schema()), rows })
+}
+
+fn reader_options() -> ArrowReaderOptions {
+    // A schema that some Arrow writer embedded would bring its own types in.
+    ArrowReaderOptions::new().with_skip_arrow_metadata(true)
+}
+
+fn arrow_metadata(metadata: ParquetMetaData) -> Result<ArrowReaderMetadata, ParquetError> {
+    ArrowReaderMetadata::try_new(Arc::new(metadata), reader_options())
+}
+
+/// Top-level columns by name. Not [`ProjectionMask::columns`], which takes a dot for nesting.
+fn projection(arrow: &ArrowReaderMetadata, columns: &[String]) -> ProjectionMask {
+    let fields: &Schema = arrow.schema();
+    let roots = fields
+        .fields()
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| columns.contains(field.name()))
+        .map(|(index, _)| index);
+    ProjectionMask::roots(arrow.parquet_schema(), roots)
+}
+
+fn footer(path: &str, file: &StoreFile) -> Result<ParquetMetaData> {
+    let damaged = |error| SliceError::parquet(path, None, error);
+    let mut decoder = ParquetMetaDataPushDecoder::try_new(file.size()).map_err(damaged)?;
+    loop {
+        match decoder.try_decode().map_err(damaged)? {
+            DecodeResult::Data(metadata) => return Ok(metadata),
+            DecodeResult::NeedsData(ranges) => {
+                let mut data = Vec::with_capacity(ranges.len());
+                for range in &ranges {
+                    let len = range.end.saturating_sub(range.start) as usize;
+                    let bytes = file
+                        .read_at(range.start, len)
+                        .map_err(|error| SliceError::format(path, 0, error))?;
+                    data.push(bytes);
+                }
+                decoder.push_ranges(ranges, data).map_err(damaged)?;
+            }
+            DecodeResult::Finished => {
+                return Err(SliceError::Corrupt {
+                    file: path.to_owned(),
+                    offset: None,
+                    what: "the Parquet footer ended early".to_owned(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The crate's one error, by what the caller does next.
+
+use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
+use pyhudi_avro::AvroError;
+use pyhudi_format::FormatError;
+use pyhudi_merge::MergeError;
+use pyhudi_store::StoreError;
+
+/// What went wrong with a file slice.
+#[derive(Debug, thiserror::Error)]
+pub enum SliceError {
+    /// A file is damaged.
+    #[error("{file} is damaged{}: {what}", at(*offset))]
+    Corrupt {
+        /// The file, as storage knows it.
+        file: String,
+        /// Where in the file, when that is known.
+        offset: Option<u64>,
+        /// Expected and found.
+        what: String,
+    },
+    /// Something that pyhudi does not read or write.
+    #[error("not supported: {feature}")]
+    Unsupported {
+        /// What it is, by its name in Hudi where it has one.
+        feature: String,
+    },
+    /// The data do not fit the schema.
+    #[error("{0}")]
+    Schema(String),
+    /// The storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A computation on batches failed.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+}
+
+/// The crate's result.
+pub type Result<T, E = SliceError> = std::result::Result<T, E>;
+
+fn at(offset: Option<u64>) -> String {
+    offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default()
+}
+
+impl SliceError {
+    /// An error of the format crate about bytes that start at `start` of `file`.
+    pub(crate) fn format(file: &str, start: u64, error: FormatError) -> Self {
+        match error {
+            FormatError::Corrupt { offset, what } => {
+                Self::Corrupt { file: file.to_owned(), offset: Some(start + offset), what }
+            }
+            FormatError::Unsupported { feature } => {
+                Self::Unsupported { feature: format!("{feature} ({file})") }
+            }
+            FormatError::Read(source) => match source.downcast::<StoreError>() {
+                Ok(store) => Self::Store(*store),
+                Err(other) => {
+                    Self::Corrupt { file: file.to_owned(), offset: None, what: other.to_string() }
+                }
+            },
+        }
+    }
+
+    /// An error of the Avro crate about a block at `start` of `file`.
+    pub(crate) fn avro(file: &str, start: u64, error: AvroError) -> Self {
+        match error {
+            AvroError::Unsupported { feature } => {
+                Self::Unsupported { feature: format!("{feature} ({file})") }
+            }
+            other => Self::Corrupt {
+                file: file.to_owned(),
+                offset: Some(start),
+                what: other.to_string(),
+            },
+        }
+    }
+
+    /// An error while a base file, or a Parquet block at `start` of `file`, was read.
+    pub(crate) fn parquet(file: &str, start: Option<u64>, error: ParquetError) -> Self {
+        match error {
+            ParquetError::NYI(feature) => {
+                Self::Unsupported { feature: format!("{feature} ({file})") }
+            }
+            ParquetError::External(source) => match source.downcast::<StoreError>() {
+                Ok(store) => Self::Store(*store),
+                Err(other) => {
+                    Self::Corrupt { file: file.to_owned(), offset: start, what: other.to_string() }
+                }
+            },
+            other => {
+                Self::Corrupt { file: file.to_owned(), offset: start, what: other.to_string() }
+            }
+        }
+    }
+}
+
+impl From<MergeError> for SliceError {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::Arrow(source) => Self::Arrow(source),
+            other => Self::Schema(other.to_string()),
+        }
+    }
+}

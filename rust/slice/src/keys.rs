@@ -1,0 +1,319 @@
+//! Record keys and partition paths of rows, as Hudi's Avro key generators make them.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, StringArray, StringBuilder,
+    StructArray,
+};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{DataType, Field, Schema};
+use pyhudi_merge::{MergeMode, MergeRules, combine_rows};
+
+use crate::error::{Result, SliceError};
+use crate::java_text::java_text;
+use crate::{PARTITION_PATH, RECORD_KEY};
+
+/// How record keys are made (`KeyGenUtils`, Hudi 1.2.0).
+#[derive(Debug, Clone)]
+pub struct RecordKeys {
+    /// The record key fields, in order; a dot reaches into a struct.
+    pub fields: Vec<String>,
+    /// `field:value,…` in place of the one field's plain value.
+    pub prefixed: bool,
+}
+
+/// How partition paths are made (`PartitionPathEncodeUtils`, Hudi 1.2.0).
+#[derive(Debug, Clone, Default)]
+pub struct PartitionPaths {
+    /// The partition fields, in order; none in a table without partitions.
+    pub fields: Vec<String>,
+    /// `field=value` in place of the value.
+    pub hive_style: bool,
+    /// Escape what cannot stand in a path.
+    pub url_encode: bool,
+}
+
+const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
+
+impl RecordKeys {
+    /// The key of each row.
+    ///
+    /// # Errors
+    /// A row whose key is null or empty; a field that is missing or cannot be part of a key.
+    pub fn of(&self, batch: &RecordBatch) -> Result<StringArray> {
+        let columns = texts(batch, &self.fields)?;
+        match columns.as_slice() {
+            [only] if !self.prefixed => {
+                let missing = (0..only.len()).find(|row| only.is_null(*row) || only.value(*row).is_empty());
+                match missing {
+                    Some(row) => Err(no_key(&self.fields, row)),
+                    None => Ok(only.clone()),
+                }
+            }
+            _ => self.prefixed_keys(&columns, batch.num_rows()),
+        }
+    }
+
+    fn prefixed_keys(&self, columns: &[StringArray], rows: usize) -> Result<StringArray> {
+        let mut keys = StringBuilder::with_capacity(rows, rows * 16);
+        let mut key = String::new();
+        for row in 0..rows {
+            key.clear();
+            let mut some = false;
+            for (field, column) in self.fields.iter().zip(columns) {
+                let value = match column.is_valid(row).then(|| column.value(row)) {
+                    None => "__null__",
+                    Some("") => "__empty__",
+                    Some(value) => {
+                        some = true;
+                        value
+                    }
+                };
+                let comma = if key.is_empty() { "" } else { "," };
+                // Writing to a string cannot fail.
+                let _ = write!(key, "{comma}{field}:{value}");
+            }
+            if !some {
+                return Err(no_key(&self.fields, row));
+            }
+            keys.append_value(&key);
+        }
+        Ok(keys.finish())
+    }
+}
+
+impl PartitionPaths {
+    /// The partition path of each row, "" in a table without partitions.
+    ///
+    /// # Errors
+    /// A field that is missing or cannot be part of a path.
+    pub fn of(&self, batch: &RecordBatch) -> Result<StringArray> {
+        let columns = texts(batch, &self.fields)?;
+        let rows = batch.num_rows();
+        let mut paths = StringBuilder::with_capacity(rows, rows * 8);
+        let mut path = String::new();
+        for row in 0..rows {
+            path.clear();
+            for (at, (field, column)) in self.fields.iter().zip(&columns).enumerate() {
+                if at > 0 {
+                    path.push('/');
+                }
+                if self.hive_style {
+                    path.push_str(field);
+                    path.push('=');
+                }
+                match column.is_valid(row).then(|| column.value(row)) {
+                    None | Some("") => path.push_str(NULL_PARTITION),
+                    Some(value) if self.url_encode => escape(value, &mut path),
+                    Some(value) => path.push_str(value),
+                }
+            }
+            paths.append_value(&path);
+        }
+        Ok(paths.finish())
+    }
+}
+
+/// `PartitionPathEncodeUtils.escapePathName` (Hudi 1.2.0).
+fn escape(value: &str, path: &mut String) {
+    for c in value.chars() {
+        let special = matches!(
+            c,
+            '"' | '#' | '%' | '\'' | '*' | '/' | ':' | '=' | '?' | '\\' | '{' | '[' | ']' | '^'
+        );
+        if special || ('\u{1}'..='\u{1f}').contains(&c) || c == '\u{7f}' {
+            let _ = write!(path, "%{:02X}", u32::from(c));
+        } else {
+            path.push(c);
+        }
+    }
+}
+
+fn no_key(fields: &[String], row: usize) -> SliceError {
+    SliceError::Schema(format!(
+        "row {row} has no record key: {} must not be null or empty",
+        fields.join(", ")
+    ))
+}
+
+fn texts(batch: &RecordBatch, fields: &[String]) -> Result<Vec<StringArray>> {
+    fields.iter().map(|field| java_text(&column(batch, field)?, field)).collect()
+}
+
+/// The column of a dotted path; a null parent gives null.
+pub(crate) fn column(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
+    let missing = || SliceError::Schema(format!("there is no column {path}"));
+    if let Some(column) = batch.column_by_name(path) {
+        return Ok(Arc::clone(column));
+    }
+    let mut parts = path.split('.');
+    let first = parts.next().ok_or_else(missing)?;
+    let mut found = Arc::clone(batch.column_by_name(first).ok_or_else(missing)?);
+    for part in parts {
+        let parent: &StructArray = found.as_struct_opt().ok_or_else(missing)?;
+        let child = parent.column_by_name(part).ok_or_else(missing)?;
+        let nulls = arrow::buffer::NullBuffer::union(parent.nulls(), child.nulls());
+        found = arrow::array::make_array(child.to_data().into_builder().nulls(nulls).build()?);
+    }
+    Ok(found)
+}
+
+/// The batch with the columns `_hoodie_record_key` and `_hoodie_partition_path` in front.
+///
+/// # Errors
+/// As [`RecordKeys::of`] and [`PartitionPaths::of`].
+pub fn add_keys(
+    batch: &RecordBatch,
+    keys: &RecordKeys,
+    partitions: &PartitionPaths,
+) -> Result<RecordBatch> {
+    let mut fields = vec![text_field(RECORD_KEY), text_field(PARTITION_PATH)];
+    fields.extend(batch.schema().fields().iter().cloned());
+    let mut columns: Vec<ArrayRef> =
+        vec![Arc::new(keys.of(batch)?), Arc::new(partitions.of(batch)?)];
+    columns.extend(batch.columns().iter().cloned());
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// A nullable text field, as all meta fields are.
+pub(crate) fn text_field(name: &str) -> Arc<Field> {
+    Arc::new(Field::new(name, DataType::Utf8, true))
+}
+
+/// One row a (partition path, record key): see [`combine_rows`].
+///
+/// # Errors
+/// Missing key, partition or ordering columns.
+pub fn combine(
+    batch: &RecordBatch,
+    mode: MergeMode,
+    ordering_fields: &[String],
+) -> Result<RecordBatch> {
+    let keys = texts(batch, &[RECORD_KEY.to_owned()])?.swap_remove(0);
+    let paths = texts(batch, &[PARTITION_PATH.to_owned()])?.swap_remove(0);
+    let ordering =
+        ordering_fields.iter().map(|f| column(batch, f)).collect::<Result<Vec<_>>>()?;
+    // A key is unique within its partition: both, with a character between that no path has.
+    let both: StringArray = paths
+        .iter()
+        .zip(keys.iter())
+        .map(|(path, key)| Some(format!("{}\0{}", path.unwrap_or(""), key?)))
+        .collect();
+    let rules = MergeRules {
+        mode,
+        ordering: ordering.iter().map(|c| c.data_type().clone()).collect(),
+        null_ordering_loses: false,
+    };
+    let mask = BooleanArray::new(combine_rows(rules, both, &ordering)?, None);
+    Ok(filter_record_batch(batch, &mask)?)
+}
+
+/// Finds which of a batch's keys exist, and where.
+pub struct KeyTagger {
+    keys: StringArray,
+    state: Mutex<Tags>,
+}
+
+struct Tags {
+    rows: HashMap<String, Vec<u32>>,
+    locations: Vec<Option<i32>>,
+}
+
+impl KeyTagger {
+    /// A tagger of these incoming keys.
+    pub fn new(keys: StringArray) -> Self {
+        let mut rows: HashMap<String, Vec<u32>> = HashMap::with_capacity(keys.len());
+        for (row, key) in keys.iter().enumerate() {
+            if let Some(key) = key {
+                rows.entry(key.to_owned()).or_default().push(row as u32);
+            }
+        }
+        let locations = vec![None; keys.len()];
+        Self { keys, state: Mutex::new(Tags { rows, locations }) }
+    }
+
+    /// Marks the keys among `existing` with `location`; one marked before keeps the smaller number.
+    /// Returns how many rows were newly marked.
+    pub fn probe(&self, existing: &StringArray, location: i32) -> usize {
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Tags { rows, locations } = &mut *state;
+        let mut found = 0;
+        for key in existing.iter().flatten() {
+            for row in rows.get(key).into_iter().flatten() {
+                let tag = &mut locations[*row as usize];
+                found += usize::from(tag.is_none());
+                *tag = Some(tag.map_or(location, |old| old.min(location)));
+            }
+        }
+        found
+    }
+
+    /// For each incoming key its location, null where it was not found.
+    pub fn locations(&self) -> Int32Array {
+        let state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        debug_assert_eq!(state.locations.len(), self.keys.len());
+        state.locations.iter().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Int32Array, RecordBatch, StringArray};
+
+    use super::{KeyTagger, PartitionPaths, RecordKeys, escape};
+
+    fn batch() -> RecordBatch {
+        RecordBatch::try_from_iter([
+            ("id", Arc::new(StringArray::from(vec![Some("a"), Some(""), None])) as _),
+            ("n", Arc::new(Int32Array::from(vec![1, 2, 3])) as _),
+        ])
+        .unwrap()
+    }
+
+    #[test]
+    fn complex_keys_name_their_fields() {
+        let keys = RecordKeys { fields: vec!["id".into(), "n".into()], prefixed: true };
+        let keys = keys.of(&batch()).unwrap();
+        assert_eq!(keys.iter().flatten().collect::<Vec<_>>(), ["id:a,n:1", "id:__empty__,n:2", "id:__null__,n:3"]);
+    }
+
+    #[test]
+    fn a_plain_key_is_never_empty() {
+        let keys = RecordKeys { fields: vec!["id".into()], prefixed: false };
+        let error = keys.of(&batch()).unwrap_err().to_string();
+        assert!(error.contains("row 1") && error.contains("id"), "{error}");
+    }
+
+    #[test]
+    fn null_and_empty_partitions_share_a_path() {
+        let paths = PartitionPaths { fields: vec!["id".into(), "n".into()], hive_style: true, url_encode: false };
+        let paths = paths.of(&batch()).unwrap();
+        assert_eq!(paths.value(0), "id=a/n=1");
+        assert_eq!(paths.value(1), "id=__HIVE_DEFAULT_PARTITION__/n=2");
+        assert_eq!(paths.value(2), "id=__HIVE_DEFAULT_PARTITION__/n=3");
+    }
+
+    #[test]
+    fn escapes_as_hudi_does() {
+        let pairs = [("s f/%:é", "s f%2F%25%3Aé"), ("x#y'z*", "x%23y%27z%2A"), ("a+b&c;d", "a+b&c;d"), ("\u{1}\u{7f}", "%01%7F"), ("[t]^{u}\"\\", "%5Bt%5D%5E%7Bu}%22%5C")];
+        for (value, expected) in pairs {
+            let mut path = String::new();
+            escape(value, &mut path);
+            assert_eq!(path, expected);
+        }
+    }
+
+    #[test]
+    fn tags_every_row_of_a_key_with_the_first_location() {
+        let tagger = KeyTagger::new(StringArray::from(vec!["a", "b", "a", "c"]));
+        assert_eq!(tagger.probe(&StringArray::from(vec!["a", "x"]), 2), 2);
+        assert_eq!(tagger.probe(&StringArray::from(vec!["a", "c"]), 1), 1);
+        let locations = tagger.locations();
+        assert_eq!(locations.iter().collect::<Vec<_>>(), [Some(1), None, Some(1), Some(1)]);
+    }
+}

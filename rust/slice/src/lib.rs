@@ -1,0 +1,39 @@
+//! One file slice to record batches, and record batches to a base or a log file.
+//!
+//! Reading: scan the log files for blocks that count, decode them to Arrow, put their keys into the
+//! key map, stream the base file past it. Writing: Parquet base files and log files as Hudi's Avro
+//! writers make them. What to read and how to name what is written is the caller's decision.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod adapt;
+mod base;
+mod blocks;
+mod error;
+mod java_text;
+mod keys;
+mod meta;
+mod parquet_schema;
+mod prune;
+mod read;
+mod records;
+mod write_base;
+mod write_log;
+
+pub use base::{BaseSchema, base_schema};
+pub use blocks::{BlockFilter, BlockInfo, list_blocks};
+pub use error::{Result, SliceError};
+pub use keys::{KeyTagger, PartitionPaths, RecordKeys, add_keys, combine};
+pub use meta::with_meta_columns;
+pub use prune::{Comparison, Filter};
+pub use read::{Incoming, ReadStats, SliceKeys, SliceRead, SliceReader};
+pub use write_base::{BaseFile, BaseFileOptions, BloomOptions, Codec, write_base_file};
+pub use write_log::{LogFile, LogFileOptions, write_log_file};
+
+/// Name of the stored record key.
+pub const RECORD_KEY: &str = "_hoodie_record_key";
+/// Name of the stored partition path.
+pub const PARTITION_PATH: &str = "_hoodie_partition_path";
+/// Name of the stored file name.
+pub const FILE_NAME: &str = "_hoodie_file_name";

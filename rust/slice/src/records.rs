@@ -1,0 +1,228 @@
+//! The content of log blocks: data records as batches, deletes as keys with ordering values.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use bytes::Bytes;
+use pyhudi_avro::{AvroError, DatumDecoder, field_names};
+use pyhudi_format::hfile::HFile;
+use pyhudi_format::log::{
+    BlockType, DeleteBody, DeleteRecord, LogBlock, OrderingValue, avro_records, delete_body,
+    delete_list,
+};
+
+use crate::RECORD_KEY;
+use crate::base::read_parquet_block;
+use crate::blocks::LogSource;
+use crate::error::{Result, SliceError};
+
+/// What a block holds.
+pub(crate) enum LogRecords<'a> {
+    /// Data records with the block's own types; wanted columns that the block lacks are left out.
+    Rows(RecordBatch),
+    /// Deletes.
+    Deletes {
+        keys: StringArray,
+        ordering: Vec<OrderingValue<'a>>,
+    },
+}
+
+/// How blocks are decoded.
+pub(crate) struct Decode<'a> {
+    /// Top-level columns wanted.
+    pub(crate) columns: &'a [String],
+    pub(crate) batch_rows: usize,
+    /// Leave delete blocks out.
+    pub(crate) only_rows: bool,
+}
+
+impl Decode<'_> {
+    /// Hands the records of a data or delete block to `sink`, in block order.
+    pub(crate) fn block(
+        &self,
+        source: &LogSource,
+        block: &LogBlock,
+        sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if block.is_partial() {
+            return Err(SliceError::Unsupported {
+                feature: format!("log blocks of partial records (IS_PARTIAL, {})", source.path),
+            });
+        }
+        if block.block_type == BlockType::Delete && self.only_rows {
+            return Ok(());
+        }
+        let content = block
+            .content(&source.file)
+            .map_err(|error| SliceError::format(&source.path, 0, error))?;
+        match block.block_type {
+            BlockType::AvroData => self.avro(source, block, &content, sink),
+            BlockType::ParquetData => self.parquet(source, block, content, sink),
+            BlockType::HfileData => self.hfile(source, block, content, sink),
+            BlockType::Delete => deletes(source, block, &content, sink),
+            other => Err(SliceError::Unsupported {
+                feature: format!("log block type {} ({})", other.name(), source.path),
+            }),
+        }
+    }
+
+    fn avro(
+        &self,
+        source: &LogSource,
+        block: &LogBlock,
+        content: &Bytes,
+        sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let records = avro_records(content, block.format_version)
+            .map_err(|error| SliceError::format(&source.path, block.content_offset, error))?;
+        let schema = match records.schema.as_deref() {
+            Some(inside) => inside,
+            None => schema_of(source, block)?,
+        };
+        let mut decoder = self.decoder(schema).map_err(|error| avro_error(source, block, error))?;
+        for record in records.iter() {
+            decoder.push(record).map_err(|error| avro_error(source, block, error))?;
+            if decoder.is_full() {
+                flush(&mut decoder, source, block, sink)?;
+            }
+        }
+        flush(&mut decoder, source, block, sink)
+    }
+
+    fn decoder(&self, schema: &str) -> Result<DatumDecoder, AvroError> {
+        let present: HashSet<String> = field_names(schema)?.into_iter().collect();
+        let wanted: Vec<&str> =
+            self.columns.iter().map(String::as_str).filter(|name| present.contains(*name)).collect();
+        DatumDecoder::new(schema, Some(&wanted), self.batch_rows)
+    }
+
+    fn parquet(
+        &self,
+        source: &LogSource,
+        block: &LogBlock,
+        content: Bytes,
+        sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let start = block.content_offset;
+        for batch in
+            read_parquet_block(&source.path, start, content, self.columns, self.batch_rows)?
+        {
+            sink(LogRecords::Rows(batch))?;
+        }
+        Ok(())
+    }
+
+    /// The records of an HFile block. Their key field is empty: the key is the HFile's.
+    fn hfile(
+        &self,
+        source: &LogSource,
+        block: &LogBlock,
+        content: Bytes,
+        sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let damaged =
+            |error| SliceError::format(&source.path, block.content_offset, error);
+        let file = HFile::open(content).map_err(damaged)?;
+        let mut decoder = self
+            .decoder(schema_of(source, block)?)
+            .map_err(|error| avro_error(source, block, error))?;
+        let mut keys: Vec<Bytes> = Vec::new();
+        let mut flush = |decoder: &mut DatumDecoder, keys: &mut Vec<Bytes>| -> Result<()> {
+            let batch = decoder.flush().map_err(|error| avro_error(source, block, error))?;
+            let keys = std::mem::take(keys);
+            match batch {
+                Some(batch) => sink(LogRecords::Rows(with_keys(batch, &keys, source)?)),
+                None => Ok(()),
+            }
+        };
+        for entry in file.scan() {
+            let (key, value) = entry.map_err(damaged)?;
+            decoder.push(&value).map_err(|error| avro_error(source, block, error))?;
+            keys.push(key);
+            if decoder.is_full() {
+                flush(&mut decoder, &mut keys)?;
+            }
+        }
+        flush(&mut decoder, &mut keys)
+    }
+}
+
+fn schema_of<'b>(source: &LogSource, block: &'b LogBlock) -> Result<&'b str> {
+    block.schema().ok_or_else(|| SliceError::Corrupt {
+        file: source.path.clone(),
+        offset: Some(block.offset),
+        what: "a data block without SCHEMA".to_owned(),
+    })
+}
+
+fn avro_error(source: &LogSource, block: &LogBlock, error: AvroError) -> SliceError {
+    SliceError::avro(&source.path, block.content_offset, error)
+}
+
+fn flush(
+    decoder: &mut DatumDecoder,
+    source: &LogSource,
+    block: &LogBlock,
+    sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+) -> Result<()> {
+    match decoder.flush().map_err(|error| avro_error(source, block, error))? {
+        Some(batch) => sink(LogRecords::Rows(batch)),
+        None => Ok(()),
+    }
+}
+
+fn with_keys(batch: RecordBatch, keys: &[Bytes], source: &LogSource) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let Ok(at) = schema.index_of(RECORD_KEY) else { return Ok(batch) };
+    let stored = batch.column(at);
+    let filled = *stored.data_type() == DataType::Utf8
+        && (0..stored.len()).all(|row| stored.is_valid(row) && !stored.as_string::<i32>().value(row).is_empty());
+    if filled {
+        return Ok(batch);
+    }
+    let texts = keys
+        .iter()
+        .map(|key| std::str::from_utf8(key))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| SliceError::Corrupt {
+            file: source.path.clone(),
+            offset: None,
+            what: format!("an HFile key is not UTF-8: {error}"),
+        })?;
+    let mut columns = batch.columns().to_vec();
+    columns[at] = Arc::new(StringArray::from(texts)) as ArrayRef;
+    Ok(RecordBatch::try_new(schema, columns)?)
+}
+
+fn deletes(
+    source: &LogSource,
+    block: &LogBlock,
+    content: &Bytes,
+    sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+) -> Result<()> {
+    let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+    match delete_body(content).map_err(damaged)? {
+        DeleteBody::Kryo(records) => hand_deletes(records.into_iter().map(Ok), sink),
+        DeleteBody::Avro(list) => {
+            let records = delete_list::decode(&list).map_err(damaged)?;
+            hand_deletes(records.map(|record| record.map_err(damaged)), sink)
+        }
+    }
+}
+
+fn hand_deletes<'a>(
+    records: impl Iterator<Item = Result<DeleteRecord<'a>>>,
+    sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut keys = arrow::array::StringBuilder::new();
+    let mut ordering = Vec::new();
+    for record in records {
+        let record = record?;
+        keys.append_value(&record.record_key);
+        ordering.push(record.ordering);
+    }
+    let keys = keys.finish();
+    if keys.is_empty() { Ok(()) } else { sink(LogRecords::Deletes { keys, ordering }) }
+}

@@ -1,0 +1,256 @@
+//! Writing a base file as Hudi's Avro writer does: Parquet with the Avro schema, the bloom filter and
+//! the key range in its footer.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use pyhudi_avro::record_name;
+use pyhudi_format::bloom::BloomFilter;
+use pyhudi_store::{Store, StoreWriter};
+
+use crate::FILE_NAME;
+use crate::adapt::{Constants, adapt};
+use crate::error::{Result, SliceError};
+use crate::parquet_schema::{parquet_schema, writer_schema};
+
+/// Compression of the pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Codec {
+    Gzip,
+    Snappy,
+    Zstd,
+    Lz4Raw,
+    Brotli,
+    Uncompressed,
+}
+
+/// Size and kind of the bloom filter (`hoodie.index.bloom.*`, `hoodie.bloom.index.filter.*`).
+#[derive(Debug, Clone, Copy)]
+pub struct BloomOptions {
+    /// Keys a row of the filter is made for.
+    pub entries: u32,
+    /// False-positive probability.
+    pub fpp: f64,
+    /// Keys after which the filter stops growing; none for a filter of one row (SIMPLE).
+    pub max_entries: Option<u32>,
+}
+
+/// How a base file is written.
+#[derive(Debug, Clone)]
+pub struct BaseFileOptions {
+    /// Avro schema of the rows as JSON, meta fields included.
+    pub avro_schema: String,
+    /// Value of the column `_hoodie_file_name`.
+    pub file_name: Option<String>,
+    /// Column that the key range and the bloom filter are made of.
+    pub key_column: Option<String>,
+    /// Compression.
+    pub codec: Codec,
+    /// Bytes after which a row group ends.
+    pub row_group_bytes: usize,
+    /// None leaves out the bloom filter and the key range.
+    pub bloom: Option<BloomOptions>,
+}
+
+/// What was written.
+#[derive(Debug, Clone)]
+pub struct BaseFile {
+    /// Where.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Least and greatest record key, where a key column was given and there are rows.
+    pub keys: Option<(String, String)>,
+}
+
+/// Writes batches as one new base file. A failure leaves no file.
+///
+/// # Errors
+/// Rows that do not fit the schema, the file exists, failing storage.
+pub fn write_base_file(
+    store: &Store,
+    path: &str,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: &BaseFileOptions,
+) -> Result<BaseFile> {
+    let mut writer = BaseWriter::create(store, path, options)?;
+    for batch in batches {
+        writer.write(&batch?)?;
+    }
+    writer.finish(path)
+}
+
+struct BaseWriter<'a> {
+    options: &'a BaseFileOptions,
+    schema: SchemaRef,
+    parquet: ArrowWriter<StoreWriter>,
+    bloom: Option<BloomFilter>,
+    keys: Option<(String, String)>,
+    rows: u64,
+}
+
+impl<'a> BaseWriter<'a> {
+    fn create(store: &Store, path: &str, options: &'a BaseFileOptions) -> Result<Self> {
+        let avro = |error| SliceError::Schema(format!("the table's Avro schema: {error}"));
+        let table = pyhudi_avro::arrow_schema(&options.avro_schema).map_err(avro)?;
+        let root = record_name(&options.avro_schema).map_err(avro)?;
+        let schema = writer_schema(&table);
+        let parquet = parquet_schema(&schema, &root)?;
+        let properties = WriterProperties::builder()
+            .set_compression(compression(options.codec))
+            .set_max_row_group_row_count(None)
+            .set_max_row_group_bytes(Some(options.row_group_bytes))
+            .set_created_by(concat!("pyhudi version ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let arrow_options = ArrowWriterOptions::new()
+            .with_properties(properties)
+            .with_skip_arrow_metadata(true)
+            .with_parquet_schema(parquet.as_ref().clone());
+        let out = store.create(path)?;
+        let parquet = ArrowWriter::try_new_with_options(out, Arc::clone(&schema), arrow_options)
+            .map_err(|error| SliceError::parquet(path, None, error))?;
+        let bloom = options.bloom.map(|bloom| match bloom.max_entries {
+            Some(max) => BloomFilter::dynamic(bloom.entries, bloom.fpp, max),
+            None => BloomFilter::simple(bloom.entries, bloom.fpp),
+        });
+        Ok(Self { options, schema, parquet, bloom, keys: None, rows: 0 })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let batch = adapt(batch, &self.schema, &Constants::new())?;
+        if batch.schema() != self.schema {
+            return Err(SliceError::Schema(null_in_required(&batch, &self.schema)));
+        }
+        let batch = self.with_file_name(batch)?;
+        self.note_keys(&batch)?;
+        self.rows += batch.num_rows() as u64;
+        self.parquet.write(&batch).map_err(writing)
+    }
+
+    fn with_file_name(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let (Some(name), Ok(at)) = (&self.options.file_name, self.schema.index_of(FILE_NAME))
+        else {
+            return Ok(batch);
+        };
+        let mut columns = batch.columns().to_vec();
+        let names: StringArray =
+            std::iter::repeat_n(Some(name.as_str()), batch.num_rows()).collect();
+        columns[at] = Arc::new(names) as ArrayRef;
+        Ok(RecordBatch::try_new(batch.schema(), columns)?)
+    }
+
+    fn note_keys(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(name) = &self.options.key_column else { return Ok(()) };
+        let keys = batch
+            .column_by_name(name)
+            .and_then(|column| column.as_string_opt::<i32>())
+            .ok_or_else(|| SliceError::Schema(format!("there is no text column {name}")))?;
+        let (mut least, mut greatest): (Option<&str>, Option<&str>) = (None, None);
+        for key in keys.iter().flatten() {
+            if least.is_none_or(|least| java_order(key, least) == Ordering::Less) {
+                least = Some(key);
+            }
+            if greatest.is_none_or(|greatest| java_order(key, greatest) == Ordering::Greater) {
+                greatest = Some(key);
+            }
+            if let Some(bloom) = &mut self.bloom {
+                bloom.add(key.as_bytes());
+            }
+        }
+        if let (Some(least), Some(greatest)) = (least, greatest) {
+            self.widen_range(least, greatest);
+        }
+        Ok(())
+    }
+
+    fn widen_range(&mut self, least: &str, greatest: &str) {
+        let range = self.keys.get_or_insert_with(|| (least.to_owned(), greatest.to_owned()));
+        if java_order(least, &range.0) == Ordering::Less {
+            least.clone_into(&mut range.0);
+        }
+        if java_order(greatest, &range.1) == Ordering::Greater {
+            greatest.clone_into(&mut range.1);
+        }
+    }
+
+    fn finish(mut self, path: &str) -> Result<BaseFile> {
+        self.footer("parquet.avro.schema", self.options.avro_schema.clone());
+        self.footer("writer.model.name", "avro".to_owned());
+        if let Some(bloom) = &self.bloom {
+            let (text, code) = (bloom.to_base64(), bloom.type_code());
+            self.footer("org.apache.hudi.bloomfilter", text);
+            self.footer("hoodie_bloom_filter_type_code", code.to_owned());
+            if let Some((least, greatest)) = self.keys.clone() {
+                self.footer("hoodie_min_record_key", least);
+                self.footer("hoodie_max_record_key", greatest);
+            }
+        }
+        let out = self.parquet.into_inner().map_err(writing)?;
+        let size = out.finish()?;
+        Ok(BaseFile { path: path.to_owned(), size, rows: self.rows, keys: self.keys })
+    }
+
+    fn footer(&mut self, key: &str, value: String) {
+        self.parquet.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+    }
+}
+
+fn writing(error: parquet::errors::ParquetError) -> SliceError {
+    SliceError::Schema(format!("the rows cannot be written: {error}"))
+}
+
+fn null_in_required(batch: &RecordBatch, schema: &SchemaRef) -> String {
+    let columns = schema.fields().iter().zip(batch.columns());
+    let name = columns
+        .filter(|(field, column)| !field.is_nullable() && column.null_count() > 0)
+        .map(|(field, _)| field.name().as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    format!("column {name} must not be null")
+}
+
+/// `String.compareTo`: by UTF-16 units, which differs from the order of UTF-8 bytes only where
+/// supplementary characters meet U+E000 to U+FFFF.
+fn java_order(a: &str, b: &str) -> Ordering {
+    let supplementary = |text: &str| text.bytes().any(|byte| byte >= 0xee);
+    if supplementary(a) || supplementary(b) {
+        a.encode_utf16().cmp(b.encode_utf16())
+    } else {
+        a.cmp(b)
+    }
+}
+
+fn compression(codec: Codec) -> Compression {
+    match codec {
+        Codec::Gzip => Compression::GZIP(GzipLevel::default()),
+        Codec::Snappy => Compression::SNAPPY,
+        Codec::Zstd => Compression::ZSTD(ZstdLevel::default()),
+        Codec::Lz4Raw => Compression::LZ4_RAW,
+        Codec::Brotli => Compression::BROTLI(BrotliLevel::default()),
+        Codec::Uncompressed => Compression::UNCOMPRESSED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::java_order;
+
+    #[test]
+    fn keys_are_ordered_as_java_orders_them() {
+        assert_eq!(java_order("a", "b"), Ordering::Less);
+        assert_eq!(java_order("\u{1F600}", "\u{FFFD}"), Ordering::Less);
+        assert_eq!("\u{1F600}".cmp("\u{FFFD}"), Ordering::Greater);
+    }
+}

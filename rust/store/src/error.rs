@@ -1,0 +1,109 @@
+//! The crate's one error, by what the caller does next.
+
+use std::io;
+use std::path::Path;
+
+use pyhudi_format::FormatError;
+
+/// What went wrong; `path` is absolute, so that a message can stand alone.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such file.
+    #[error("{path}: not found")]
+    NotFound {
+        /// The absolute path.
+        path: String,
+    },
+    /// The file was to be new, and is there.
+    #[error("{path}: already exists")]
+    AlreadyExists {
+        /// The absolute path.
+        path: String,
+    },
+    /// This build, or the storage, cannot do it.
+    #[error("not supported: {what}")]
+    Unsupported {
+        /// The scheme, option or ability that is missing.
+        what: String,
+    },
+    /// The storage refused, or the request cannot be satisfied.
+    #[error("{path}: {source}")]
+    Io {
+        /// The absolute path; the path as given when that is what is wrong.
+        path: String,
+        /// The cause. A range beyond the end is `UnexpectedEof`, a malformed path `InvalidInput`.
+        source: io::Error,
+    },
+}
+
+/// The crate's result.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+impl StoreError {
+    /// An I/O error on opening the file, where "not found" speaks of that file.
+    pub(crate) fn on_open(path: &Path, source: io::Error) -> Self {
+        if is_missing(&source) {
+            Self::NotFound { path: text(path) }
+        } else {
+            Self::around(path, source)
+        }
+    }
+
+    /// An I/O error on creating the file, where "not found" can only speak of its directory.
+    pub(crate) fn on_create(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AlreadyExists => Self::AlreadyExists { path: text(path) },
+            _ => Self::around(path, source),
+        }
+    }
+
+    /// Any other I/O error: on a directory, on a staged file, in the middle of a file.
+    pub(crate) fn around(path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            path: text(path),
+            source,
+        }
+    }
+
+    /// A path that names nothing on any storage.
+    pub(crate) fn invalid_path(path: &str, reason: &'static str) -> Self {
+        Self::Io {
+            path: path.to_owned(),
+            source: io::Error::new(io::ErrorKind::InvalidInput, reason),
+        }
+    }
+
+    fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::NotFound { .. } => io::ErrorKind::NotFound,
+            Self::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
+            Self::Unsupported { .. } => io::ErrorKind::Unsupported,
+            Self::Io { source, .. } => source.kind(),
+        }
+    }
+}
+
+/// Keeps the kind and, as its inner error, the path.
+impl From<StoreError> for io::Error {
+    fn from(error: StoreError) -> Self {
+        Self::new(error.kind(), error)
+    }
+}
+
+impl From<StoreError> for FormatError {
+    fn from(error: StoreError) -> Self {
+        Self::Read(Box::new(error))
+    }
+}
+
+/// True when nothing is there: on an object store, too, there is nothing below a file.
+pub(crate) fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}

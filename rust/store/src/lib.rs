@@ -1,0 +1,42 @@
+//! Where the bytes live: ranged reads, atomic puts, put-if-absent, listing, streaming writes.
+//!
+//! Not for deciding anything: names, instants and what to read come from the callers.
+//!
+//! A path is a string relative to the table's base, `/`-separated, character for character as on
+//! storage. Nothing is encoded or decoded on the way: `%2F` in a path is three characters, and the
+//! file has these three characters in its name.
+//!
+//! # Why the local back end is `std::fs`
+//!
+//! `object_store::local::LocalFileSystem` keeps names of the form `<name>#<digits>` for its own
+//! staged files: it leaves such files out of a listing without a word and refuses to open them, and
+//! it refuses names with control characters. All of these are legal in a Hudi table. Blocking calls
+//! also need no runtime, so a process forked by PySpark inherits nothing that could hang.
+//!
+//! # What a crash leaves
+//!
+//! | call | readers see | left after a crash |
+//! |---|---|---|
+//! | [`Store::put`], [`Store::put_if_absent`] | nothing (or the old file), then all of it | at most `<name>.<pid>-<n>.tmp` |
+//! | [`Store::create`] | a growing file | the partial file, under its own name |
+//!
+//! A streamed file is not staged on purpose: Hudi's markers name it before it is begun, and a
+//! rollback, ours or Java's, can only delete what has the name in the marker.
+//!
+//! # Hadoop's checksum files
+//!
+//! Java's local file system keeps `.<name>.crc` beside `<name>` and fails to read a file that does
+//! not match it. Whoever replaces or deletes a file here therefore also removes its checksum file.
+
+mod error;
+mod file;
+mod local;
+mod path;
+mod store;
+mod uri;
+mod writer;
+
+pub use error::{Result, StoreError};
+pub use file::StoreFile;
+pub use store::{Entry, Listing, Store};
+pub use writer::StoreWriter;

@@ -1,0 +1,129 @@
+//! Files that appear with all their bytes or not at all: staged beside the target, synced, then
+//! renamed over it or linked to it.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{checksum, dirs};
+use crate::{Result, StoreError};
+
+/// Writes `target`, whether or not it is there.
+pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<()> {
+    let mut staged = Staged::write(target, bytes)?;
+    checksum::forget(target)?;
+    staged
+        .rename_to(target)
+        .map_err(|source| StoreError::around(target, source))?;
+    dirs::sync_parent(target)
+}
+
+/// Writes `target` if it is not there; false if it is.
+pub(crate) fn if_absent(target: &Path, bytes: &[u8]) -> Result<bool> {
+    // Also keeps the checksum file of a target that Java wrote.
+    if target.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    let staged = Staged::write(target, bytes)?;
+    checksum::forget(target)?;
+    let created = staged.link_to(target)?;
+    // One sync for both changes: the name that came and the one that went.
+    drop(staged);
+    if created {
+        dirs::sync_parent(target)?;
+    }
+    Ok(created)
+}
+
+/// A complete, synced file under a name of its own; removed on drop unless renamed.
+struct Staged {
+    path: PathBuf,
+    renamed: bool,
+}
+
+impl Staged {
+    fn write(target: &Path, bytes: &[u8]) -> Result<Self> {
+        let (path, mut file) = create_unique(target)?;
+        let staged = Self {
+            path,
+            renamed: false,
+        };
+        file.write_all(bytes)
+            .and_then(|()| sync_content(&file, bytes))
+            .map_err(|source| StoreError::around(&staged.path, source))?;
+        Ok(staged)
+    }
+
+    fn rename_to(&mut self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.path, target)?;
+        self.renamed = true;
+        Ok(())
+    }
+
+    fn link_to(&self, target: &Path) -> Result<bool> {
+        match fs::hard_link(&self.path, target) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.is_linked(),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                Err(StoreError::Unsupported {
+                    what: format!("put-if-absent at {}: no hard links", target.display()),
+                })
+            }
+            Err(error) => Err(StoreError::around(target, error)),
+        }
+    }
+
+    /// NFS repeats a request whose answer was lost; the second answer is then "exists" though the
+    /// first made the link. The link count knows.
+    fn is_linked(&self) -> Result<bool> {
+        fs::metadata(&self.path)
+            .map(|metadata| metadata.nlink() > 1)
+            .map_err(|source| StoreError::around(&self.path, source))
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Left behind it is ignored by every reader, so an error here changes nothing.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Creates `<name>.<pid>-<n>.tmp`. Another host may use the same name on a shared file system,
+/// and so may what a crash left: only creating it proves that it is ours.
+fn create_unique(target: &Path) -> Result<(PathBuf, File)> {
+    loop {
+        let path = staged_name(target);
+        match dirs::with_parent(&path, || File::create_new(&path)) {
+            Ok(file) => return Ok((path, file)),
+            Err(StoreError::AlreadyExists { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Hudi's readers ignore the name: timeline names have no digits in their last part, manifests of
+/// the archive do not end in `.tmp`, and `.hoodie_partition_metadata` is known by how it begins.
+fn staged_name(target: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut name = OsString::from(target.file_name().unwrap_or_default());
+    name.push(format!(".{}-{number}.tmp", process::id()));
+    target.with_file_name(name)
+}
+
+/// Markers and requested instants are empty and many: without content only the name, which the
+/// directory's sync covers, needs to last.
+fn sync_content(file: &File, bytes: &[u8]) -> io::Result<()> {
+    if bytes.is_empty() {
+        Ok(())
+    } else {
+        file.sync_data()
+    }
+}

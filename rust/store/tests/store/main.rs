@@ -1,0 +1,9 @@
+//! The public face of the crate on a real file system, with `std::fs` as the witness.
+
+mod helpers;
+mod listing;
+mod names;
+mod opening;
+mod putting;
+mod reading;
+mod writing;
