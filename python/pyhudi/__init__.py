@@ -1,0 +1,71 @@
+"""Reads and writes Apache Hudi tables without a JVM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import (
+    CommitConflict,
+    ConfigError,
+    CorruptTable,
+    HistoryUnavailable,
+    HudiError,
+    LockTimeout,
+    SchemaMismatch,
+    StorageError,
+    TableNotFound,
+    UnsupportedTableFeature,
+)
+
+if TYPE_CHECKING:
+    from pyhudi._native import __version__
+    from pyhudi.engine.local import LocalEngine
+    from pyhudi.scan import Scan
+    from pyhudi.table import HudiTable, open_table
+    from pyhudi.txn.create import create_table
+    from pyhudi.txn.result import WriteResult
+
+__all__ = [
+    "CommitConflict",
+    "ConfigError",
+    "CorruptTable",
+    "HistoryUnavailable",
+    "HudiError",
+    "HudiTable",
+    "LocalEngine",
+    "LockTimeout",
+    "Scan",
+    "SchemaMismatch",
+    "StorageError",
+    "TableNotFound",
+    "UnsupportedTableFeature",
+    "WriteResult",
+    "__version__",
+    "create_table",
+    "open_table",
+]
+
+_HOMES = {
+    "HudiTable": "pyhudi.table",
+    "LocalEngine": "pyhudi.engine.local",
+    "Scan": "pyhudi.scan",
+    "WriteResult": "pyhudi.txn.result",
+    "__version__": "pyhudi._native",
+    "create_table": "pyhudi.txn.create",
+    "open_table": "pyhudi.table",
+}
+"""Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pyhudi' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - only for this
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

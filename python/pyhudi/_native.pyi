@@ -1,0 +1,297 @@
+"""The Rust core: bytes and Arrow batches in, Arrow batches and small results out.
+
+Nothing here lists a timeline, reads `hoodie.properties` or chooses a file name, an instant or a
+default: that is Python's part. Every call releases the GIL for its whole work. Arguments that take
+Arrow data accept any object with the Arrow PyCapsule interface, most also a `BatchReader`. Paths are relative to the store.
+
+Errors: `pyhudi.errors.CorruptTable` (with `.file` and `.offset`) for damaged input,
+`UnsupportedTableFeature` for a feature that is not supported, `StorageError` for failing storage,
+`SchemaMismatch` for data that do not fit a schema.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, final
+
+import pyarrow as pa
+
+__version__: str
+"""Version of the wheel."""
+
+DEBUG_BUILD: bool
+"""Whether the core was built without optimisation (ten times slower)."""
+
+@final
+class Store:
+    """A place where a table's bytes live. Belongs to one process: pickle the URI, not the store."""
+
+    def __new__(cls, uri: str, options: dict[str, str] | None = None) -> Store: ...
+    @property
+    def uri(self) -> str:
+        """The absolute, normalised location."""
+    def read(self, path: str) -> bytes:
+        """The whole file. Raises FileNotFoundError when it is not there."""
+    def head(self, path: str) -> tuple[str, int, int] | None:
+        """(path, size in bytes, modification time in epoch ms) of a file, None when missing."""
+    def list(self, prefix: str) -> list[tuple[str, int, int]]:
+        """Every file below `prefix`, recursively, sorted by path: (path, size, modified ms)."""
+    def list_dir(self, prefix: str) -> tuple[list[str], list[tuple[str, int, int]]]:
+        """One level: (folders, files). A missing folder is empty."""
+    def put(self, path: str, data: bytes) -> None:
+        """Writes a whole file in place of any older one; readers see the old or the new bytes."""
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Writes a whole file unless one is there; False when there was one."""
+    def delete(self, path: str) -> bool:
+        """Removes a file; False when there was none."""
+    def delete_dir(self, path: str) -> None:
+        """Removes a folder and all below it; a missing one is fine."""
+
+@final
+class MergeStats:
+    """Counters of one slice read; final once its reader is exhausted."""
+
+    @property
+    def base_rows(self) -> int:
+        """Rows read from the base file."""
+    @property
+    def log_records(self) -> int:
+        """Records read from log files, deletes included."""
+    @property
+    def updated(self) -> int:
+        """Base rows replaced by a newer record."""
+    @property
+    def deleted(self) -> int:
+        """Base rows removed by a delete."""
+    @property
+    def inserted(self) -> int:
+        """Rows that no base row had the key of."""
+    @property
+    def corrupt_blocks(self) -> int:
+        """Corrupt log blocks that were passed over."""
+    @property
+    def rollback_blocks(self) -> int:
+        """Rollback command blocks met."""
+    @property
+    def log_blocks(self) -> int:
+        """Log blocks read, corrupt ones left out."""
+    @property
+    def pruned_row_groups(self) -> int:
+        """Row groups that statistics ruled out."""
+
+@final
+class BatchReader:
+    """Record batches, one after the other, with pyhudi's own errors (a C stream would lose them)."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of every batch."""
+    def __iter__(self) -> BatchReader: ...
+    def __next__(self) -> pa.RecordBatch: ...
+    def read_all(self) -> pa.Table:
+        """All batches that are left."""
+    def close(self) -> None:
+        """Ends the reading; what is left is dropped."""
+
+MergeMode = Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"]
+
+def read_slice(
+    store: Store,
+    *,
+    base: str | None,
+    logs: Sequence[str],
+    schema: pa.Schema,
+    columns: Sequence[str],
+    merge_mode: MergeMode,
+    ordering_fields: Sequence[str] = (),
+    key_fields: Sequence[str] = ("_hoodie_record_key",),
+    delete_field: str | None = None,
+    delete_marker: str | None = None,
+    max_instant: str | None = None,
+    valid_instants: Sequence[str] | None = None,
+    timeline_start: str | None = None,
+    incoming: Any | None = None,
+    delete_keys: Any | None = None,
+    null_ordering_loses: bool = False,
+    filters: Sequence[tuple[str, str, pa.Array[Any]]] = (),
+    constants: dict[str, str] | None = None,
+    batch_rows: int = 8192,
+) -> tuple[BatchReader, MergeStats]:
+    """One file slice, merged, as a stream of batches.
+
+    base: path of the base file, None for a slice of log files alone.
+    logs: paths of the log files, in log-file order (oldest first), CDC files left out.
+    schema: the table's schema with meta fields, as `arrow_schema` makes it.
+    columns: names of the columns to give, in order; a subset of `schema`.
+    key_fields: the stored key column, or the record key fields where meta fields are off.
+    delete_field, delete_marker: a row whose `delete_field`, as text, equals the marker is a delete.
+    max_instant: blocks of later instants are passed over.
+    valid_instants: when given (table version 6), a block counts only if its instant is among these
+        or is smaller than `timeline_start`.
+    incoming: Arrow data (stream) to be merged in as the newest records; it has the columns of
+        `schema`. For copy-on-write updates.
+    delete_keys: a string array (Arrow) of keys to be deleted as the newest, ordering-free records.
+    null_ordering_loses: a base row with a null ordering value loses to any newer record (what
+        Hudi's copy-on-write does) in place of counting as 0.
+    filters: conjuncts (column, one of = != < <= > >= in, literals) used to leave out row groups by
+        statistics where that cannot change the result. The rows are not filtered by them.
+    constants: columns that the files lack and that take one value, as text, on every row.
+    """
+
+def read_keys(
+    store: Store,
+    *,
+    base: str | None,
+    logs: Sequence[str],
+    schema: pa.Schema,
+    key_fields: Sequence[str] = ("_hoodie_record_key",),
+    max_instant: str | None = None,
+    valid_instants: Sequence[str] | None = None,
+    timeline_start: str | None = None,
+) -> BatchReader:
+    """Every record key that a slice's base file and log data blocks hold, deleted ones too.
+
+    One column, `_hoodie_record_key`. Keys can come more than once. This is what an index that reads
+    files tags with: a key that a log file deleted still belongs to its file group.
+    """
+
+@final
+class KeyTagger:
+    """Finds which of a batch's keys exist, and where. Thread-safe."""
+
+    def __new__(cls, keys: Any) -> KeyTagger:
+        """keys: Arrow data (array or stream of one string column) of the incoming record keys."""
+    def probe(self, existing: Any, location: int) -> int:
+        """Marks the keys that `existing` (a stream of one string column) holds with `location`.
+
+        A key found at two locations keeps the smaller. Returns how many keys were newly found.
+        """
+    def locations(self) -> pa.Int32Array:
+        """For each incoming key its location, null where it was not found."""
+
+@final
+class BaseFile:
+    """What was written to a base file."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def size(self) -> int:
+        """Bytes."""
+    @property
+    def rows(self) -> int: ...
+    @property
+    def min_key(self) -> str | None: ...
+    @property
+    def max_key(self) -> str | None: ...
+
+def write_base_file(
+    store: Store,
+    path: str,
+    rows: Any,
+    *,
+    avro_schema: str,
+    file_name: str | None = None,
+    key_column: str | None = "_hoodie_record_key",
+    codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "gzip",
+    row_group_bytes: int = 120 * 1024 * 1024,
+    bloom_entries: int = 60000,
+    bloom_fpp: float = 1e-9,
+    bloom_max_entries: int = 100000,
+    bloom_type: Literal["DYNAMIC_V0", "SIMPLE"] | None = "DYNAMIC_V0",
+) -> BaseFile:
+    """Writes a stream of batches as a Parquet base file, as Hudi's Avro writer does.
+
+    avro_schema: JSON text with meta fields; goes into the footer as `parquet.avro.schema`.
+    file_name: value for the column `_hoodie_file_name` of every row.
+    bloom_type: None leaves out the bloom filter and the key range.
+    """
+
+@final
+class LogFile:
+    """What was written to a log file."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def size(self) -> int:
+        """Bytes."""
+    @property
+    def records(self) -> int:
+        """Records in data blocks."""
+    @property
+    def deletes(self) -> int:
+        """Records in delete blocks."""
+
+def write_log_file(
+    store: Store,
+    path: str,
+    *,
+    instant: str,
+    avro_schema: str,
+    rows: Any | None = None,
+    delete_keys: Any | None = None,
+    block_bytes: int = 256 * 1024 * 1024,
+) -> LogFile:
+    """Writes one new log file: Avro data blocks of `rows`, then a delete block of `delete_keys`.
+
+    rows: stream with the schema's columns, meta columns included.
+    delete_keys: stream of two string columns, record key and partition path; each delete carries the
+        ordering value Integer 0, which beats every record (a commit-time delete).
+    """
+
+def rollback_block(rollback_instant: str, target_instant: str) -> bytes:
+    """The bytes of a rollback command block (table version 6)."""
+
+def add_keys(
+    rows: Any,
+    *,
+    key_fields: Sequence[str],
+    key_prefixed: bool,
+    partition_fields: Sequence[str] = (),
+    hive_style: bool = False,
+    url_encode: bool = False,
+) -> pa.Table:
+    """The rows with the columns `_hoodie_record_key` and `_hoodie_partition_path` in front.
+
+    Values are rendered as Hudi's Avro key generators do (Java's text forms). `key_prefixed`: the key
+    is `field:value,…` (complex generator), else the plain value of the one field. Null or empty keys
+    raise `SchemaMismatch` naming the field and row.
+    """
+
+def combine(rows: Any, *, ordering_fields: Sequence[str], merge_mode: MergeMode) -> pa.Table:
+    """One row a (`_hoodie_partition_path`, `_hoodie_record_key`), as Hudi combines a batch.
+
+    EVENT_TIME_ORDERING keeps the row with the greatest ordering value (ties: the later row),
+    COMMIT_TIME_ORDERING the last row. The order of first appearance is kept.
+    """
+
+def with_meta_columns(
+    rows: Any, *, instant: str, task: int, first_row: int, file_name: str
+) -> BatchReader:
+    """Rows that have key and partition columns with all five meta columns in front.
+
+    The sequence number is `<instant>_<task>_<counter>`, counting from `first_row`.
+    """
+
+def arrow_schema(avro_schema: str) -> pa.Schema:
+    """The Arrow schema that pyhudi reads records of an Avro schema as."""
+
+def avro_schema(schema: pa.Schema, record_name: str, namespace: str) -> str:
+    """The Avro schema that Hudi's Spark writer makes for such columns."""
+
+def with_meta_fields(avro_schema: str) -> str:
+    """The Avro schema with the five `_hoodie_` fields in front, unless they are there."""
+
+def without_meta_fields(avro_schema: str) -> str:
+    """The Avro schema without `_hoodie_` meta fields."""
+
+def container_to_json(data: bytes) -> tuple[str, str]:
+    """An Avro object container file as (schema text, JSON array of its records)."""
+
+def json_to_container(schema: str, records: str, sync_marker: bytes) -> bytes:
+    """An Avro object container file of a JSON array of records; the schema text is kept verbatim."""
+
+def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
+    """A base file's `parquet.avro.schema` (None where absent) and its Arrow schema."""
+
+def log_blocks(store: Store, path: str) -> list[dict[str, Any]]:
+    """The blocks of a log file: type, offset, size, content_offset, content_size, header."""

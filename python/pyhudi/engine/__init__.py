@@ -1,0 +1,1 @@
+"""Engines: who runs pyhudi's parallel work. `protocol` says what they promise."""

@@ -1,0 +1,134 @@
+"""The embedded engine: threads of this process, at once because the Rust core releases the GIL.
+
+Nothing is tried again: a failure here has no other machine that might do better.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Generic
+
+import pyarrow as pa
+
+from pyhudi.engine import routes
+from pyhudi.engine.lookahead import LookAhead
+from pyhudi.engine.protocol import Attempt, Result, Task
+from pyhudi.errors import ConfigError, SchemaMismatch
+
+_LOOK_AHEAD = 256 * 1024 * 1024
+
+
+class LocalEngine:
+    """Runs tasks on threads. Configuration only: it can be pickled and shared.
+
+    Args:
+        threads: how many tasks run at once; as many as there are processors by default. With 1,
+            everything happens in the calling thread, in task order.
+        look_ahead_bytes: how much a scan may hold of rows that nobody has asked for yet.
+    """
+
+    def __init__(self, threads: int | None = None, *, look_ahead_bytes: int = _LOOK_AHEAD) -> None:
+        self.threads = (os.cpu_count() or 1) if threads is None else threads
+        self.look_ahead_bytes = look_ahead_bytes
+        if self.threads < 1 or look_ahead_bytes < 1:
+            raise ConfigError("threads and look_ahead_bytes of LocalEngine must be at least 1")
+
+    def run(
+        self,
+        work: Callable[[Task, Attempt], Result],
+        tasks: Sequence[Task],
+        *,
+        stage: int = 0,
+        label: str = "",  # noqa: ARG002  for engines that can show it
+    ) -> list[Result]:
+        """As `Engine.run`. When it ends, also by a failure, none of its tasks runs any more."""
+        attempts = [Attempt(index, stage, index) for index in range(len(tasks))]
+        threads = min(self.threads, len(tasks))
+        if threads <= 1:
+            return [work(task, attempt) for task, attempt in zip(tasks, attempts, strict=True)]
+        call = _Call(work)
+        with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-run") as pool:
+            results = list(pool.map(call, tasks, attempts))
+        if call.failure is not None:
+            raise call.failure
+        return list(chain.from_iterable(results))
+
+    def scan(
+        self,
+        work: Callable[[Task], Iterator[pa.RecordBatch]],
+        tasks: Sequence[Task],
+        schema: pa.Schema,
+        *,
+        label: str = "",  # noqa: ARG002
+    ) -> pa.RecordBatchReader:
+        """As `Engine.scan`: a reader that reads ahead while its batches are used."""
+        checked = _Checked(work, schema)
+        if self.threads == 1:
+            return pa.RecordBatchReader.from_batches(
+                schema, chain.from_iterable(map(checked, tasks))
+            )
+        ahead = LookAhead(checked, tasks, threads=self.threads, budget=self.look_ahead_bytes)
+        return pa.RecordBatchReader.from_batches(schema, iter(ahead))
+
+    def exchange(
+        self,
+        rows: Any,
+        route: str,
+        work: Callable[[str, pa.Table, Attempt], Sequence[Result]],
+        *,
+        stage: int = 0,
+        label: str = "",
+    ) -> list[Result]:
+        """As `Engine.exchange`; `rows` is any object with the Arrow PyCapsule interface."""
+        # One chunk, so that taking a group's rows does not go through all chunks for each group.
+        table = pa.table(rows).combine_chunks()
+
+        def write(group: tuple[str, pa.Array], attempt: Attempt) -> Sequence[Result]:
+            value, indices = group
+            return work(value, table.take(indices), attempt)
+
+        found = self.run(write, routes.groups(table, route), stage=stage, label=label)
+        return list(chain.from_iterable(found))
+
+
+class _Call(Generic[Task, Result]):
+    """The work of one `run`, which does nothing any more once a task has failed."""
+
+    def __init__(self, work: Callable[[Task, Attempt], Result]) -> None:
+        self._work = work
+        self._lock = threading.Lock()
+        self.failure: BaseException | None = None
+
+    def __call__(self, task: Task, attempt: Attempt) -> tuple[Result, ...]:
+        """The result in a tuple, an empty one when the call has failed."""
+        if self.failure is not None:
+            return ()
+        try:
+            return (self._work(task, attempt),)
+        except BaseException as error:  # noqa: BLE001  the calling thread raises it
+            with self._lock:
+                if self.failure is None:
+                    self.failure = error
+            return ()
+
+
+@dataclass(frozen=True)
+class _Checked(Generic[Task]):
+    """Work of a scan whose batches are looked at before anybody uses them."""
+
+    work: Callable[[Task], Iterator[pa.RecordBatch]]
+    schema: pa.Schema
+
+    def __call__(self, task: Task) -> Iterator[pa.RecordBatch]:
+        for batch in self.work(task):
+            if not batch.schema.equals(self.schema):
+                raise SchemaMismatch(
+                    f"a scan gave rows of the schema\n{batch.schema}\nin place of\n{self.schema}"
+                )
+            if batch.num_rows:
+                yield batch

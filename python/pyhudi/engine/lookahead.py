@@ -1,0 +1,186 @@
+"""Batches of many tasks in task order, made ahead by threads within a budget of bytes.
+
+No thread ever waits for the consumer: a task without room gives its thread back, and taking a
+batch puts it to work again. So a reader that nobody closes blocks nothing, not even the end of the
+interpreter. What the batches mean, and their schema, is not known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic
+
+import pyarrow as pa
+
+from pyhudi.engine.protocol import Task
+
+
+@dataclass(eq=False)
+class _Source:
+    """One begun task: where its batches come from, and those nobody took yet."""
+
+    index: int
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    iterator: Iterator[pa.RecordBatch] | None = None
+    ready: deque[tuple[pa.RecordBatch, int]] = field(default_factory=deque)
+    busy: bool = False
+    """A thread works on it."""
+    finished: bool = False
+    error: BaseException | None = None
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        if self.iterator is None:
+            self.iterator = iter(self.open())
+        return next(self.iterator, None)
+
+    def discard(self) -> None:
+        """Ends the task early; what it has to say about that interests nobody any more."""
+        self.finished = True
+        close: Any = getattr(self.iterator, "close", None)
+        self.iterator = None
+        if close is not None:
+            with contextlib.suppress(Exception):
+                close()
+
+
+class LookAhead(Generic[Task]):
+    """Runs at most `threads` tasks at once and keeps about `budget` bytes of untaken batches.
+
+    Iterate it once. The task whose turn it is always may make one batch, whatever the budget, so
+    a batch larger than the budget passes too. A failed task raises when its turn comes; no task
+    begins after a failure was seen.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Task], Iterator[pa.RecordBatch]],
+        tasks: Sequence[Task],
+        *,
+        threads: int,
+        budget: int,
+    ) -> None:
+        self._work = work
+        self._tasks = tasks
+        self._threads = threads
+        self._budget = budget
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-scan")
+        # Reentrant: the garbage collector may drop the iterator, and so call `close`, on a thread
+        # that is inside.
+        self._changed = threading.Condition(threading.RLock())
+        self._turn = 0
+        self._begun: dict[int, _Source] = {}
+        """By index: those whose last batch was not taken yet."""
+        self._open: list[_Source] = []
+        """The begun ones that have more to give."""
+        self._next = 0
+        self._failed = False
+        self._buffered = 0
+        self._stopping = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for index in range(len(self._tasks)):
+                while (batch := self._take(index)) is not None:
+                    yield batch
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Stops all tasks; those making a batch just now stop after it. Does not wait."""
+        with self._changed:
+            self._stopping = True
+            idle = [source for source in self._open if not source.busy]
+            self._begun, self._open = {}, []
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for source in idle:
+            source.discard()
+
+    def _take(self, index: int) -> pa.RecordBatch | None:
+        """The next batch of the task whose turn it is, None after its last."""
+        with self._changed:
+            self._turn = index
+            self._schedule()
+            source = self._begun[index]
+            while not source.ready:
+                if source.error is not None:
+                    raise source.error
+                if source.finished:
+                    del self._begun[index]
+                    return None
+                self._changed.wait()
+            batch, size = source.ready.popleft()
+            self._buffered -= size
+            self._schedule()
+            return batch
+
+    def _schedule(self) -> None:
+        """Begins tasks and puts those that found room again to work. Called under the lock."""
+        if self._stopping:
+            return
+        while self._may_begin():
+            self._begin()
+        for source in self._open:
+            if not source.busy and self._has_room(source):
+                source.busy = True
+                self._pool.submit(self._fill, source)
+
+    def _may_begin(self) -> bool:
+        return (
+            len(self._open) < self._threads
+            and self._next < len(self._tasks)
+            and self._buffered < self._budget
+            and not self._failed
+        )
+
+    def _begin(self) -> None:
+        source = _Source(self._next, partial(self._work, self._tasks[self._next]))
+        self._begun[source.index] = source
+        self._open.append(source)
+        self._next += 1
+
+    def _has_room(self, source: _Source) -> bool:
+        urgent = source.index == self._turn and not source.ready
+        return self._buffered < self._budget or urgent
+
+    def _fill(self, source: _Source) -> None:
+        """A thread's work: makes batches of one task until there is no room or no more."""
+        more = True
+        while more:
+            batch, error = None, None
+            try:
+                batch = source.next_batch()
+            except BaseException as caught:  # noqa: BLE001  raised again by the consumer
+                error = caught
+            more = self._put(source, batch, error)
+        if self._stopping:
+            source.discard()
+
+    def _put(
+        self, source: _Source, batch: pa.RecordBatch | None, error: BaseException | None
+    ) -> bool:
+        """Hands a batch, the end or a failure to the consumer; whether to go on."""
+        with self._changed:
+            if batch is not None:
+                size = batch.nbytes
+                source.ready.append((batch, size))
+                self._buffered += size
+            else:
+                self._end(source, error)
+            more = not (source.finished or self._stopping) and self._has_room(source)
+            if not more:
+                source.busy = False
+                self._schedule()
+            self._changed.notify()
+            return more
+
+    def _end(self, source: _Source, error: BaseException | None) -> None:
+        source.finished, source.error, source.iterator = True, error, None
+        self._failed = self._failed or error is not None
+        if source in self._open:
+            self._open.remove(source)

@@ -1,0 +1,68 @@
+"""Cutting rows by the value of their route column, without a loop over rows.
+
+Shared by the engines' `exchange`. Where the rows come from and who works on them is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def groups(rows: pa.Table, route: str) -> list[tuple[str, pa.Array]]:
+    """Each route value, in ascending order, with the indices of its rows.
+
+    Raises:
+        TypeError: the route column does not hold strings.
+        ValueError: it holds a null.
+    """
+    values = _route_values(rows, route)
+    order = pc.sort_indices(values)
+    ordered = pc.take(values, order)
+    return [(value, order.slice(start, stop - start)) for value, start, stop in _runs(ordered)]
+
+
+def cut(batches: Iterable[pa.RecordBatch], route: str) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each route value, of batches that come sorted by it; one value in memory.
+
+    Raises:
+        TypeError: the route column does not hold strings.
+        ValueError: it holds a null.
+    """
+    current: str | None = None
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        for value, start, stop in _runs(_route_values(batch, route)):
+            if current is not None and value != current:
+                yield current, pa.Table.from_batches(held)
+                held = []
+            current = value
+            held.append(batch.slice(start, stop - start))
+    if current is not None:
+        yield current, pa.Table.from_batches(held)
+
+
+def _route_values(rows: pa.Table | pa.RecordBatch, route: str) -> pa.Array:
+    column = rows.column(route)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        raise TypeError(f"the route column {route!r} holds {column.type}, not strings")
+    if column.null_count:
+        raise ValueError(f"the route column {route!r} holds nulls")
+    if isinstance(column, pa.ChunkedArray):
+        # 64-bit offsets: the values of a large table can pass 2 GiB together.
+        return column.cast(pa.large_string()).combine_chunks()
+    return column
+
+
+def _runs(values: Any) -> Iterator[tuple[str, int, int]]:
+    """Runs of equal neighbours: (value, first index, index after the last)."""
+    if len(values) == 0:
+        return
+    encoded = pc.run_end_encode(values)
+    start = 0
+    for value, stop in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
+        yield value, start, stop
+        start = stop

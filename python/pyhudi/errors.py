@@ -1,0 +1,58 @@
+"""The one tree of errors, split by what the caller does next. Every error can carry a hint."""
+
+from __future__ import annotations
+
+
+class HudiError(Exception):
+    """Base of all errors of pyhudi. `hint` says what to do next, "" when there is nothing to say."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\nHint: {self.hint}" if self.hint else text
+
+
+class TableNotFound(HudiError):
+    """There is no Hudi table at the location. Check the location."""
+
+
+class UnsupportedTableFeature(HudiError):
+    """The table uses something pyhudi does not support; the message names the property or feature."""
+
+
+class SchemaMismatch(HudiError):
+    """The data do not fit the table's schema or keys. Change the data or the schema."""
+
+
+class ConfigError(HudiError, ValueError):
+    """An argument or option is wrong. Fix the call."""
+
+
+class CommitConflict(HudiError):
+    """Another writer changed the same file groups. Run the operation again."""
+
+
+class LockTimeout(HudiError):
+    """The table's lock could not be had in time. Try again later."""
+
+
+class HistoryUnavailable(HudiError):
+    """The asked-for instant or range is no longer, or not yet, on the timeline."""
+
+
+class StorageError(HudiError, OSError):
+    """The storage failed, not the table. Try again."""
+
+
+class CorruptTable(HudiError):
+    """The table's bytes are damaged. `file` and `offset` say where (None when unknown)."""
+
+    def __init__(
+        self, message: str, *, file: str | None = None, offset: int | None = None, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.file = file
+        self.offset = offset

@@ -1,0 +1,1 @@
+"""Indexes: where incoming keys already are."""

@@ -1,0 +1,117 @@
+"""The simple index: a key is where the keys of the partition's files say it is.
+
+It needs nothing stored beside the data. For each file slice of a touched partition one task reads
+the slice's keys and answers which of the partition's incoming rows it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.write import Tagged, row_numbers, split
+
+if TYPE_CHECKING:
+    from pyhudi.engine.protocol import Attempt, Engine
+    from pyhudi.storage import Storage
+    from pyhudi.view.slices import FileSlice
+
+
+@dataclass(frozen=True)
+class KeySource:
+    """How the keys of a table's slices are read."""
+
+    storage: Storage
+    schema: pa.Schema
+    """With meta fields."""
+    valid_instants: tuple[str, ...] | None = None
+    """Committed instants, where log files can hold blocks of others."""
+    timeline_start: str | None = None
+
+    def keys_of(self, slice_: FileSlice) -> _native.BatchReader:
+        """Every key of a slice, deleted ones too."""
+        return _native.read_keys(
+            self.storage.native,
+            base=slice_.base.path if slice_.base else None,
+            logs=[log.path for log in slice_.logs],
+            schema=self.schema,
+            valid_instants=self.valid_instants,
+            timeline_start=self.timeline_start,
+        )
+
+
+@dataclass(frozen=True)
+class TagTask:
+    """Find out which keys one slice holds."""
+
+    source: KeySource
+    slice: FileSlice
+    group: int
+    """Number of the slice's file group."""
+    rows: pa.Array[Any]
+    """Numbers of the incoming rows that may be there."""
+    keys: pa.Array[Any]
+    """Their record keys."""
+
+
+def tag(
+    engine: Engine,
+    source: KeySource,
+    keys: pa.Table,
+    slices: Sequence[FileSlice],
+    *,
+    stage: int,
+    any_partition: bool = False,
+) -> Tagged:
+    """Where the incoming rows are.
+
+    keys: columns record key and, unless `any_partition`, partition path. slices: one a file group;
+    their positions are the group numbers in the answer.
+    """
+    tasks = list(_tasks(source, keys, slices, any_partition=any_partition))
+    found = engine.run(find_keys, tasks, stage=stage, label="find record keys")
+    rows = pa.chunked_array([part for part, _ in found], type=pa.int64())
+    groups = pa.chunked_array([part for _, part in found], type=pa.int64())
+    return Tagged(_flat(rows), _flat(groups))
+
+
+def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _tasks(
+    source: KeySource, keys: pa.Table, slices: Sequence[FileSlice], *, any_partition: bool
+) -> Iterator[TagTask]:
+    record_keys = _flat(keys.column(RECORD_KEY))
+    numbers = row_numbers(len(record_keys))
+    if any_partition:
+        of_partition = {slice_.partition: numbers for slice_ in slices} if len(numbers) else {}
+    else:
+        of_partition = dict(split(_flat(keys.column(PARTITION_PATH)), numbers))
+    for group, slice_ in enumerate(slices):
+        rows = of_partition.get(slice_.partition)
+        if rows is not None:
+            yield TagTask(source, slice_, group, rows, record_keys.take(rows))
+
+
+def find_keys(task: TagTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Numbers of the task's rows whose keys the slice has, and its group number as often."""
+    tagger = _native.KeyTagger(task.keys)
+    tagger.probe(task.source.keys_of(task.slice), 0)
+    rows = task.rows.filter(pc.is_valid(tagger.locations()))
+    return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
+
+
+def first_key(source: KeySource, slices: Sequence[FileSlice]) -> str | None:
+    """Some record key of the table, None when it has no rows."""
+    for slice_ in slices:
+        for batch in source.keys_of(slice_):
+            if batch.num_rows:
+                return str(batch.column(0)[0].as_py())
+    return None

@@ -1,0 +1,208 @@
+"""From a table's state and a request to read tasks, one a file slice. No data is read here.
+
+Which columns a filter needs, which partitions can be left out and how a slice is merged is decided
+here; `work/read.py` carries it out, in this process or in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import unsupported_merge
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.partition_values import partition_constants, partition_filter
+
+if TYPE_CHECKING:
+    from pyhudi._native import MergeMode
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+    from pyhudi.timeline import Timeline
+    from pyhudi.view.slices import FileSlice
+    from pyhudi.where import Where
+
+
+@dataclass(frozen=True)
+class MergeRule:
+    """How the records of a slice are merged, and which log blocks count."""
+
+    mode: MergeMode = "COMMIT_TIME_ORDERING"
+    ordering_fields: tuple[str, ...] = ()
+    key_fields: tuple[str, ...] = ()
+    delete_field: str | None = None
+    delete_marker: str | None = None
+    max_instant: str | None = None
+    """Log blocks of later instants are passed over."""
+    valid_instants: tuple[str, ...] | None = None
+    """Up to table version 6: the instants whose log blocks count, besides those before
+    `timeline_start`."""
+    timeline_start: str | None = None
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """The reading of one file slice. Picklable; holds nothing that belongs to a process."""
+
+    storage: Storage
+    slice: FileSlice
+    schema: pa.Schema
+    """The table's columns as its files hold them, meta columns first."""
+    columns: tuple[str, ...]
+    """Columns to read: the output's, then those that only the filter needs."""
+    output: tuple[str, ...]
+    merge: MergeRule
+    as_text: tuple[str, ...] = ()
+    """Columns whose values are given as text."""
+    constants: tuple[tuple[str, str], ...] = ()
+    """Columns that the files lack, with their value in this partition as text."""
+    where: Where | None = field(default=None)
+    limit: int | None = None
+    """At most so many rows of this slice."""
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """What a scan asks for, checked against the table's schema."""
+
+    output: tuple[str, ...]
+    where: Where | None = None
+    limit: int | None = None
+    read_optimized: bool = False
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table at one moment."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    schema: pa.Schema
+    """The table's columns as its files hold them, meta columns first."""
+    as_text: tuple[str, ...] = ()
+    """Columns whose values are given as text."""
+
+
+def shown_schema(state: TableState) -> pa.Schema:
+    """The table's columns as scans give them, meta columns first."""
+    return pa.schema(
+        [
+            field.with_type(pa.string()) if field.name in state.as_text else field
+            for field in state.schema
+        ]
+    )
+
+
+def plan_scan(state: TableState, request: ScanRequest) -> list[ReadTask]:
+    """One task for every file slice that may hold wanted rows, by partition and file id.
+
+    Raises `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
+    """
+    slices = scan_slices(state, request)
+    if any(one.logs for one in slices):
+        _check_mergeable(state.config)
+    where = request.where
+    only_filtered = [
+        name for name in (where.columns if where else ()) if name not in request.output
+    ]
+    rule = _merge_rule(state)
+    return [
+        ReadTask(
+            storage=state.storage,
+            slice=one,
+            schema=state.schema,
+            columns=(*request.output, *only_filtered),
+            output=request.output,
+            merge=rule,
+            as_text=state.as_text,
+            constants=_constants(state.config, one.partition),
+            where=where,
+            limit=request.limit,
+        )
+        for one in slices
+    ]
+
+
+def scan_slices(state: TableState, request: ScanRequest) -> list[FileSlice]:
+    """The slices that a scan reads, partitions that cannot match left out."""
+    conjuncts = request.where.conjuncts if request.where else ()
+    wanted = partition_filter(state.config, state.schema, conjuncts)
+    view = FileSystemView(state.storage, state.config, state.timeline, wanted)
+    if request.read_optimized or not state.config.is_merge_on_read:
+        return view.base_slices()
+    return view.slices()
+
+
+def _check_mergeable(config: TableConfig) -> None:
+    rule = unsupported_merge(config)
+    if rule is not None:
+        raise UnsupportedTableFeature(
+            f"{rule}: pyhudi cannot merge log files by this rule",
+            hint="scan(read_optimized=True) reads the base files alone.",
+        )
+
+
+def _constants(config: TableConfig, partition: str) -> tuple[tuple[str, str], ...]:
+    if not config.drop_partition_columns or not config.partition_fields:
+        return ()
+    return tuple(partition_constants(config, partition).items())
+
+
+def _merge_rule(state: TableState) -> MergeRule:
+    config, timeline = state.config, state.timeline
+    if not config.is_merge_on_read or config.merge.mode == "CUSTOM":
+        return MergeRule(key_fields=key_columns(config))
+    checked = config.version.blocks_need_commit_check
+    last = timeline.last_commit
+    return MergeRule(
+        mode=config.merge.mode,
+        ordering_fields=config.ordering_fields,
+        key_fields=key_columns(config),
+        delete_field=config.merge.delete_field,
+        delete_marker=config.merge.delete_marker,
+        max_instant=last.requested if last else None,
+        valid_instants=tuple(one.requested for one in timeline.commits) if checked else None,
+        timeline_start=_blocks_start(timeline) if checked else None,
+    )
+
+
+def _blocks_start(timeline: Timeline) -> str | None:
+    """Blocks of instants before this were committed and archived.
+
+    Archiving stops at the oldest pending instant, so a pending one before the timeline's start
+    moves the boundary down.
+    """
+    pending = [
+        one.requested for one in timeline.pending() if not timeline.is_committed(one.requested)
+    ]
+    times = [*pending, *([timeline.first_active] if timeline.first_active else [])]
+    return min(times, default=None)
+
+
+def key_columns(config: TableConfig) -> tuple[str, ...]:
+    """The columns that rows of one record are known by."""
+    if config.populate_meta_fields:
+        return ("_hoodie_record_key",)
+    if not config.record_key_fields:
+        raise UnsupportedTableFeature(
+            "hoodie.populate.meta.fields=false without hoodie.table.recordkey.fields: "
+            "rows have no key",
+        )
+    return config.record_key_fields
+
+
+def output_columns(
+    names: Sequence[str], columns: Sequence[str] | None, *, meta: Sequence[str], meta_fields: bool
+) -> tuple[str, ...]:
+    """The columns of a scan's result: those asked for, in that order, else all in table order.
+
+    names: all columns of the table. meta: those of them that are Hudi's own.
+    """
+    if columns is None:
+        return tuple(name for name in names if meta_fields or name not in meta)
+    extra = [name for name in meta if name not in columns] if meta_fields else []
+    return (*extra, *columns)

@@ -1,0 +1,178 @@
+"""A lazy scan and its outputs. Nothing is read before an output is asked for.
+
+The scan belongs to the moment at which its table handle was loaded. What is read is planned in
+`plan/read.py`; the engine runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError
+from pyhudi.plan.read import (
+    ReadTask,
+    ScanRequest,
+    TableState,
+    output_columns,
+    plan_scan,
+    scan_slices,
+    shown_schema,
+)
+from pyhudi.schema import is_meta
+from pyhudi.view.describe import slices_table
+from pyhudi.where import column_type, parse_where
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+    from pyhudi.engine.protocol import Engine
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows of a table, described but not read. Made by `HudiTable.scan`.
+
+    It can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
+    times.
+    """
+
+    state: TableState
+    """The table at the moment the scan is about."""
+    request: ScanRequest
+    engine: Engine
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result, in order."""
+        shown = shown_schema(self.state)
+        return pa.schema([shown.field(name) for name in self.request.output])
+
+    @cached_property
+    def tasks(self) -> list[ReadTask]:
+        """What there is to read, one picklable task a file slice, for `work.read.read_task`.
+
+        Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks.
+        """
+        return plan_scan(self.state, self.request)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream that reads ahead within bounds, by partition and file group."""
+        return self._read(self.tasks, self.schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        return self.to_reader().read_all()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame. Needs the extra `pandas`."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars DataFrame. Needs the extra `polars`."""
+        import polars as pl  # noqa: PLC0415 - an extra
+
+        return pl.DataFrame(self.to_arrow())
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection, name: str
+    ) -> duckdb.DuckDBPyConnection:
+        """Makes the scan a view of a DuckDB connection; each query on it reads anew.
+
+        Gives back the connection. Needs the extra `duckdb`.
+        """
+        return connection.register(name, self)
+
+    def count(self) -> int:
+        """How many rows the scan gives. Only columns that matter for it are read."""
+        narrow = replace(self, request=replace(self.request, output=(self._narrow_column(),)))
+        return sum(batch.num_rows for batch in narrow.to_reader())
+
+    def plan(self) -> pa.Table:
+        """The file slices to be read, without reading them.
+
+        Columns: partition, file_id, base_instant, base_file, base_size, log_files, log_size; sizes
+        in bytes, base_file null for a slice of log files alone.
+        """
+        return slices_table(scan_slices(self.state, self.request))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule stream of the rows."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def _read(self, tasks: Sequence[ReadTask], schema: pa.Schema) -> pa.RecordBatchReader:
+        from pyhudi.work.read import read_task  # noqa: PLC0415 - planning needs no core
+
+        rows = self.engine.scan(read_task, tasks, schema, label=f"scan {self.state.storage.uri}")
+        if not isinstance(rows, pa.RecordBatchReader):
+            raise ConfigError(
+                f"{type(self.engine).__name__} does not give Arrow streams",
+                hint="On Spark, read with pyhudi.spark.read(spark, uri).",
+            )
+        limit = self.request.limit
+        return rows if limit is None else _limited(rows, limit)
+
+    def _narrow_column(self) -> str:
+        """A column that is cheap to read, one that the filter reads anyway if it has any."""
+        where = self.request.where
+        if where is not None and where.columns:
+            return where.columns[0]
+        schema = self.state.schema
+        fixed = (field.name for field in schema if pa.types.is_primitive(field.type))
+        name: str = next(fixed, schema.names[0])
+        return name
+
+
+def new_scan(
+    state: TableState,
+    engine: Engine,
+    *,
+    columns: Sequence[str] | None,
+    where: Any,
+    limit: int | None,
+    read_optimized: bool,
+    meta_fields: bool,
+) -> Scan:
+    """A scan whose arguments fit the table; see `HudiTable.scan` for what they mean and raise."""
+    schema = shown_schema(state)
+    if isinstance(columns, str):
+        raise ConfigError("columns is text", hint=f"Give a list: [{columns!r}].")
+    if columns is not None and not columns:
+        raise ConfigError("columns is empty", hint="Leave it out for all; count() only counts.")
+    for name in columns or ():
+        column_type((name,), schema)
+    if columns is not None and len(set(columns)) < len(columns):
+        raise ConfigError(f"columns names a column twice: {', '.join(columns)}")
+    if limit is not None and limit < 0:
+        raise ConfigError(f"limit is {limit}; it must not be negative")
+    output = output_columns(
+        schema.names, columns, meta=[n for n in schema.names if is_meta(n)], meta_fields=meta_fields
+    )
+    request = ScanRequest(
+        output=output,
+        where=None if where is None else parse_where(where, schema),
+        limit=limit,
+        read_optimized=read_optimized,
+    )
+    return Scan(state, request, engine)
+
+
+def _limited(rows: pa.RecordBatchReader, limit: int) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        left = limit
+        if left:
+            for batch in rows:
+                yield batch.slice(0, left)
+                left -= min(left, batch.num_rows)
+                if not left:
+                    break
+        rows.close()
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())

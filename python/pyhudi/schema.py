@@ -1,0 +1,171 @@
+"""The table's schema: where it is found, and what a reader sees of it.
+
+Rows are not read here, and types are translated by the Rust core. Order of the sources as in
+`TableSchemaResolver` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.errors import CorruptTable, HudiError, UnsupportedTableFeature
+from pyhudi.timeline.instants import COMMIT_ACTIONS
+from pyhudi.view.names import parse_base_name
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+    from pyhudi.timeline import CommitMetadata, Timeline
+
+META_FIELDS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+"""Columns that Hudi puts in front of every row."""
+
+OPERATION_FIELD = "_hoodie_operation"
+"""A sixth meta column, of tables that keep a change log."""
+
+_LATEST_SCHEMA = "latest_schema"
+_SCHEMA_FOLDER = ".hoodie/.schema"
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """A table's schema at one moment."""
+
+    avro: str
+    """Avro JSON text without meta fields."""
+    arrow: pa.Schema
+    """What reads give: meta fields in front where the table keeps them, then the data columns."""
+
+    @property
+    def meta_columns(self) -> list[str]:
+        """Names of the meta columns that the table has."""
+        return [name for name in self.arrow.names if is_meta(name)]
+
+    @property
+    def data_columns(self) -> list[str]:
+        """Names of the columns that are not meta columns, in table order."""
+        return [name for name in self.arrow.names if not is_meta(name)]
+
+
+def is_meta(name: str) -> bool:
+    """Whether a column of this name is Hudi's own."""
+    return name in META_FIELDS or name == OPERATION_FIELD
+
+
+def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> TableSchema:
+    """The schema of the newest commit that has one, of the table's creation, or of a newest file.
+
+    Raises `UnsupportedTableFeature` for schema on read (columns matched by id), and `HudiError` for
+    a table that was never written and holds no schema either.
+    """
+    _refuse_schema_on_read(storage, timeline)
+    avro = (
+        _schema_of_commits(timeline)
+        or _schema_of_creation(config)
+        or _schema_of_newest_file(storage, timeline)
+    )
+    if avro is None:
+        raise HudiError(
+            "the table has no schema yet: no commit, no hoodie.table.create.schema",
+            hint="Write to it once, or create it with a schema.",
+        )
+    return _as_table_schema(avro, config)
+
+
+def _as_table_schema(avro: str, config: TableConfig) -> TableSchema:
+    from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
+
+    if config.drop_partition_columns:
+        avro = _with_partition_columns(avro, config.partition_fields)
+    bare = _native.without_meta_fields(avro)
+    whole = _native.with_meta_fields(avro) if config.populate_meta_fields else bare
+    return TableSchema(bare, _meta_first(_native.arrow_schema(whole)))
+
+
+def _meta_first(schema: pa.Schema) -> pa.Schema:
+    meta = [field for field in schema if is_meta(field.name)]
+    return pa.schema([*meta, *(field for field in schema if not is_meta(field.name))])
+
+
+def _schema_of_commits(timeline: Timeline) -> str | None:
+    for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
+        schema = timeline.commit_metadata(instant).schema
+        if schema:
+            return schema
+    return None
+
+
+def _schema_of_creation(config: TableConfig) -> str | None:
+    return config.create_schema or None
+
+
+def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> str | None:
+    """The schema that the newest file of a commit was written with, by its own words."""
+    for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
+        for path in _written_files(timeline.commit_metadata(instant)):
+            schema = _schema_of_file(storage, path)
+            if schema:
+                return schema
+    return None
+
+
+def _written_files(metadata: CommitMetadata) -> list[str]:
+    paths = [stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats]
+    return [path for path in paths if path]
+
+
+def _schema_of_file(storage: Storage, path: str) -> str | None:
+    from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
+
+    if not storage.exists(path):
+        return None
+    if parse_base_name(path.rsplit("/", 1)[-1]) is not None:
+        return _native.base_file_schema(storage.native, path)[0]
+    headers = (block["header"] for block in _native.log_blocks(storage.native, path))
+    schemas = [header["SCHEMA"] for header in headers if header.get("SCHEMA")]
+    return str(schemas[-1]) if schemas else None
+
+
+def _with_partition_columns(avro: str, fields: Sequence[str]) -> str:
+    """Dropped partition columns that the schema lacks are appended as nullable strings."""
+    record = _parse(avro)
+    present = {field["name"] for field in record["fields"]}
+    added = [
+        {"name": name, "type": ["null", "string"], "default": None}
+        for name in fields
+        if name not in present
+    ]
+    return json.dumps({**record, "fields": [*record["fields"], *added]}) if added else avro
+
+
+def _parse(avro: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(avro)
+    except ValueError as error:
+        raise CorruptTable(f"the table's Avro schema is not JSON: {error}") from error
+    if not isinstance(record, dict) or "fields" not in record:
+        raise CorruptTable("the table's Avro schema is not a record")
+    return record
+
+
+def _refuse_schema_on_read(storage: Storage, timeline: Timeline) -> None:
+    """Such a table matches columns by id; matching them by name would show wrong values."""
+    last = timeline.last_commit
+    evolved = last is not None and _LATEST_SCHEMA in timeline.commit_metadata(last).extra_metadata
+    if evolved or storage.list_dir(_SCHEMA_FOLDER)[1]:
+        raise UnsupportedTableFeature(
+            "hoodie.schema.on.read.enable: the table's columns were evolved by id "
+            "(renamed, dropped or retyped)",
+            hint="Tables evolved by adding and widening columns are read.",
+        )

@@ -1,0 +1,201 @@
+"""The engine on Spark: the three verbs by `mapInArrow`, on classic sessions and Spark Connect.
+
+Tasks travel in the closure of the function that Spark runs; `range(0, n, 1, n)` has exactly one row
+a partition and so makes one Spark task of each. Nothing here uses the JVM gateway or an RDD. What
+tasks mean is not known here.
+
+Spark tries a failed task again (`spark.task.maxFailures`) and may run one twice (speculation); each
+run is an `Attempt` of its own. A task of a failed call that Spark is still killing can go on
+writing for a moment after the call has ended.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.engine import routes
+from pyhudi.engine.protocol import Attempt, Result, Task
+from pyhudi.errors import HudiError, SchemaMismatch
+from pyhudi.spark.failures import carried, restored
+from pyhudi.spark.types import spark_schema, to_wire, wire_schema
+
+Batches = Iterator[pa.RecordBatch]
+
+_RUN_RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
+_EXCHANGE_RESULT = pa.schema([("route", pa.string()), ("result", pa.binary())])
+_CHUNK = 64
+
+
+class SparkEngine:
+    """Runs tasks on the executors of a Spark session. They need the pyhudi wheel."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def run(
+        self,
+        work: Callable[[Task, Attempt], Result],
+        tasks: Sequence[Task],
+        *,
+        stage: int = 0,
+        label: str = "",
+    ) -> list[Result]:
+        """As `Engine.run`; results go through the driver's memory."""
+        if not tasks:
+            return []
+        body = _run_body(_Job.pack(work, tasks), stage)
+        frame = self._one_row_a_task(len(tasks)).mapInArrow(body, spark_schema(_RUN_RESULT))
+        found = self._collect(frame, label)
+        if sorted(found) != list(range(len(tasks))):
+            raise HudiError(f"Spark gave results of {len(found)} tasks, not of {len(tasks)}")
+        return [found[index] for index in range(len(tasks))]
+
+    def scan(
+        self,
+        work: Callable[[Task], Iterator[pa.RecordBatch]],
+        tasks: Sequence[Task],
+        schema: pa.Schema,
+        *,
+        label: str = "",  # noqa: ARG002  a lazy DataFrame's job belongs to whoever starts it
+    ) -> DataFrame:
+        """As `Engine.scan`: a DataFrame with one partition a task, worked out at each action."""
+        wire = wire_schema(schema)
+        if not tasks:
+            return self.spark.createDataFrame([], spark_schema(wire))
+        body = _scan_body(_Job.pack(work, tasks), schema, wire)
+        return self._one_row_a_task(len(tasks)).mapInArrow(body, spark_schema(wire))
+
+    def exchange(
+        self,
+        rows: DataFrame,
+        route: str,
+        work: Callable[[str, pa.Table, Attempt], Sequence[Result]],
+        *,
+        stage: int = 0,
+        label: str = "",
+    ) -> list[Result]:
+        """As `Engine.exchange`, by one shuffle; executors sort it, with spilling, by route."""
+        column = f"`{route}`"
+        routed = rows.repartition(column).sortWithinPartitions(column)
+        body = _exchange_body(_packed(work), route, stage)
+        frame = routed.mapInArrow(body, spark_schema(_EXCHANGE_RESULT))
+        found = self._collect(frame, label)
+        return list(chain.from_iterable(found[value] for value in sorted(found)))
+
+    def _one_row_a_task(self, tasks: int) -> DataFrame:
+        return self.spark.range(0, tasks, 1, tasks)
+
+    def _collect(self, frame: DataFrame, label: str) -> dict[Any, Any]:
+        """Runs a job once; its results by their first column."""
+        with restored(), _described(self.spark, label):
+            rows = frame.collect()
+        found = {row[0]: pickle.loads(row[1]) for row in rows}  # noqa: S301  our own tasks made it
+        if len(found) != len(rows):
+            raise HudiError("Spark gave two results for one task")
+        return found
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Work and its tasks as they travel to every executor.
+
+    Tasks share much (schema, storage, merge rule), which a pickle of many holds once; but a task
+    should not cost the unpickling of all. Hence chunks.
+    """
+
+    work: bytes
+    chunks: tuple[bytes, ...]
+
+    @classmethod
+    def pack(cls, work: object, tasks: Sequence[Any]) -> _Job:
+        starts = range(0, len(tasks), _CHUNK)
+        return cls(_packed(work), tuple(_packed(tasks[at : at + _CHUNK]) for at in starts))
+
+    def unpack(self, index: int) -> tuple[Callable[..., Any], Any]:
+        """The work and the task of an index."""
+        chunk, place = divmod(index, _CHUNK)
+        return pickle.loads(self.work), pickle.loads(self.chunks[chunk])[place]  # noqa: S301
+
+
+def _packed(value: object) -> bytes:
+    packed: bytes = cloudpickle.dumps(value)
+    return packed
+
+
+def _run_body(job: _Job, stage: int) -> Callable[[Batches], Batches]:
+    def body(batches: Batches) -> Batches:
+        for index in _indices(batches):
+            with carried():
+                work, task = job.unpack(index)
+                yield _result(_RUN_RESULT, index, work(task, _attempt(stage)))
+
+    return body
+
+
+def _scan_body(job: _Job, schema: pa.Schema, wire: pa.Schema) -> Callable[[Batches], Batches]:
+    def body(batches: Batches) -> Batches:
+        for index in _indices(batches):
+            work, task = job.unpack(index)
+            for batch in work(task):
+                if not batch.schema.equals(schema):
+                    raise SchemaMismatch(
+                        f"a scan gave rows of the schema\n{batch.schema}\nin place of\n{schema}"
+                    )
+                if batch.num_rows:
+                    yield to_wire(batch, wire)
+
+    return body
+
+
+def _exchange_body(work: bytes, route: str, stage: int) -> Callable[[Batches], Batches]:
+    def body(batches: Batches) -> Batches:
+        with carried():
+            rows = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
+            for value, table in routes.cut(rows, route):
+                results = list(pickle.loads(work)(value, table, _attempt(stage)))  # noqa: S301
+                yield _result(_EXCHANGE_RESULT, value, results)
+
+    return body
+
+
+def _indices(batches: Batches) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def _attempt(stage: int) -> Attempt:
+    context = TaskContext.get()
+    if context is None:
+        raise HudiError("not inside a Spark task")
+    # Unlike `attemptNumber`, the id is unique for the whole Spark application.
+    return Attempt(context.partitionId(), stage, context.taskAttemptId())
+
+
+def _result(schema: pa.Schema, key: int | str, result: object) -> pa.RecordBatch:
+    columns = [pa.array([key], schema.field(0).type), pa.array([_packed(result)], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@contextmanager
+def _described(spark: SparkSession, label: str) -> Iterator[None]:
+    """Jobs of the block carry the label in Spark's UI (classic sessions only)."""
+    if not label or type(spark).__module__.startswith("pyspark.sql.connect"):
+        yield
+        return
+    context = spark.sparkContext
+    name = "spark.job.description"
+    before = context.getLocalProperty(name)
+    context.setLocalProperty(name, label)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(name, before)

@@ -1,0 +1,63 @@
+"""Reading a table as a DataFrame: planned on the driver, one Spark task a file slice.
+
+The plan and the work are those of `HudiTable.scan`; only the engine differs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.storage import Storage
+from pyhudi.table import open_table
+from pyhudi.work.read import read_task
+
+
+def read(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    limit: int | None = None,
+    meta_fields: bool = False,
+    read_optimized: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """The rows of a Hudi table as it is now. The driver and every executor need the pyhudi wheel.
+
+    Nothing is read before an action, and each action reads the table as it was when this was
+    called. Filters and projections of the DataFrame do not reach the files: give `columns` and
+    `where` here. All columns are nullable.
+
+    Args:
+        spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
+        uri: the table's folder, a path or a `file://` URI that driver and executors share.
+        columns: names in the wanted order, all by default.
+        where: a SQL expression, a pyarrow expression, or filter tuples; applied in the tasks.
+        limit: at most so many rows.
+        meta_fields: Hudi's own columns too, in front.
+        read_optimized: the base files alone, without the newer records in log files.
+        storage_options: for the storage, as in `pyhudi.open_table`.
+        options: `hoodie.…` options, as in `pyhudi.open_table`.
+
+    Raises:
+        TableNotFound: there is no table.
+        UnsupportedTableFeature: the table, or a type that Spark lacks; the message names it.
+        SchemaMismatch: columns or values of the filter do not fit the schema.
+        ConfigError: an argument is wrong.
+    """
+    # A relative path means something else in an executor's folder.
+    location = Storage(os.fspath(uri), storage_options).native.uri
+    table = open_table(location, storage_options=storage_options, options=options)
+    scan = table.scan(
+        columns, where, limit=limit, meta_fields=meta_fields, read_optimized=read_optimized
+    )
+    frame = SparkEngine(spark).scan(read_task, scan.tasks, scan.schema)
+    # Each task stops at the limit already; this one is over all of them.
+    return frame if limit is None else frame.limit(limit)

@@ -1,0 +1,167 @@
+"""The table handle: opening a table, and its verbs. Thin: every verb is one call to who does it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyhudi.config import TableConfig
+from pyhudi.engine.local import LocalEngine
+from pyhudi.inspect import Inspect
+from pyhudi.options import check_options
+from pyhudi.plan.read import TableState, shown_schema
+from pyhudi.scan import Scan, new_scan
+from pyhudi.schema import is_meta, table_schema
+from pyhudi.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.view.partition_values import text_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyhudi.engine.protocol import Engine
+    from pyhudi.txn.result import WriteResult
+
+
+def open_table(
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+    engine: Engine | None = None,
+) -> HudiTable:
+    """Opens a table as it is now.
+
+    uri: the table's folder, a path or a `file://` URI. options: `hoodie.…` options. engine: what
+    runs the work, by default threads of this process.
+
+    Raises `TableNotFound` when there is no table, `UnsupportedTableFeature` for one that pyhudi
+    cannot read at all, `CorruptTable` for damaged properties or timeline files, `ConfigError` for
+    an unknown option.
+    """
+    storage = Storage(os.fspath(uri), storage_options)
+    return HudiTable(storage, engine or LocalEngine(), check_options(options))
+
+
+class HudiTable:
+    """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
+
+    Get one by `open_table` or `create_table`.
+    """
+
+    def __init__(self, storage: Storage, engine: Engine, options: Mapping[str, str]) -> None:
+        self.storage = storage
+        self.engine = engine
+        self.options = options
+        self._state = _load(storage)
+
+    def __repr__(self) -> str:
+        return f"HudiTable({self.uri!r}, type={self.type!r}, version={self.version})"
+
+    @property
+    def uri(self) -> str:
+        """Where the table lies, as it was given."""
+        return self.storage.uri
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties."""
+        return self._state.config
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.config.name
+
+    @property
+    def type(self) -> Literal["cow", "mor"]:
+        """Copy-on-write or merge-on-read."""
+        return "mor" if self.config.is_merge_on_read else "cow"
+
+    @property
+    def version(self) -> int:
+        """The table version: 4 to 6, 8 or 9."""
+        return self.config.version.code
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns in order, without Hudi's own."""
+        shown = shown_schema(self._state)
+        return shown.empty_table().select([n for n in shown.names if not is_meta(n)]).schema
+
+    @property
+    def inspect(self) -> Inspect:
+        """Timeline, commits, files and log blocks as Arrow tables."""
+        return Inspect(self._state)
+
+    def refresh(self) -> HudiTable:
+        """Looks at the table again, so that later commits are seen. Gives back the handle."""
+        self._state = _load(self.storage)
+        return self
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        *,
+        limit: int | None = None,
+        read_optimized: bool = False,
+        meta_fields: bool = False,
+    ) -> Scan:
+        """The table's rows, merged; nothing is read before the scan's output is asked for.
+
+        columns: names in the wanted order, None for all. where: a SQL expression ("age > 30 AND
+        city = 'osaka'"), a pyarrow expression, or filter tuples as pyarrow takes them. limit: at
+        most so many rows. read_optimized: the base files alone, without the newer records in log
+        files. meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
+
+        Raises `SchemaMismatch` for columns or values that do not fit the schema, `ConfigError` for
+        an argument that is no filter.
+        """
+        return new_scan(
+            self._state,
+            self.engine,
+            columns=columns,
+            where=where,
+            limit=limit,
+            read_optimized=read_optimized,
+            meta_fields=meta_fields,
+        )
+
+    def upsert(self, data: Any) -> WriteResult:
+        """Replaces rows whose keys the table has, adds the others, in one commit.
+
+        data: anything with the Arrow PyCapsule interface, a pandas DataFrame, or a list of records
+        included. See `txn.operations.upsert` for what it raises.
+        """
+        from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
+
+        return self._written(operations.upsert(self, data))
+
+    def insert(self, data: Any) -> WriteResult:
+        """Adds rows without looking for their keys, in one commit."""
+        from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
+
+        return self._written(operations.insert(self, data))
+
+    def delete_keys(self, keys: Any) -> WriteResult:
+        """Removes the rows with the given keys, in one commit.
+
+        keys: Arrow data with the table's key columns and, to look in their partitions only, all
+        partition columns.
+        """
+        from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
+
+        return self._written(operations.delete_keys(self, keys))
+
+    def _written(self, result: WriteResult) -> WriteResult:
+        self.refresh()
+        return result
+
+
+def _load(storage: Storage) -> TableState:
+    config = TableConfig.load(storage)
+    timeline = Timeline.load(storage, config)
+    schema = table_schema(storage, config, timeline).arrow
+    return TableState(storage, config, timeline, schema, text_columns(config, schema))

@@ -1,0 +1,25 @@
+"""The timeline: which instants a table has, what their files say, and how new ones are written.
+
+`instants` names things, `layout` knows folders and file names, `active` is a loaded timeline,
+`metadata` models commit metadata, `content` turns file bytes into values and back, `generator`
+makes instant times. Archived timelines are not read here.
+"""
+
+from __future__ import annotations
+
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.timeline.metadata import CommitMetadata, RuntimeStats, WriteStat
+
+__all__ = [
+    "CommitMetadata",
+    "Instant",
+    "InstantGenerator",
+    "RuntimeStats",
+    "State",
+    "Timeline",
+    "TimelineLayout",
+    "WriteStat",
+]

@@ -1,0 +1,182 @@
+"""A loaded active timeline and the questions that readers and writers ask it.
+
+It is a snapshot: load it again to see later instants. Contents of instants are read when asked for.
+Archived instants are not here; one that is older than the timeline's start counts as committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.clock import format_instant
+from pyhudi.errors import CorruptTable
+from pyhudi.timeline import content
+from pyhudi.timeline.instants import (
+    CLUSTERING,
+    COMMIT_ACTIONS,
+    COMPACTION,
+    COMPLETED_ACTION,
+    LOG_COMPACTION,
+    SAVEPOINT,
+    Instant,
+    State,
+)
+from pyhudi.timeline.metadata import CommitMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyhudi.clock import Zone
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.layout import TimelineLayout
+
+_Key = tuple[str, str]
+_Files = dict[_Key, dict[State, Instant]]
+
+
+class Timeline:
+    """The instants of a table's active timeline, one per time and action, oldest first."""
+
+    def __init__(self, storage: Storage, layout: TimelineLayout, files: Iterable[Instant]) -> None:
+        """`files`: one entry for every file of the timeline. Use `load` to read a table's."""
+        self._storage = storage
+        self._layout = layout
+        self._files: _Files = {}
+        for file in files:
+            self._files.setdefault((file.requested, file.completed_action), {})[file.state] = file
+        self.instants: tuple[Instant, ...] = tuple(
+            max(states.values(), key=lambda file: file.state.rank)
+            for _, states in sorted(self._files.items())
+        )
+        self.commits: tuple[Instant, ...] = self.completed(*COMMIT_ACTIONS)
+        """Completed commits, delta commits and replace commits."""
+        self.first_active: str | None = self._start()
+        """The timeline's start: anything older that is not pending was committed and archived."""
+        self._committed = {instant.requested: instant for instant in self.commits}
+        self._pending_times = {
+            i.requested for i in self.pending() if i.completed_action in COMMIT_ACTIONS
+        }
+
+    @classmethod
+    def load(cls, storage: Storage, config: TableConfig) -> Timeline:
+        """Lists the timeline's folder. A table without instants has an empty timeline."""
+        layout = config.layout
+        files: list[Instant] = []
+        for entry in storage.list_dir(layout.folder)[1]:
+            parsed = layout.parse(entry.name)
+            if parsed is None:
+                continue
+            completed = parsed.completed
+            if completed is None and parsed.state is State.COMPLETED:
+                completed = _modification_instant(entry.modified_ms, config.timezone)
+            files.append(
+                Instant(parsed.requested, parsed.action, parsed.state, completed, parsed.name)
+            )
+        return cls(storage, layout, files)
+
+    def completed(self, *actions: str) -> tuple[Instant, ...]:
+        """Completed instants of the given (completed) actions, of all when none is given."""
+        return tuple(
+            i for i in self.instants if i.is_completed and (not actions or i.action in actions)
+        )
+
+    def pending(self, *actions: str) -> tuple[Instant, ...]:
+        """Requested and inflight instants of the given actions, of all when none is given."""
+        return tuple(
+            i for i in self.instants if not i.is_completed and (not actions or i.action in actions)
+        )
+
+    @property
+    def last_commit(self) -> Instant | None:
+        """The completed commit with the greatest requested time."""
+        return self.commits[-1] if self.commits else None
+
+    @property
+    def pending_compactions(self) -> tuple[Instant, ...]:
+        """Compactions that are planned and not complete; log compactions are not among them."""
+        return self.pending(COMPACTION)
+
+    def requested_of_pending_compactions(self) -> frozenset[str]:
+        """Requested times of the pending compactions."""
+        return frozenset(instant.requested for instant in self.pending_compactions)
+
+    def is_committed(self, requested: str) -> bool:
+        """Whether what was written at an instant counts as committed.
+
+        It does when the instant is a completed commit, or is older than the timeline's start and
+        not pending, since then it has been archived
+        (`HoodieTimeline.containsOrBeforeTimelineStarts`).
+        """
+        if requested in self._committed:
+            return True
+        if requested in self._pending_times or self.first_active is None:
+            return False
+        return requested < self.first_active
+
+    def completion_time(self, requested: str) -> str | None:
+        """When a completed commit was completed; None for a pending or an archived one."""
+        instant = self._committed.get(requested)
+        return None if instant is None else instant.completed
+
+    def find(self, requested: str, action: str) -> Instant | None:
+        """The instant of a time and an action, pending or completed."""
+        states = self._files.get((requested, COMPLETED_ACTION.get(action, action)))
+        return max(states.values(), key=lambda file: file.state.rank) if states else None
+
+    def latest_time(self) -> str | None:
+        """The greatest requested or completion time on the timeline."""
+        times = [i.requested for i in self.instants]
+        if self._layout.completion_in_name:
+            times += [i.completed for i in self.instants if i.completed is not None]
+        return max(times, default=None)
+
+    def files(self, instant: Instant) -> tuple[Instant, ...]:
+        """Every file of an instant, from requested on; `file_name` tells them apart."""
+        states = self._files[(instant.requested, instant.completed_action)]
+        return tuple(sorted(states.values(), key=lambda file: file.state.rank))
+
+    def read(self, instant: Instant) -> dict[str, Any] | None:
+        """The content of the file of the furthest state, None when it is empty.
+
+        Raises `CorruptTable` when it is neither JSON nor an Avro container of one record.
+        """
+        return self._read_file(instant.file_name)
+
+    def plan(self, instant: Instant) -> dict[str, Any] | None:
+        """The content of the requested file, None when it is empty or missing."""
+        requested = self._files[(instant.requested, instant.completed_action)].get(State.REQUESTED)
+        return None if requested is None else self._read_file(requested.file_name)
+
+    def inflight(self, instant: Instant) -> dict[str, Any] | None:
+        """The content of the inflight file, None when it is empty or missing."""
+        inflight = self._files[(instant.requested, instant.completed_action)].get(State.INFLIGHT)
+        return None if inflight is None else self._read_file(inflight.file_name)
+
+    def commit_metadata(self, instant: Instant) -> CommitMetadata:
+        """What a commit wrote; for an empty file the default, as Hudi takes it.
+
+        Raises `CorruptTable` as `read` does, and for a record that is no commit metadata.
+        """
+        record = self.read(instant) or {}
+        try:
+            return CommitMetadata.from_record(record)
+        except (AttributeError, TypeError, ValueError) as error:
+            path = self._layout.path(instant.file_name)
+            msg = f"{path}: not commit metadata: {error}"
+            raise CorruptTable(msg, file=path) from error
+
+    def _read_file(self, name: str) -> dict[str, Any] | None:
+        path = self._layout.path(name)
+        return content.decode(self._storage.read(path), path)
+
+    def _start(self) -> str | None:
+        savepoints = {i.requested for i in self.instants if i.action == SAVEPOINT}
+        planned = self.pending(COMPACTION, LOG_COMPACTION, CLUSTERING)
+        times = [i.requested for i in (*self.commits, *planned) if i.requested not in savepoints]
+        return min(times, default=None)
+
+
+def _modification_instant(modified_ms: int, zone: Zone) -> str:
+    """What stands in for a completion time that a name lacks, as Hudi 1.2.0 takes it."""
+    return format_instant(modified_ms, zone)

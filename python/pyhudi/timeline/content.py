@@ -1,0 +1,135 @@
+"""Bytes of timeline files as values and back: JSON as Hudi's Jackson prints it, Avro containers.
+
+What the values mean is not known here. Containers are read with the schema in the file, so fields
+of any release come through; they are written with the schema texts in `schemas/`, which Hudi 1.0.2
+and 1.2.0 write and 0.15.0 reads.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import CorruptTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyhudi.clock import Clock
+
+_CONTAINER_MAGIC = b"Obj\x01"
+
+
+def decode(data: bytes, path: str) -> dict[str, Any] | None:
+    """The one value of a timeline file, None for an empty file.
+
+    Raises `CorruptTable` naming `path` when the bytes are neither a JSON object nor a container.
+    """
+    if not data:
+        return None
+    if data.startswith(_CONTAINER_MAGIC):
+        return _decode_container(data, path)
+    return _decode_json(data, path)
+
+
+def _decode_container(data: bytes, path: str) -> dict[str, Any]:
+    from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
+
+    try:
+        records = json.loads(_native.container_to_json(data)[1])
+    except CorruptTable as error:
+        msg = f"{path}: {error}"
+        raise CorruptTable(msg, file=path, offset=error.offset, hint=error.hint) from error
+    if len(records) != 1:
+        msg = f"{path}: an instant's file holds one record, this one {len(records)}"
+        raise CorruptTable(msg, file=path)
+    return _as_object(records[0], path)
+
+
+def _decode_json(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        value = json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        msg = f"{path}: not UTF-8 at byte {error.start}"
+        raise CorruptTable(msg, file=path, offset=error.start) from error
+    except json.JSONDecodeError as error:
+        offset = len(error.doc[: error.pos].encode())
+        msg = f"{path}: not JSON at byte {offset}: {error.msg}"
+        raise CorruptTable(msg, file=path, offset=offset) from error
+    except RecursionError as error:
+        msg = f"{path}: JSON nested too deeply"
+        raise CorruptTable(msg, file=path) from error
+    return _as_object(value, path)
+
+
+def _as_object(value: object, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        msg = f"{path}: an instant's file holds an object, this one a {type(value).__name__}"
+        raise CorruptTable(msg, file=path, offset=0)
+    return value
+
+
+@cache
+def avro_schema(name: str) -> str:
+    """The schema text of a record of Hudi's timeline, as Java writes it into a container."""
+    folder = resources.files("pyhudi.timeline") / "schemas"
+    return (folder / f"{name}.avsc").read_text(encoding="utf-8")
+
+
+def encode_container(name: str, record: Mapping[str, Any], clock: Clock) -> bytes:
+    """A container file of one record of the named type.
+
+    Fields that the record lacks are written null, at every level; a field without null must be
+    there. Fields that the type lacks are left out.
+    """
+    from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
+
+    text = avro_schema(name)
+    fitted = _fit(record, json.loads(text), {})
+    sync_marker = uuid.UUID(clock.uuid()).bytes
+    return _native.json_to_container(text, json.dumps([fitted]), sync_marker)
+
+
+def _fit(value: Any, schema: Any, names: dict[str, Any]) -> Any:
+    """`value` with exactly the fields of `schema`; `names` collects the records met on the way."""
+    if isinstance(schema, list):
+        branches = [branch for branch in schema if branch != "null"]
+        return None if value is None else _fit(value, branches[0], names)
+    if isinstance(schema, str):
+        schema = names.get(schema, {"type": schema})
+    kind = schema["type"]
+    if kind == "record":
+        names[schema["name"]] = schema
+        return {f["name"]: _fit(value.get(f["name"]), f["type"], names) for f in schema["fields"]}
+    if kind == "array":
+        return [_fit(item, schema["items"], names) for item in value]
+    if kind == "map":
+        return {key: _fit(item, schema["values"], names) for key, item in value.items()}
+    return value
+
+
+def encode_json(value: Any) -> bytes:
+    """JSON text as Jackson's default pretty printer lays it out, UTF-8.
+
+    Objects take two blanks a level and ` : `, arrays stay on the line of their brackets.
+    """
+    return _print(value, 0).encode("utf-8")
+
+
+def _print(value: Any, level: int) -> str:
+    if isinstance(value, dict):
+        if not value:
+            return "{ }"
+        inner = "  " * (level + 1)
+        lines = [f"{inner}{_scalar(str(k))} : {_print(v, level + 1)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(lines) + "\n" + "  " * level + "}"
+    if isinstance(value, (list, tuple)):
+        return "[ " + ", ".join(_print(item, level) for item in value) + " ]" if value else "[ ]"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

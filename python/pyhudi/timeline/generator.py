@@ -1,0 +1,66 @@
+"""New instant times for one table: always later than anything on its timeline.
+
+Hudi 1.x orders commits by completion time and needs requested < completed, no completion time
+twice, and every request later than the completions before it. Whoever holds the table's lock gets
+that from one generator that has observed the timeline.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.clock import INSTANT_DIGITS, format_instant, parse_instant
+from pyhudi.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyhudi.clock import Clock, Zone
+    from pyhudi.timeline.active import Timeline
+
+
+class InstantGenerator:
+    """Strictly increasing 17-digit instants in one zone. Belongs to one writer."""
+
+    def __init__(self, clock: Clock, zone: Zone) -> None:
+        self._clock = clock
+        self._zone = zone
+        self._last = ""
+
+    def observe(self, timeline: Timeline) -> None:
+        """Makes later instants greater than every time on the timeline."""
+        self._last = max(self._last, timeline.latest_time() or "")
+
+    def next(self) -> str:
+        """The next instant: the clock's time, or 1 ms after the last one where the clock is behind.
+
+        A clock that is behind by less than a second is waited for, so that times stay true; a
+        greater lag, such as another writer's faster clock, is jumped over.
+        """
+        now = self._now()
+        if now <= self._last:
+            self._wait_for(_following(self._last))
+            now = max(self._now(), _following(self._last))
+        self._last = now
+        return now
+
+    def _now(self) -> str:
+        return format_instant(self._clock.now_ms(), self._zone)
+
+    def _wait_for(self, instant: str) -> None:
+        try:
+            behind = parse_instant(instant, self._zone) - self._clock.now_ms()
+        except ConfigError:
+            return
+        if 0 < behind <= _LONGEST_WAIT_MS:
+            self._clock.sleep(behind / 1000)
+
+
+_LONGEST_WAIT_MS = 1000
+
+
+def _following(instant: str) -> str:
+    """The first 17-digit instant that is greater than `instant` as text."""
+    try:
+        moment = parse_instant(instant, "UTC")
+    except ConfigError:
+        return str(int(instant[:INSTANT_DIGITS]) + 1).zfill(INSTANT_DIGITS)
+    return format_instant(moment + 1, "UTC")

@@ -1,0 +1,1 @@
+"""Writing: transactions, markers, rollback, and the verbs built on them."""

@@ -1,0 +1,49 @@
+"""What a write did, as the caller sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.metadata import WriteStat
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """A committed write."""
+
+    instant: str
+    """Its requested time, which its rows carry as `_hoodie_commit_time`."""
+    completion: str
+    """Its completion time. Up to table version 6 it is not stored."""
+    operation: str
+    """UPSERT, INSERT or DELETE."""
+    rows_inserted: int
+    rows_updated: int
+    """Rows replaced; in merge-on-read tables the updates appended to logs, whether or not an older
+    ordering value makes them lose when they are read."""
+    rows_deleted: int
+    """Rows removed; in merge-on-read tables the deletes appended to logs."""
+    files_written: int
+    bytes_written: int
+    partitions: tuple[str, ...]
+    """Partition paths with written files, sorted."""
+
+
+def result_of(
+    instant: str, completion: str, operation: str, stats: Sequence[WriteStat]
+) -> WriteResult:
+    """The sum of what the files' statistics say."""
+    return WriteResult(
+        instant=instant,
+        completion=completion,
+        operation=operation,
+        rows_inserted=sum(stat.num_inserts for stat in stats),
+        rows_updated=sum(stat.num_update_writes for stat in stats),
+        rows_deleted=sum(stat.num_deletes for stat in stats),
+        files_written=len(stats),
+        bytes_written=sum(stat.total_write_bytes for stat in stats),
+        partitions=tuple(sorted({stat.partition_path or "" for stat in stats})),
+    )

@@ -1,0 +1,145 @@
+"""What a caller hands over, as an Arrow table that fits the table's schema exactly.
+
+Columns are matched by name and cast only where no value can change; anything else is refused with
+the name of the column. Keys are not made here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.keys import META_COLUMNS
+
+
+def to_table(data: Any) -> pa.Table:
+    """Arrow data, a pandas or a polars frame as an Arrow table.
+
+    Anything with `__arrow_c_stream__` or `__arrow_c_array__` will do. Raises `ConfigError` for
+    other things.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if _is_pandas(data):
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    if hasattr(data, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(data)])
+    msg = f"cannot take rows from a {type(data).__module__}.{type(data).__qualname__}"
+    raise ConfigError(msg, hint="Pass an Arrow table or stream, a pandas or a polars data frame.")
+
+
+def _is_pandas(data: Any) -> bool:
+    kind = type(data)
+    return kind.__module__.split(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+def data_schema(schema: pa.Schema) -> pa.Schema:
+    """A table's schema without the meta columns."""
+    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with exactly the schema's columns, in its order and types.
+
+    schema: the table's schema without meta columns. Meta columns among the rows are dropped. Raises
+    `SchemaMismatch` for an unknown, missing or repeated column, a type that cannot be cast without
+    loss, or a null in a required column.
+    """
+    _check_names(rows, schema)
+    columns = [_column(rows.column(field.name), field) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
+    given = [name for name in rows.column_names if name not in META_COLUMNS]
+    repeated = sorted({name for name in given if given.count(name) > 1})
+    if repeated:
+        msg = f"the data have more than one column {_names(repeated)}"
+        raise SchemaMismatch(msg)
+    unknown = [name for name in given if name not in schema.names]
+    if unknown:
+        msg = f"the table has no column {_names(unknown)}"
+        raise SchemaMismatch(msg, hint=f"Its columns are {_names(schema.names)}.")
+    missing = [name for name in schema.names if name not in given]
+    if missing:
+        msg = f"the data lack the table's column {_names(missing)}"
+        raise SchemaMismatch(
+            msg,
+            hint="Rows are replaced whole: give every column, with nulls where there is no value.",
+        )
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+    if column.null_count and not field.nullable:
+        msg = f"column {field.name!r} has nulls, but the table requires a value"
+        raise SchemaMismatch(msg)
+    return cast_column(column, field)
+
+
+def cast_column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+    """The column in the field's type, if that changes no value; else `SchemaMismatch` naming it."""
+    if column.type == field.type:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        if not _same_kind(column.type, field.type):
+            raise pa.ArrowInvalid("one is not a form of the other")  # noqa: EM101, TRY003, TRY301
+        return column.cast(field.type, safe=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        msg = f"column {field.name!r} is {column.type}, the table has {field.type}: {error}"
+        raise SchemaMismatch(msg, hint="Cast the column before writing.") from error
+
+
+def _same_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
+    return pa.types.is_null(given) or _kind(given) == _kind(wanted)
+
+
+def _kind(data_type: pa.DataType) -> str:
+    tests = {
+        "boolean": pa.types.is_boolean,
+        "text": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or _is_view(t),
+        "bytes": lambda t: (
+            pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t)
+        ),
+        "number": lambda t: (
+            pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t)
+        ),
+        "date": pa.types.is_date,
+        "timestamp": pa.types.is_timestamp,
+        "list": lambda t: (
+            pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)
+        ),
+    }
+    return next((kind for kind, test in tests.items() if test(data_type)), str(data_type.id))
+
+
+def _is_view(data_type: pa.DataType) -> bool:
+    return bool(data_type.equals(pa.string_view()))
+
+
+def marked_deleted(rows: pa.Table, delete_field: str | None, marker: str | None) -> pa.Array[Any]:
+    """For each row whether it says of itself that it is a delete; never null.
+
+    `_hoodie_is_deleted` being true says so in every table, `delete_field` having the marker's text
+    in tables that name one.
+    """
+    deleted = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])  # noqa: FBT003
+    if "_hoodie_is_deleted" in rows.column_names:
+        said = pc.equal(rows.column("_hoodie_is_deleted"), pa.scalar(True))  # noqa: FBT003
+        deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
+    if delete_field is not None and marker is not None and delete_field in rows.column_names:
+        said = pc.equal(rows.column(delete_field).cast(pa.string()), marker)
+        deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
+    return deleted.combine_chunks()

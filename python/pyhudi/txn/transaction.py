@@ -1,0 +1,220 @@
+"""The life of one write on the timeline: clean up after dead writers, begin, publish, or roll back.
+
+One writer at a time: there is no lock and no conflict detection here. The order of steps is Hudi's
+(`BaseHoodieWriteClient`, 1.2.0), and each may be the last one before a crash:
+
+1. `recover`: pending rollbacks are carried out, failed writes rolled back, left markers removed.
+2. `Transaction` is entered: requested file.
+3. `start`: inflight file with the workload profile.
+4. Tasks write data files, each after its marker. Readers see none of it.
+5. `commit`: marked files that are not in the statistics are removed, then the completed file
+   publishes the write, then the markers go.
+
+A rollback's instant is taken before the new write's, since Hudi 0.15's log reader stops at the
+first block that is later than the last commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import CommitConflict
+from pyhudi.timeline import InstantGenerator, Timeline
+from pyhudi.timeline.instants import (
+    COMMIT,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    ROLLBACK,
+    Instant,
+    State,
+)
+from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.txn import markers, rollback
+from pyhudi.txn.guard import check_writable
+from pyhudi.txn.rollback import HEARTBEAT_FOLDER, RollbackContext
+
+if TYPE_CHECKING:
+    from pyhudi.clock import Clock
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+
+HEARTBEAT_EXPIRES_MS = 120_000
+"""A heartbeat this old is dead: two beats of `hoodie.client.heartbeat.interval_in_ms` missed."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What every step of a write needs."""
+
+    storage: Storage
+    config: TableConfig
+    clock: Clock
+    generator: InstantGenerator
+
+    @classmethod
+    def of(cls, storage: Storage, config: TableConfig, clock: Clock) -> Writer:
+        """With a fresh source of instants."""
+        return cls(storage, config, clock, InstantGenerator(clock, config.timezone))
+
+    @property
+    def rollback(self) -> RollbackContext:
+        """The part of it that a rollback needs."""
+        return RollbackContext(self.storage, self.config, self.generator, self.clock)
+
+
+# --- recovery -------------------------------------------------------------------------------------
+
+
+def recover(writer: Writer) -> Timeline:
+    """Makes the table fit for a new write and gives its timeline.
+
+    Raises `UnsupportedTableFeature` or `CommitConflict`, with nothing changed, where pyhudi must
+    not write, and `CommitConflict` where another writer is alive.
+    """
+    timeline = _load(writer)
+    check_writable(writer.storage, writer.config, timeline)
+    _check_no_live_writer(writer, timeline)
+    rollbacks = timeline.pending(ROLLBACK)
+    for pending in rollbacks:
+        rollback.resume(writer.rollback, timeline, pending)
+    if rollbacks:
+        timeline = _load(writer)
+    failed = failed_writes(timeline)
+    for instant in reversed(failed):
+        rollback.roll_back(writer.rollback, timeline, instant)
+    if failed:
+        timeline = _load(writer)
+    _remove_left_markers(writer.storage, timeline)
+    return timeline
+
+
+def _load(writer: Writer) -> Timeline:
+    timeline = Timeline.load(writer.storage, writer.config)
+    writer.generator.observe(timeline)
+    return timeline
+
+
+def failed_writes(timeline: Timeline) -> list[Instant]:
+    """Pending writes, oldest first; pending compactions and clusterings are none."""
+    pending = timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
+    return [instant for instant in pending if not is_clustering(timeline, instant)]
+
+
+def is_clustering(timeline: Timeline, instant: Instant) -> bool:
+    """Whether a replace commit is a clustering, which up to table version 6 only its plan tells."""
+    if instant.action != REPLACE_COMMIT:
+        return False
+    return (timeline.plan(instant) or {}).get("clusteringPlan") is not None
+
+
+def _check_no_live_writer(writer: Writer, timeline: Timeline) -> None:
+    """A heartbeat that still beats belongs to a writer whose work must not be rolled back."""
+    pending = {instant.requested for instant in failed_writes(timeline)}
+    if not pending:
+        return
+    for file in writer.storage.list_dir(HEARTBEAT_FOLDER)[1]:
+        age = writer.clock.now_ms() - file.modified_ms
+        if file.name in pending and age < HEARTBEAT_EXPIRES_MS:
+            msg = f"another writer is at work on instant {file.name}"
+            raise CommitConflict(
+                msg, hint="Wait until it is done, or two minutes if it has died, then write again."
+            )
+
+
+def _remove_left_markers(storage: Storage, timeline: Timeline) -> None:
+    """Removes markers of writers that died after they had committed or rolled back."""
+    pending = {instant.requested for instant in timeline.pending()}
+    newest = timeline.latest_time() or ""
+    for instant in markers.instants_with_markers(storage):
+        if instant not in pending and instant <= newest:
+            markers.delete_all(storage, instant)
+
+
+# --- the write ------------------------------------------------------------------------------------
+
+
+class Transaction:
+    """One write. Leaving the block without `commit` rolls it back."""
+
+    def __init__(self, writer: Writer, operation: str) -> None:
+        """`operation`: Hudi's name, such as UPSERT."""
+        self._writer = writer
+        self._operation = operation
+        self._action = DELTA_COMMIT if writer.config.is_merge_on_read else COMMIT
+        self._state: State | None = None
+        self.instant = ""
+        """The write's requested time, once entered."""
+
+    def __enter__(self) -> Transaction:
+        writer = self._writer
+        self.instant = writer.generator.next()
+        writer.config.layout.request(writer.storage, self.instant, self._action)
+        self._state = State.REQUESTED
+        return self
+
+    def start(self, profile: Mapping[str, tuple[WriteStat, ...]]) -> None:
+        """Says what is about to be written."""
+        writer = self._writer
+        metadata = CommitMetadata(profile, operation_type=self._operation)
+        data = metadata.encode_inflight(writer.config.version, writer.clock)
+        writer.config.layout.inflight(writer.storage, self.instant, self._action, data)
+        self._state = State.INFLIGHT
+
+    def commit(self, stats: Iterable[WriteStat], schema: str) -> str:
+        """Publishes the write and gives its completion time.
+
+        stats: of every file that belongs to it. schema: Avro schema without meta fields.
+        """
+        writer = self._writer
+        by_partition: dict[str, tuple[WriteStat, ...]] = {}
+        for stat in stats:
+            partition = stat.partition_path or ""
+            by_partition[partition] = (*by_partition.get(partition, ()), stat)
+        metadata = CommitMetadata(
+            by_partition, extra_metadata={SCHEMA_KEY: schema}, operation_type=self._operation
+        )
+        remove_unlisted(writer.storage, self.instant, metadata)
+        data = metadata.encode(writer.config.version, self._action, writer.clock)
+        completion = writer.generator.next()
+        layout = writer.config.layout
+        layout.complete(writer.storage, self.instant, self._action, completion, data)
+        self._state = State.COMPLETED
+        markers.delete_all(writer.storage, self.instant)
+        return completion
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._state is State.COMPLETED or self._state is None:
+            return
+        try:
+            self._roll_back()
+        except Exception as secondary:
+            if error is None:
+                raise
+            # The next writer rolls back; what went wrong first is what the caller must hear.
+            error.__context__ = secondary
+
+    def _roll_back(self) -> None:
+        writer = self._writer
+        timeline = Timeline.load(writer.storage, writer.config)
+        instant = timeline.find(self.instant, self._action)
+        if instant is not None and not instant.is_completed:
+            rollback.roll_back(writer.rollback, timeline, instant)
+
+
+def remove_unlisted(storage: Storage, instant: str, metadata: CommitMetadata) -> None:
+    """Deletes files that markers name and the commit does not: of failed or repeated attempts.
+
+    Log files go too, also up to table version 6: a log file here is one attempt's alone.
+    """
+    listed = {stat.path for stat in metadata.write_stats}
+    for marker in markers.read_all(storage, instant) or ():
+        if marker.path not in listed:
+            storage.delete(marker.path)

@@ -1,0 +1,104 @@
+"""All that differs by table version, chosen once when a table is opened.
+
+The rest of the code asks the `TableVersion` and never compares version numbers. A new version is
+one more object here. Source: Hudi 0.15.0 and 1.2.0 `HoodieTableVersion`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The rules of one `hoodie.table.version`."""
+
+    code: int
+    layout: TimelineLayout
+    """Folder and names of the timeline's files."""
+    writable: bool
+    """Whether pyhudi writes to tables of this version."""
+    logs_named_by_base_instant: bool
+    """A log file's name holds its slice's base instant (else: the delta commit's own instant)."""
+    blocks_need_commit_check: bool
+    """One log file can hold blocks of failed commits, so each block's instant must be looked up."""
+    rollback_appends_command: bool
+    """A rollback appends command blocks to log files (else: it deletes the log files)."""
+    log_marker_type: Literal["APPEND", "CREATE"]
+    """The kind of marker of a log file; the wrong one makes Hudi's rollback fail or miss it."""
+    commit_metadata_as_json: bool
+    """Commit metadata is JSON text (else: an Avro container)."""
+    writes_old_property_names: bool
+    """New tables get the property names that Hudi 0.15 knows, and no merge mode."""
+    merge_inferred: bool
+    """The merge mode follows from payload class, strategy id and ordering field."""
+    payload_outranks_strategy: bool
+    """When the merge mode is inferred, the payload class wins over the strategy id."""
+    incremental_by_completion_time: bool
+    """Ranges of incremental reads are completion times (else: requested times)."""
+
+
+def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
+    return TableVersion(
+        code=code,
+        layout=LAYOUT_1,
+        writable=writable,
+        logs_named_by_base_instant=True,
+        blocks_need_commit_check=True,
+        rollback_appends_command=True,
+        log_marker_type="APPEND",
+        commit_metadata_as_json=True,
+        writes_old_property_names=True,
+        merge_inferred=True,
+        payload_outranks_strategy=True,
+        incremental_by_completion_time=False,
+    )
+
+
+def _layout_2_version(code: int, *, merge_inferred: bool) -> TableVersion:
+    return TableVersion(
+        code=code,
+        layout=LAYOUT_2,
+        writable=True,
+        logs_named_by_base_instant=False,
+        blocks_need_commit_check=False,
+        rollback_appends_command=False,
+        log_marker_type="CREATE",
+        commit_metadata_as_json=False,
+        writes_old_property_names=False,
+        merge_inferred=merge_inferred,
+        payload_outranks_strategy=False,
+        incremental_by_completion_time=True,
+    )
+
+
+_VERSIONS = {
+    version.code: version
+    for version in (
+        _layout_1_version(4, writable=False),
+        _layout_1_version(5, writable=False),
+        _layout_1_version(6, writable=True),
+        _layout_2_version(8, merge_inferred=True),
+        _layout_2_version(9, merge_inferred=False),
+    )
+}
+
+
+def table_version(code: int) -> TableVersion:
+    """The rules of a table version. Raises `UnsupportedTableFeature` for one that is not known."""
+    version = _VERSIONS.get(code)
+    if version is None:
+        known = ", ".join(str(known) for known in _VERSIONS)
+        msg = f"hoodie.table.version is {code}; pyhudi knows {known}"
+        raise UnsupportedTableFeature(msg, hint=_unknown_version_hint(code))
+    return version
+
+
+def _unknown_version_hint(code: int) -> str:
+    if code > max(_VERSIONS):
+        return "A newer Hudi wrote this table: look for a newer pyhudi."
+    return "Upgrade the table with Apache Hudi first."

@@ -1,0 +1,1 @@
+"""Which files a table consists of: names, partitions, file groups, slices."""

@@ -1,0 +1,140 @@
+"""File groups and file slices of a table as of its timeline, found by listing storage.
+
+It answers which files a query reads and which slice a writer appends to. It reads no data file and
+leaves out what no committed instant wrote, up to table version 6 except for single log blocks,
+which their reader must test (`TableVersion.blocks_need_commit_check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pyhudi.timeline.instants import COMPACTION, REPLACE_COMMIT
+from pyhudi.view import grouping
+from pyhudi.view.completion import ArchivedCompletions
+from pyhudi.view.grouping import CommitFacts, GroupFiles, GroupKey
+from pyhudi.view.listing import PartitionFilter, list_files
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+    from pyhudi.timeline import Timeline
+    from pyhudi.view.slices import FileSlice
+
+
+class FileSystemView:
+    """The file groups of a table, listed on first use; make a new one to see later files."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        partitions: PartitionFilter | None = None,
+    ) -> None:
+        """`partitions`: which to look at (a test of the path, or paths), None for all."""
+        self._storage = storage
+        self._config = config
+        self._timeline = timeline
+        self._partitions = partitions
+
+    def slices(self) -> list[FileSlice]:
+        """What a snapshot reads: one slice a group, by partition and file id.
+
+        The slice before a pending compaction is joined with the log files written since.
+        """
+        compactions = self._facts.pending_compactions
+        merged = (
+            grouping.merged_slice(
+                grouping.committed_slices(group, self._facts), compactions.get(key)
+            )
+            for key, group in self._live_groups()
+        )
+        return [one for one in merged if one is not None]
+
+    def base_slices(self) -> list[FileSlice]:
+        """What a read-optimized query reads: the newest committed base file of every group."""
+        found = (
+            grouping.base_slice(grouping.committed_slices(group, self._facts))
+            for _, group in self._live_groups()
+        )
+        return [one for one in found if one is not None]
+
+    def unmerged_slices(self) -> list[FileSlice]:
+        """The newest slice of every group: the one that a log append goes to.
+
+        A pending compaction's slice is one of them, without base file and perhaps without log
+        files.
+        """
+        found = (grouping.committed_slices(group, self._facts) for _, group in self._live_groups())
+        return [slices[0] for slices in found if slices]
+
+    def all_slices(self) -> list[FileSlice]:
+        """Every committed slice, older ones too, of groups that are not replaced; newest first."""
+        return [
+            one
+            for _, group in self._live_groups()
+            for one in grouping.committed_slices(group, self._facts)
+        ]
+
+    @property
+    def groups(self) -> dict[GroupKey, GroupFiles]:
+        """All data files by group, replaced groups and uncommitted files among them."""
+        return self._listed[1]
+
+    @property
+    def partitions(self) -> list[str]:
+        """Paths of the partitions looked at, sorted, those without live file groups included."""
+        return sorted(self._listed[0])
+
+    @cached_property
+    def replaced(self) -> dict[GroupKey, str]:
+        """Groups that a completed replace commit took away, with its requested time."""
+        found: dict[GroupKey, str] = {}
+        for instant in self._timeline.completed(REPLACE_COMMIT):
+            metadata = self._timeline.commit_metadata(instant)
+            for partition, ids in (metadata.partition_to_replace_file_ids or {}).items():
+                for file_id in ids:
+                    found.setdefault((partition, file_id), instant.requested)
+        return found
+
+    def _live_groups(self) -> Iterator[tuple[GroupKey, GroupFiles]]:
+        groups = self._listed[1]
+        return ((key, groups[key]) for key in sorted(groups) if key not in self.replaced)
+
+    @cached_property
+    def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
+        partitions: list[str] = []
+        groups: dict[GroupKey, GroupFiles] = {}
+        for partition, entries in list_files(self._storage, self._partitions):
+            partitions.append(partition)
+            grouping.group_files(partition, entries, groups)
+        return partitions, groups
+
+    @cached_property
+    def _facts(self) -> CommitFacts:
+        return CommitFacts(
+            logs_named_by_base_instant=self._config.version.logs_named_by_base_instant,
+            is_committed=self._timeline.is_committed,
+            completion_time=self._completion_times(),
+            pending_compactions=self._pending_compactions(),
+        )
+
+    def _completion_times(self) -> Callable[[str], str]:
+        archived = ArchivedCompletions(self._storage, self._config.history_folder)
+
+        def completion_time(instant: str) -> str:
+            return self._timeline.completion_time(instant) or archived.completion_time(instant)
+
+        return completion_time
+
+    def _pending_compactions(self) -> dict[GroupKey, str]:
+        """The newest pending compaction of every group that waits for one."""
+        found: dict[GroupKey, str] = {}
+        for instant in self._timeline.pending(COMPACTION):
+            plan = self._timeline.plan(instant) or {}
+            for operation in plan.get("operations") or ():
+                found[operation["partitionPath"] or "", operation["fileId"]] = instant.requested
+        return found

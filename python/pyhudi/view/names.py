@@ -1,0 +1,101 @@
+"""Names of base files and log files: reading and making them, and nothing else.
+
+A partition also holds names that are no data file (`.crc` side files of Hadoop's local file system,
+`.hoodie_partition_metadata`); for those the parsers answer None. Formats: `FSUtils`,
+`HoodieBaseFile` and `HoodieLogFile` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyhudi.errors import UnsupportedTableFeature
+
+BASE_EXTENSION = "parquet"
+CDC_SUFFIX = ".cdc"
+PARTITION_METADATA_PREFIX = ".hoodie_partition_metadata"
+
+_OTHER_BASE_EXTENSIONS = frozenset({"orc", "hfile", "lance"})
+
+_BASE_NAME = re.compile(
+    r"(?P<file_id>[a-zA-Z0-9-]+)_(?P<token>[a-zA-Z0-9-]+)_(?P<instant>[0-9]+)\.(?P<ext>[a-zA-Z0-9]+)"
+)
+
+# Releases before 1.1 also take a file id with dots; only an underscore ends it everywhere.
+_LOG_NAME = re.compile(
+    r"\.(?P<file_id>[^_/]+)_(?P<instant>[^._/]*)\.log\.(?P<version>[0-9]+)"
+    r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+)(?P<suffix>\.cdc)?)?"
+)
+
+
+@dataclass(frozen=True)
+class BaseName:
+    """The parts of `<file id>_<write token>_<instant>.parquet`."""
+
+    file_id: str
+    write_token: str
+    instant: str
+
+
+@dataclass(frozen=True)
+class LogName:
+    """The parts of `.<file id>_<instant>.log.<version>_<write token>[.cdc]`."""
+
+    file_id: str
+    instant: str
+    version: int
+    write_token: str
+    """"" when the name has none."""
+    suffix: str
+    """".cdc" or ""."""
+
+
+def parse_base_name(name: str) -> BaseName | None:
+    """The parts of a base file's name, None when it is not one.
+
+    A base file of another format than Parquet raises `UnsupportedTableFeature`: passing it over would
+    lose its rows.
+    """
+    match = _BASE_NAME.fullmatch(name)
+    if match is None:
+        return None
+    extension = match["ext"].lower()
+    if extension in _OTHER_BASE_EXTENSIONS:
+        msg = f"hoodie.table.base.file.format: {name} is a base file in {extension.upper()} format"
+        raise UnsupportedTableFeature(msg, hint="pyhudi reads Parquet base files only.")
+    if match["ext"] != BASE_EXTENSION:
+        return None
+    return BaseName(match["file_id"], match["token"], match["instant"])
+
+
+def parse_log_name(name: str) -> LogName | None:
+    """The parts of a log file's name (CDC files too), None when it is not one."""
+    match = _LOG_NAME.fullmatch(name)
+    if match is None:
+        return None
+    return LogName(
+        file_id=match["file_id"],
+        instant=match["instant"],
+        version=int(match["version"]),
+        write_token=match["token"] or "",
+        suffix=match["suffix"] or "",
+    )
+
+
+def base_file_name(file_id: str, write_token: str, instant: str) -> str:
+    """The name of a base file."""
+    return f"{file_id}_{write_token}_{instant}.{BASE_EXTENSION}"
+
+
+def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:
+    """The name of a log file. Versions count from 1.
+
+    instant: the slice's base instant up to table version 6, the delta commit's own from 8 on.
+    """
+    return f".{file_id}_{instant}.log.{version}_{write_token}"
+
+
+def is_partition_metadata(name: str) -> bool:
+    """Whether a file of this name makes its folder a partition."""
+    return name.startswith(PARTITION_METADATA_PREFIX)

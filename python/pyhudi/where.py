@@ -1,0 +1,303 @@
+"""Row filters: one small tree for what callers write, and what is made of it.
+
+`parse_where` takes a SQL expression, a pyarrow expression or filter tuples. From the tree come a
+pyarrow expression that filters rows (SQL's three-valued logic: a row stays when the filter is true,
+not when it is null) and conjuncts that rule out row groups and partitions. Reading SQL text is
+`where_sql.py`'s part, typing literals `where_values.py`'s. A pyarrow expression is only evaluated.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.where_values import fits_column, typed_scalar
+
+Path = tuple[str, ...]
+"""A column's name, and below it names of struct fields."""
+
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class Compare:
+    """A column against a value; null where either is null."""
+
+    column: Path
+    op: str
+    """One of `COMPARISONS`."""
+    value: Any
+
+
+@dataclass(frozen=True)
+class In:
+    """A column is among values; null where it is null, or where none fits and a value is null."""
+
+    column: Path
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Like:
+    """A string column fits a SQL pattern with `%` and `_`."""
+
+    column: Path
+    pattern: str
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """A column is null."""
+
+    column: Path
+
+
+@dataclass(frozen=True)
+class And:
+    """All parts hold."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """Some part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """The part is false."""
+
+    part: Condition
+
+
+@dataclass(frozen=True)
+class Const:
+    """True, false, or null."""
+
+    value: bool | None
+
+
+Condition = Compare | In | Like | IsNull | And | Or | Not | Const
+
+Conjunct = tuple[str, str, pa.Array]
+"""Column, one of `COMPARISONS` or `in`, and the values: what `_native.read_slice` prunes with."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """A row filter that fits a table's schema."""
+
+    expression: pc.Expression = field(compare=False)
+    """True on the rows to keep."""
+    columns: tuple[str, ...]
+    """Columns that the filter looks at, and perhaps more, in table order."""
+    conjuncts: tuple[Conjunct, ...] = ()
+    """Conditions that every kept row meets; there can be more in the expression."""
+
+
+def parse_where(where: Any, schema: pa.Schema) -> Where:
+    """The filter that a caller gave.
+
+    where: a SQL expression as text, a `pyarrow.compute.Expression`, or filter tuples as pyarrow
+    takes them: `(column, op, value)` in a list that is a conjunction, or in lists of it that are
+    alternatives.
+
+    Raises `ConfigError` for what is none of these, `SchemaMismatch` for columns or values that do
+    not fit the schema.
+    """
+    if isinstance(where, pc.Expression):
+        return _given_expression(where, schema)
+    if isinstance(where, str):
+        from pyhudi.where_sql import parse_sql  # noqa: PLC0415 - sqlglot takes a while to import
+
+        condition = parse_sql(where)
+    else:
+        condition = from_tuples(where)
+    names = {path[0] for path in _paths(condition)}
+    expression = to_expression(condition, schema)
+    columns = tuple(name for name in schema.names if name in names)
+    return Where(expression, columns, tuple(_conjuncts(condition, schema)))
+
+
+def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
+    """pyarrow does not tell which fields an expression names, but its text has every name in it."""
+    text = str(expression)
+    if "FieldPath(" in text:
+        raise ConfigError(
+            "where: the expression names a column by number",
+            hint="Name it by its name: the order of columns is not part of the table.",
+        )
+    try:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaMismatch(f"where: {error}") from error
+    return Where(expression, tuple(name for name in schema.names if name in text))
+
+
+def from_tuples(filters: Any) -> Condition:
+    """The condition of pyarrow-style filters. Raises `ConfigError` for any other shape."""
+    if not _is_list(filters) or not filters:
+        raise ConfigError(
+            f"where: {filters!r} is no filter",
+            hint="Give a SQL expression, a pyarrow expression, or a list of (column, op, value).",
+        )
+    if all(_is_list(group) and group and _is_list(group[0]) for group in filters):
+        return Or(tuple(_all_of(group) for group in filters))
+    return _all_of(filters)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _all_of(filters: Iterable[Any]) -> Condition:
+    return And(tuple(_of_tuple(one) for one in filters))
+
+
+def _of_tuple(one: Any) -> Condition:
+    if not _is_list(one) or len(one) not in (2, 3) or not isinstance(one[0], str):
+        raise ConfigError(f"where: {one!r} is not (column, op, value)")
+    column, op = (one[0],), " ".join(str(one[1]).lower().split())
+    if op in ("is null", "is not null") and (len(one) == 2 or one[2] is None):
+        return IsNull(column) if op == "is null" else Not(IsNull(column))
+    if len(one) == 2 or one[2] is None:
+        raise ConfigError(
+            f"where: {one!r} lacks a value", hint='Nulls are found by (column, "is null").'
+        )
+    value = one[2]
+    if op in ("in", "not in"):
+        if isinstance(value, (str, bytes)):
+            raise ConfigError(f"where: {one!r} needs a list of values")
+        found = In(column, tuple(value))
+        return found if op == "in" else Not(found)
+    op = {"==": "=", "<>": "!="}.get(op, op)
+    if op not in COMPARISONS:
+        raise ConfigError(
+            f"where: the operator {one[1]!r} is not known",
+            hint=f"One of {', '.join(COMPARISONS)}, in, not in, is null, is not null.",
+        )
+    return Compare(column, op, value)
+
+
+def _paths(condition: Condition) -> set[Path]:
+    match condition:
+        case And(parts) | Or(parts):
+            return set().union(*map(_paths, parts))
+        case Not(part):
+            return _paths(part)
+        case Const():
+            return set()
+        case Compare(column) | In(column) | Like(column) | IsNull(column):
+            return {column}
+
+
+def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
+    """The pyarrow expression of a condition, literals in the types of their columns."""
+    match condition:
+        case And(parts):
+            return reduce(lambda a, b: a & b, (to_expression(part, schema) for part in parts))
+        case Or(parts):
+            return reduce(lambda a, b: a | b, (to_expression(part, schema) for part in parts))
+        case Not(part):
+            return ~to_expression(part, schema)
+        case Const(value):
+            return _boolean(value)
+        case IsNull(column):
+            column_type(column, schema)
+            return pc.field(*column).is_null()
+        case Like(column, pattern):
+            typed_scalar(pattern, column_type(column, schema), ".".join(column))
+            return pc.match_like(pc.field(*column), pattern)
+        case Compare(column, op, value):
+            return _comparison(column, op, value, schema)
+        case In(column, values):
+            return _membership(column, values, schema)
+
+
+def _comparison(column: Path, op: str, value: Any, schema: pa.Schema) -> pc.Expression:
+    kind = column_type(column, schema)
+    if value is None:
+        return _boolean(None)
+    literal = typed_scalar(value, kind, ".".join(column))
+    left = pc.field(*column)
+    match op:
+        case "=":
+            return left == literal
+        case "!=":
+            return left != literal
+        case "<":
+            return left < literal
+        case "<=":
+            return left <= literal
+        case ">":
+            return left > literal
+        case _:
+            return left >= literal
+
+
+def _membership(column: Path, values: Sequence[Any], schema: pa.Schema) -> pc.Expression:
+    kind = column_type(column, schema)
+    literals = [typed_scalar(v, kind, ".".join(column)) for v in values if v is not None]
+    left = pc.field(*column)
+    if all(literal.type == kind for literal in literals):
+        array = pa.array([literal.as_py() for literal in literals], kind)
+        found = pc.if_else(left.is_valid(), left.isin(array), _boolean(None))
+    else:
+        found = reduce(lambda a, b: a | b, (left == literal for literal in literals))
+    return found | _boolean(None) if len(literals) < len(values) else found
+
+
+def _boolean(value: bool | None) -> pc.Expression:
+    return pc.scalar(pa.scalar(value, pa.bool_()))
+
+
+def column_type(column: Path, schema: pa.Schema) -> pa.DataType:
+    """The type of a column or struct field. Raises `SchemaMismatch` with the nearest known name."""
+    kind = pa.struct(list(schema))
+    for depth, name in enumerate(column):
+        known = [kind.field(i).name for i in range(kind.num_fields)] if _is_struct(kind) else []
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            raise SchemaMismatch(
+                f"there is no column {'.'.join(column[: depth + 1])!r}",
+                hint=f"Did you mean {near[0]!r}?" if near else f"Columns: {', '.join(known)}",
+            )
+        kind = kind.field(known.index(name)).type
+    return kind
+
+
+def _is_struct(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(kind))
+
+
+def _conjuncts(condition: Condition, schema: pa.Schema) -> list[Conjunct]:
+    """The parts, joined by AND, that compare a whole column with values of exactly its type."""
+    match condition:
+        case And(parts):
+            return [found for part in parts for found in _conjuncts(part, schema)]
+        case Compare((name,), op, value) if value is not None:
+            return _conjunct(name, op, (value,), schema)
+        case In((name,), values) if values and None not in values:
+            return _conjunct(name, "in", values, schema)
+        case _:
+            return []
+
+
+def _conjunct(name: str, op: str, values: Sequence[Any], schema: pa.Schema) -> list[Conjunct]:
+    kind = column_type((name,), schema)
+    literals = [typed_scalar(value, kind, name) for value in values]
+    if not all(fits_column(literal, kind) for literal in literals):
+        return []
+    if op == "!=" and pa.types.is_floating(kind):
+        return []  # NaN is unequal to everything, and statistics do not count it
+    return [(name, op, pa.array([literal.as_py() for literal in literals], kind))]

@@ -1,0 +1,124 @@
+"""Literals of a row filter in the type of the column they are compared with.
+
+Only single values are looked at here. A number that the column's type cannot hold (1.5 for an
+integer column) keeps a type of its own, and Arrow compares across the two.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi.errors import SchemaMismatch
+
+
+def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+    """A literal in a column's type, or, for a number it cannot hold, in the number's own.
+
+    Text for a date, time, number or boolean is read as one; a time without zone counts as UTC where
+    the column holds points in time. Raises `SchemaMismatch` for a value that cannot be compared.
+    """
+    try:
+        if isinstance(value, str):
+            return _of_text(value, kind)
+        if isinstance(value, pa.Scalar):
+            value = value.as_py()
+        if _is_number(value):
+            return _of_number(value, kind)
+        return _of_other(value, kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise SchemaMismatch(
+            f"where: the column {column!r} is {kind} and cannot be compared with {value!r}",
+            hint="Quote text, leave numbers unquoted, write dates as '2024-02-29'.",
+        ) from error
+
+
+def fits_column(literal: pa.Scalar, kind: pa.DataType) -> bool:
+    """Whether a literal is of exactly the column's type and has a place in its order."""
+    if literal.type != kind or not literal.is_valid:
+        return False
+    return not (at.is_floating(kind) and math.isnan(literal.as_py()))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
+
+
+def _of_text(value: str, kind: pa.DataType) -> pa.Scalar:
+    if _is_text(kind):
+        return pa.scalar(value, kind)
+    if at.is_timestamp(kind):
+        return _timestamp_of_text(value, kind)
+    if at.is_time(kind):
+        return pa.scalar(time.fromisoformat(value), kind)
+    if _is_numeric(kind):
+        return _of_number(Decimal(value.strip()), kind)
+    if at.is_date(kind) or at.is_boolean(kind):
+        return pa.scalar(value.strip()).cast(kind)
+    raise TypeError
+
+
+def _timestamp_of_text(value: str, kind: pa.DataType) -> pa.Scalar:
+    text = pa.scalar(value.strip())
+    if kind.tz is None:
+        return text.cast(kind)
+    try:
+        return text.cast(kind)
+    except pa.ArrowInvalid:
+        return text.cast(pa.timestamp(kind.unit)).cast(kind)
+
+
+def _of_number(value: float | Decimal, kind: pa.DataType) -> pa.Scalar:
+    if not _is_numeric(kind):
+        raise TypeError
+    if isinstance(value, Decimal) and not value.is_finite():
+        value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return pa.scalar(value, kind if at.is_floating(kind) else pa.float64())
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if at.is_floating(kind):
+        return pa.scalar(float(exact), pa.float64()).cast(kind)
+    own = pa.scalar(exact)
+    try:
+        return own.cast(kind)
+    except pa.ArrowInvalid:
+        return own
+
+
+def _of_other(value: Any, kind: pa.DataType) -> pa.Scalar:
+    if isinstance(value, bool) and at.is_boolean(kind):
+        return pa.scalar(value, kind)
+    if isinstance(value, datetime) and at.is_timestamp(kind):
+        if value.tzinfo is not None and kind.tz is None:
+            raise TypeError
+        return pa.scalar(value).cast(kind)
+    if isinstance(value, date) and (at.is_timestamp(kind) or at.is_date(kind)):
+        if isinstance(value, datetime) and value.time() != time():
+            raise TypeError
+        return pa.scalar(value).cast(kind)
+    if isinstance(value, time) and at.is_time(kind):
+        return pa.scalar(value, kind)
+    if isinstance(value, bytes):
+        return _of_bytes(value, kind)
+    raise TypeError
+
+
+def _of_bytes(value: bytes, kind: pa.DataType) -> pa.Scalar:
+    if at.is_binary(kind) or at.is_large_binary(kind) or at.is_binary_view(kind):
+        return pa.scalar(value, kind)
+    if at.is_fixed_size_binary(kind) and len(value) == kind.byte_width:
+        return pa.scalar(value, kind)
+    raise TypeError

@@ -1,0 +1,80 @@
+"""Carrying out a read task: one file slice to record batches. Nothing is planned here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi import _native
+
+if TYPE_CHECKING:
+    from pyhudi.plan.read import ReadTask
+
+
+def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice that the task asks for, in its output columns.
+
+    Module-level and fed by a picklable task, so every engine can run it.
+    """
+    left = task.limit
+    reader = _open(task)
+    try:
+        for read in reader:
+            batch = _filtered(_as_shown(read, task), task)
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            if batch.num_rows:
+                yield batch.select(list(task.output))
+            if left == 0:
+                return
+    finally:
+        reader.close()
+
+
+def _open(task: ReadTask) -> _native.BatchReader:
+    merge = task.merge
+    reader, _ = _native.read_slice(
+        task.storage.native,
+        base=task.slice.base.path if task.slice.base else None,
+        logs=[log.path for log in task.slice.logs],
+        schema=task.schema,
+        columns=task.columns,
+        merge_mode=merge.mode,
+        ordering_fields=merge.ordering_fields,
+        key_fields=merge.key_fields,
+        delete_field=merge.delete_field,
+        delete_marker=merge.delete_marker,
+        max_instant=merge.max_instant,
+        valid_instants=merge.valid_instants,
+        timeline_start=merge.timeline_start,
+        filters=_pruning(task),
+        constants=dict(task.constants) or None,
+    )
+    return reader
+
+
+def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
+    """The filter's conjuncts on values as they are stored."""
+    shown_otherwise = {*task.as_text, *(name for name, _ in task.constants)}
+    conjuncts = task.where.conjuncts if task.where else ()
+    return [one for one in conjuncts if one[0] not in shown_otherwise]
+
+
+def _filtered(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+    if task.where is None:
+        return batch
+    kept = pa.Table.from_batches([batch]).filter(task.where.expression).combine_chunks()
+    batches = kept.to_batches()
+    return batches[0] if batches else batch.slice(0, 0)
+
+
+def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+    for name in task.as_text:
+        if name in batch.schema.names:
+            index = batch.schema.get_field_index(name)
+            field = batch.schema.field(index).with_type(pa.string())
+            batch = batch.set_column(index, field, batch.column(index).cast(pa.string()))
+    return batch
