@@ -23,7 +23,7 @@ from pyhudi.plan.read import (
     scan_slices,
     shown_schema,
 )
-from pyhudi.schema import is_meta
+from pyhudi.schema import is_meta, narrow_column
 from pyhudi.view.describe import slices_table
 from pyhudi.where import column_type, parse_where
 
@@ -124,10 +124,7 @@ class Scan:
         where = self.request.where
         if where is not None and where.columns:
             return where.columns[0]
-        schema = self.state.schema
-        fixed = (field.name for field in schema if pa.types.is_primitive(field.type))
-        name: str = next(fixed, schema.names[0])
-        return name
+        return narrow_column(self.state.schema, self.state.config.partition_fields)
 
 
 def new_scan(

@@ -7,7 +7,7 @@ Rows are not read here, and types are translated by the Rust core. Order of the 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,14 @@ class TableSchema:
 def is_meta(name: str) -> bool:
     """Whether a column of this name is Hudi's own."""
     return name in META_FIELDS or name == OPERATION_FIELD
+
+
+def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
+    """A column that is cheap to read when only the number of rows matters."""
+    names = [field.name for field in schema if field.name not in besides]
+    fixed = (name for name in names if pa.types.is_primitive(schema.field(name).type))
+    narrow: str = next(fixed, names[0])
+    return narrow
 
 
 def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> TableSchema:

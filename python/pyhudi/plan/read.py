@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.partition_values import partition_constants, partition_filter
+from pyhudi.view.partition_values import check_readable, partition_filter, path_values
 
 if TYPE_CHECKING:
     from pyhudi._native import MergeMode
@@ -52,13 +52,13 @@ class ReadTask:
     schema: pa.Schema
     """The table's columns as its files hold them, meta columns first."""
     columns: tuple[str, ...]
-    """Columns to read: the output's, then those that only the filter needs."""
+    """Columns that are needed: the output's, then those that only the filter looks at."""
     output: tuple[str, ...]
     merge: MergeRule
     as_text: tuple[str, ...] = ()
     """Columns whose values are given as text."""
-    constants: tuple[tuple[str, str], ...] = ()
-    """Columns that the files lack, with their value in this partition as text."""
+    path_values: tuple[tuple[str, pa.Scalar], ...] = ()
+    """Columns that take their value in this partition from its path; they are not read."""
     where: Where | None = field(default=None)
     limit: int | None = None
     """At most so many rows of this slice."""
@@ -105,22 +105,21 @@ def plan_scan(state: TableState, request: ScanRequest) -> list[ReadTask]:
     slices = scan_slices(state, request)
     if any(one.logs for one in slices):
         _check_mergeable(state.config)
-    where = request.where
-    only_filtered = [
-        name for name in (where.columns if where else ()) if name not in request.output
-    ]
+    filtered = request.where.columns if request.where else ()
+    columns = tuple(dict.fromkeys((*request.output, *filtered)))
+    check_readable(state.config, state.schema, columns)
     rule = _merge_rule(state)
     return [
         ReadTask(
             storage=state.storage,
             slice=one,
             schema=state.schema,
-            columns=(*request.output, *only_filtered),
+            columns=columns,
             output=request.output,
             merge=rule,
             as_text=state.as_text,
-            constants=_constants(state.config, one.partition),
-            where=where,
+            path_values=tuple(path_values(state.config, state.schema, one.partition).items()),
+            where=request.where,
             limit=request.limit,
         )
         for one in slices
@@ -146,16 +145,10 @@ def _check_mergeable(config: TableConfig) -> None:
         )
 
 
-def _constants(config: TableConfig, partition: str) -> tuple[tuple[str, str], ...]:
-    if not config.drop_partition_columns or not config.partition_fields:
-        return ()
-    return tuple(partition_constants(config, partition).items())
-
-
 def _merge_rule(state: TableState) -> MergeRule:
     config, timeline = state.config, state.timeline
     if not config.is_merge_on_read or config.merge.mode == "CUSTOM":
-        return MergeRule(key_fields=key_columns(config))
+        return MergeRule()
     checked = config.version.blocks_need_commit_check
     last = timeline.last_commit
     return MergeRule(

@@ -22,9 +22,10 @@ import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+import pyhudi
 from pyhudi.engine import routes
 from pyhudi.engine.protocol import Attempt, Result, Task
-from pyhudi.errors import HudiError, SchemaMismatch
+from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.spark.failures import carried, restored
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 
@@ -84,9 +85,8 @@ class SparkEngine:
         label: str = "",
     ) -> list[Result]:
         """As `Engine.exchange`, by one shuffle; executors sort it, with spilling, by route."""
-        column = f"`{route}`"
-        routed = rows.repartition(column).sortWithinPartitions(column)
-        body = _exchange_body(_packed(work), route, stage)
+        routed = rows.repartition(route).sortWithinPartitions(route)
+        body = _exchange_body(_Job.pack(work), route, stage)
         frame = routed.mapInArrow(body, spark_schema(_EXCHANGE_RESULT))
         found = self._collect(frame, label)
         return list(chain.from_iterable(found[value] for value in sorted(found)))
@@ -112,18 +112,34 @@ class _Job:
     should not cost the unpickling of all. Hence chunks.
     """
 
+    version: str
     work: bytes
-    chunks: tuple[bytes, ...]
+    chunks: tuple[bytes, ...] = ()
 
     @classmethod
-    def pack(cls, work: object, tasks: Sequence[Any]) -> _Job:
+    def pack(cls, work: object, tasks: Sequence[Any] = ()) -> _Job:
         starts = range(0, len(tasks), _CHUNK)
-        return cls(_packed(work), tuple(_packed(tasks[at : at + _CHUNK]) for at in starts))
+        chunks = tuple(_packed(tasks[at : at + _CHUNK]) for at in starts)
+        return cls(pyhudi.__version__, _packed(work), chunks)
+
+    def unpack_work(self) -> Callable[..., Any]:
+        """The work, on an executor that has the driver's release.
+
+        Unpickling checks no fields: a task of another release could be understood wrongly.
+        """
+        if pyhudi.__version__ != self.version:
+            raise ConfigError(
+                f"the driver has pyhudi {self.version}, an executor {pyhudi.__version__}",
+                hint="install the same wheel on the driver and on all executors",
+            )
+        work: Callable[..., Any] = pickle.loads(self.work)  # noqa: S301  from our own driver
+        return work
 
     def unpack(self, index: int) -> tuple[Callable[..., Any], Any]:
         """The work and the task of an index."""
+        work = self.unpack_work()
         chunk, place = divmod(index, _CHUNK)
-        return pickle.loads(self.work), pickle.loads(self.chunks[chunk])[place]  # noqa: S301
+        return work, pickle.loads(self.chunks[chunk])[place]  # noqa: S301
 
 
 def _packed(value: object) -> bytes:
@@ -156,12 +172,13 @@ def _scan_body(job: _Job, schema: pa.Schema, wire: pa.Schema) -> Callable[[Batch
     return body
 
 
-def _exchange_body(work: bytes, route: str, stage: int) -> Callable[[Batches], Batches]:
+def _exchange_body(job: _Job, route: str, stage: int) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
         with carried():
+            work = job.unpack_work()
             rows = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
             for value, table in routes.cut(rows, route):
-                results = list(pickle.loads(work)(value, table, _attempt(stage)))  # noqa: S301
+                results = list(work(value, table, _attempt(stage)))
                 yield _result(_EXCHANGE_RESULT, value, results)
 
     return body

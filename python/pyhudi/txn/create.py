@@ -6,6 +6,7 @@ There is no metadata table; `new_config.py` knows which properties each version 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +24,6 @@ from pyhudi.new_config import NewTable, new_table_config
 from pyhudi.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.property_names import HIVE_STYLE, TIMEZONE, URL_ENCODE
 from pyhudi.storage import Storage
-from pyhudi.txn import operations
 from pyhudi.txn.options import WRITE_OPTIONS
 from pyhudi.txn.rows import conform, data_schema, to_table
 
@@ -47,7 +47,7 @@ _CREATE_OPTIONS = (
 
 
 def create_table(
-    uri: str,
+    uri: str | os.PathLike[str],
     schema_or_data: Any,
     *,
     key: str | Sequence[str],
@@ -56,7 +56,7 @@ def create_table(
     type: TableKind = "cow",  # noqa: A002 - the public name
     version: int = 9,
     index: str | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
 ) -> HudiTable:
@@ -74,9 +74,9 @@ def create_table(
     """
     from pyhudi.table import open_table  # noqa: PLC0415 - it imports this module's caller
 
-    options = dict(options or {})
-    _check_arguments(type, index, options)
-    storage = Storage(uri, storage_options)
+    chosen = _as_text(options or {})
+    _check_arguments(type, index, chosen)
+    storage = Storage(os.fspath(uri), storage_options)
     clock = SystemClock()
     _check_absent(storage)
     schema, rows = _schema_and_rows(schema_or_data)
@@ -88,17 +88,16 @@ def create_table(
         order_by=_names(order_by),
         table_type=type,
         version=version,
-        options=options,
+        options=chosen,
     )
     config = new_table_config(new)
     if rows is not None:
         _check_rows(rows, config)
     make_table(storage, config, clock)
-    kept = {name: value for name, value in options.items() if name in WRITE_OPTIONS}
+    kept = {name: value for name, value in chosen.items() if name in WRITE_OPTIONS}
     table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
     if rows is not None:
-        operations.insert(table, rows, clock=clock)
-        table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
+        table.insert(rows)
     return table
 
 
@@ -114,6 +113,13 @@ def _make_folder(storage: Storage, folder: str, clock: Clock) -> None:
     path = f"{folder}/.{clock.uuid()}"
     storage.put(path, b"")
     storage.delete(path)
+
+
+def _as_text(options: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }
 
 
 def _check_arguments(kind: str, index: str | None, options: Mapping[str, str]) -> None:
@@ -163,7 +169,7 @@ def _new_table(
     options: Mapping[str, str],
 ) -> NewTable:
     _check_columns(schema, key=key, partition_by=partition_by, order_by=order_by)
-    name = options.get(TABLE_NAME) or storage.uri.rstrip("/").rsplit("/", 1)[-1]
+    name = options.get(TABLE_NAME) or storage.native.uri.rstrip("/").rsplit("/", 1)[-1]
     record = _avro_name(name)
     mode = options.get(_WRITE_MERGE_MODE) or options.get(MERGE_MODE)
     zone = {TIMEZONE: options[TIMEZONE].upper()} if TIMEZONE in options else {}

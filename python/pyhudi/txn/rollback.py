@@ -166,7 +166,7 @@ def roll_back(context: RollbackContext, timeline: Timeline, target: Instant) -> 
     requests = plan_rollback(context.storage, config.version, timeline, target)
     time = context.generator.next()
     plan = content.encode_container(
-        "HoodieRollbackPlan", _plan_record(context.storage.uri, target, requests), context.clock
+        "HoodieRollbackPlan", _plan_record(context.storage.native.uri, target, requests), context.clock
     )
     config.layout.request(context.storage, time, ROLLBACK, plan)
     config.layout.inflight(context.storage, time, ROLLBACK)
@@ -216,10 +216,10 @@ def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) ->
     if request.log_blocks:
         block = _native.rollback_block(time, target)
         path = _append_command(storage, request, block)
-        commands[_absolute(storage.uri, path)] = len(block)
+        commands[_absolute(storage.native.uri, path)] = len(block)
     return {
         "partitionPath": request.partition,
-        "successDeleteFiles": [_absolute(storage.uri, request.path(f)) for f in request.files],
+        "successDeleteFiles": [_absolute(storage.native.uri, request.path(f)) for f in request.files],
         "failedDeleteFiles": [],
         "rollbackLogFiles": commands,
         "logFilesFromFailedCommit": dict(request.log_blocks),

@@ -186,7 +186,6 @@ def merged_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileSli
 
 
 def base_slice(slices: Sequence[FileSlice]) -> FileSlice | None:
-    """What a read-optimized query reads of a group: the newest base file alone, None without
-    one."""
+    """What a read-optimized query reads of a group: the newest base file alone, or nothing."""
     newest = next((one for one in slices if one.base is not None), None)
     return None if newest is None else replace(newest, logs=())

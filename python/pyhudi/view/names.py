@@ -54,8 +54,8 @@ class LogName:
 def parse_base_name(name: str) -> BaseName | None:
     """The parts of a base file's name, None when it is not one.
 
-    A base file of another format than Parquet raises `UnsupportedTableFeature`: passing it over would
-    lose its rows.
+    A base file of another format than Parquet raises `UnsupportedTableFeature`: passing it over
+    would lose its rows.
     """
     match = _BASE_NAME.fullmatch(name)
     if match is None:

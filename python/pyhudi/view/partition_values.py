@@ -8,16 +8,15 @@ caller who prunes by it keeps such a partition.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import UnsupportedTableFeature
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pyhudi.config import TableConfig
     from pyhudi.where import Conjunct
 
@@ -33,19 +32,57 @@ _TIMESTAMP_GENERATORS = frozenset({"TIMESTAMP", "TIMESTAMP_AVRO"})
 Value = str | int
 
 
-def partition_constants(config: TableConfig, path: str) -> dict[str, str]:
-    """Values, as text, of partition columns that the data files lack; a null one is left out.
+def path_values(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, pa.Scalar]:
+    """Values of the partition columns that a scan takes from the path and not from the files.
 
-    Raises `UnsupportedTableFeature` when the path does not tell them.
+    So does Hudi 1.2.0 for plain key generators: an empty text is in the null partition and reads as
+    null, a record that a global index left in its old partition reads with the old value. Columns
+    are left out, to be read from the files, where the path does not tell their value for certain.
+
+    Raises `UnsupportedTableFeature` when it does not, but the files lack the column.
     """
-    texts = _texts(config, path)
-    if texts is None or config.key_generator not in _PLAIN_GENERATORS:
+    found = {}
+    plain = config.key_generator in _PLAIN_GENERATORS and not config.slash_separated_dates
+    for name, text in (_texts(config, path) or {}).items() if plain else ():
+        scalar = _scalar(config, text, schema.field(name).type) if name in schema.names else None
+        if scalar is not None:
+            found[name] = scalar
+    if config.drop_partition_columns:
+        _check_all_found(config, schema, path, found)
+    return found
+
+
+def _scalar(config: TableConfig, text: str, kind: pa.DataType) -> pa.Scalar | None:
+    """A path's text in the column's type, None where it might be another value or kind of text."""
+    if text == NULL_PARTITION:
+        return pa.scalar(None, kind)
+    if text in ("", _OLD_NULL_PARTITION) or not _is_plain(kind):
+        return None
+    if not config.hive_style and "=" in text:
+        return None
+    if not config.url_encode and _ESCAPED.search(text):
+        return None
+    try:
+        return pa.scalar(text).cast(kind)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    numeric = at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind)
+    return _is_text(kind) or bool(numeric or at.is_boolean(kind) or at.is_date(kind))
+
+
+def _check_all_found(
+    config: TableConfig, schema: pa.Schema, path: str, found: Mapping[str, pa.Scalar]
+) -> None:
+    lost = [name for name in config.partition_fields if name in schema.names and name not in found]
+    if lost:
         raise UnsupportedTableFeature(
-            "hoodie.datasource.write.drop.partition.columns=true: the values of "
-            f"{', '.join(config.partition_fields)} cannot be told from the partition path {path!r} "
-            f"of key generator {config.key_generator}",
+            f"hoodie.datasource.write.drop.partition.columns=true: the value of {', '.join(lost)} "
+            f"cannot be told from the partition path {path!r} of key generator "
+            f"{config.key_generator}",
         )
-    return {name: text for name, text in texts.items() if text != NULL_PARTITION}
 
 
 def partition_filter(
@@ -135,18 +172,32 @@ def _unescaped(text: str) -> str:
 def text_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
     """Columns that a scan gives as text although the files hold another type.
 
-    Hudi 1.2.0 reads the partition columns of a timestamp key generator so: as the stored value turned
-    into text, not as the text in the path. Raises `UnsupportedTableFeature` for a type that it cannot
-    read in that place either.
+    Hudi 1.2.0 reads the partition columns of a timestamp key generator so: as the stored value
+    turned into text, not as the text in the path.
     """
     if config.key_generator not in _TIMESTAMP_GENERATORS:
         return ()
     found = [schema.field(name) for name in config.partition_fields if name in schema.names]
-    for field in found:
-        kind = field.type
-        if not (at.is_integer(kind) or at.is_date(kind) or _is_text(kind)):
-            raise UnsupportedTableFeature(
-                f"hoodie.table.keygenerator.type={config.key_generator} with the partition column "
-                f"{field.name!r} of type {kind}",
-            )
     return tuple(field.name for field in found if not _is_text(field.type))
+
+
+def check_readable(config: TableConfig, schema: pa.Schema, columns: Iterable[str]) -> None:
+    """Raises `UnsupportedTableFeature` for a partition column that Hudi itself reads wrongly.
+
+    Its value in the path is a number of microseconds, which Hudi 1.2.0 reads back as null for a
+    plain key generator and fails on for a timestamp key generator. Other types that make no sense
+    for the latter are refused with it.
+    """
+    plain = config.key_generator in _PLAIN_GENERATORS
+    for name in columns:
+        if name not in config.partition_fields:
+            continue
+        kind = schema.field(name).type
+        as_text = config.key_generator in _TIMESTAMP_GENERATORS
+        shown = at.is_integer(kind) or at.is_date(kind) or _is_text(kind)
+        if (plain and at.is_timestamp(kind)) or (as_text and not shown):
+            raise UnsupportedTableFeature(
+                f"hoodie.table.partition.fields names {name}, a column of type {kind} "
+                f"(hoodie.table.keygenerator.type {config.key_generator})",
+                hint="The other columns can be read: name them in `columns`.",
+            )

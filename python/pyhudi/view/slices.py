@@ -32,7 +32,7 @@ class LogFile:
     name: str
     file_id: str
     instant: str
-    """The instant in the name: the slice's base instant up to table version 6, the delta commit's after."""
+    """Up to table version 6 the slice's base instant, later that of the log's own delta commit."""
     version: int
     write_token: str
     """"" when the name has none."""

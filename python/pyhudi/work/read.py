@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi.schema import narrow_column
 
 if TYPE_CHECKING:
     from pyhudi.plan.read import ReadTask
@@ -41,7 +42,7 @@ def _open(task: ReadTask) -> _native.BatchReader:
         base=task.slice.base.path if task.slice.base else None,
         logs=[log.path for log in task.slice.logs],
         schema=task.schema,
-        columns=task.columns,
+        columns=_read_columns(task),
         merge_mode=merge.mode,
         ordering_fields=merge.ordering_fields,
         key_fields=merge.key_fields,
@@ -51,14 +52,21 @@ def _open(task: ReadTask) -> _native.BatchReader:
         valid_instants=merge.valid_instants,
         timeline_start=merge.timeline_start,
         filters=_pruning(task),
-        constants=dict(task.constants) or None,
     )
     return reader
 
 
+def _read_columns(task: ReadTask) -> list[str]:
+    """The columns to read from files: at least one, since it tells how many rows there are."""
+    from_path = {name for name, _ in task.path_values}
+    return [n for n in task.columns if n not in from_path] or [
+        narrow_column(task.schema, from_path)
+    ]
+
+
 def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
     """The filter's conjuncts on values as they are stored."""
-    shown_otherwise = {*task.as_text, *(name for name, _ in task.constants)}
+    shown_otherwise = {*task.as_text, *(name for name, _ in task.path_values)}
     conjuncts = task.where.conjuncts if task.where else ()
     return [one for one in conjuncts if one[0] not in shown_otherwise]
 
@@ -72,9 +80,18 @@ def _filtered(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
 
 
 def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
-    for name in task.as_text:
-        if name in batch.schema.names:
-            index = batch.schema.get_field_index(name)
-            field = batch.schema.field(index).with_type(pa.string())
-            batch = batch.set_column(index, field, batch.column(index).cast(pa.string()))
-    return batch
+    """The needed columns with the values that a scan gives for them."""
+    from_path = dict(task.path_values)
+    arrays, fields = [], []
+    for name in task.columns:
+        field = task.schema.field(name)
+        if name in from_path:
+            array = pa.repeat(from_path[name], batch.num_rows)
+        elif name in task.as_text:
+            field = field.with_type(pa.string())
+            array = batch.column(name).cast(pa.string())
+        else:
+            field, array = batch.schema.field(name), batch.column(name)
+        arrays.append(array)
+        fields.append(field)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -161,7 +161,7 @@ fn an_empty_file_is_legal() {
 fn a_flipped_byte_is_noticed_or_harmless() {
     for (name, original, _) in FILES {
         let expected = read_all(&bytes(name)).unwrap();
-        let step = if original.len() > 8000 { 3 } else { 1 };
+        let step = if original.len() > 8000 { 7 } else { 1 };
         for at in (0..original.len()).step_by(step) {
             for mask in [1, 0xff] {
                 let mut damaged = original.to_vec();

@@ -87,8 +87,12 @@ impl KeyMap {
 
     /// Bytes held beside the caller's own record batches, roughly.
     pub fn memory(&self) -> usize {
-        let ordering: usize =
-            self.batches.iter().filter_map(|b| b.ordering.as_ref()).map(OrderingRows::size).sum();
+        let ordering: usize = self
+            .batches
+            .iter()
+            .filter_map(|b| b.ordering.as_ref())
+            .map(OrderingRows::size)
+            .sum();
         ordering
             + self.entries.capacity() * size_of::<Entry>()
             + self.table.capacity() * size_of::<u32>()
@@ -105,8 +109,14 @@ impl KeyMap {
         ordering: &[ArrayRef],
         deleted: Option<&BooleanArray>,
     ) -> Result<usize, MergeError> {
-        let rows = self.rules.compares().then(|| self.encoder.encode(ordering)).transpose()?;
-        self.add(keys, rows, |row| deleted.is_some_and(|d| d.is_valid(row) && d.value(row)))
+        let rows = self
+            .rules
+            .compares()
+            .then(|| self.encoder.encode(ordering))
+            .transpose()?;
+        self.add(keys, rows, |row| {
+            deleted.is_some_and(|d| d.is_valid(row) && d.value(row))
+        })
     }
 
     /// Adds the keys of a delete block with their ordering values.
@@ -118,8 +128,11 @@ impl KeyMap {
         keys: StringArray,
         ordering: &[OrderingValue<'_>],
     ) -> Result<(), MergeError> {
-        let rows =
-            self.rules.compares().then(|| self.encoder.encode_deletes(ordering)).transpose()?;
+        let rows = self
+            .rules
+            .compares()
+            .then(|| self.encoder.encode_deletes(ordering))
+            .transpose()?;
         self.add(keys, rows, |_| true).map(|_| ())
     }
 
@@ -150,7 +163,14 @@ impl KeyMap {
     }
 
     fn put(&mut self, new: Entry) {
-        let Self { table, entries, batches, hasher, rules, .. } = self;
+        let Self {
+            table,
+            entries,
+            batches,
+            hasher,
+            rules,
+            ..
+        } = self;
         let key_of = |entry: &Entry| batches[entry.batch as usize].keys.value(entry.row as usize);
         let key = key_of(&new);
         let slot = table.entry(
@@ -185,7 +205,11 @@ impl KeyMap {
         if hits.is_empty() {
             return Ok(BaseOutcome::KeepAll);
         }
-        let base = self.rules.compares().then(|| self.encoder.encode(ordering)).transpose()?;
+        let base = self
+            .rules
+            .compares()
+            .then(|| self.encoder.encode(ordering))
+            .transpose()?;
         let mut keep = BooleanBufferBuilder::new(keys.len());
         keep.append_n(keys.len(), true);
         let mut dropped = false;
@@ -197,8 +221,11 @@ impl KeyMap {
             if log_wins {
                 keep.set_bit(row, false);
                 dropped = true;
-                let count =
-                    if entry.deleted { &mut self.counts.deleted } else { &mut self.counts.updated };
+                let count = if entry.deleted {
+                    &mut self.counts.deleted
+                } else {
+                    &mut self.counts.updated
+                };
                 *count += 1;
             }
         }
@@ -220,7 +247,10 @@ impl KeyMap {
             let key = keys.value(row);
             let found = self.table.find(self.hasher.hash_one(key), |at| {
                 let entry = &self.entries[*at as usize];
-                self.batches[entry.batch as usize].keys.value(entry.row as usize) == key
+                self.batches[entry.batch as usize]
+                    .keys
+                    .value(entry.row as usize)
+                    == key
             });
             if let Some(at) = found.map(|at| *at as usize)
                 && !self.entries[at].matched
@@ -234,7 +264,9 @@ impl KeyMap {
 
     fn log_wins(&self, at: usize, base: Option<&OrderingRows>, row: usize) -> bool {
         let entry = &self.entries[at];
-        let (Some(base), Some(log)) = (base, self.ordering_of(entry)) else { return true };
+        let (Some(base), Some(log)) = (base, self.ordering_of(entry)) else {
+            return true;
+        };
         (entry.deleted && log.is_default(entry.row as usize))
             || (self.rules.null_ordering_loses && base.is_null(row))
             || log.at_least(entry.row as usize, base, row)
@@ -274,7 +306,9 @@ fn newer_wins(rules: &MergeRules, batches: &[Batch], new: &Entry, old: &Entry) -
         return true;
     }
     let ordering = |entry: &Entry| batches[entry.batch as usize].ordering.as_ref();
-    let (Some(new_rows), Some(old_rows)) = (ordering(new), ordering(old)) else { return true };
+    let (Some(new_rows), Some(old_rows)) = (ordering(new), ordering(old)) else {
+        return true;
+    };
     let (new_row, old_row) = (new.row as usize, old.row as usize);
     (new.deleted && new_rows.is_default(new_row))
         || (old.deleted && old_rows.is_default(old_row))

@@ -13,7 +13,9 @@
 mod combine;
 mod key_map;
 mod ordering;
+mod tagger;
 
 pub use combine::combine_rows;
 pub use key_map::{BaseOutcome, KeyMap, MergeCounts};
 pub use ordering::{MergeError, MergeMode, MergeRules};
+pub use tagger::KeyTagger;

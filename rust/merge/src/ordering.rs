@@ -100,7 +100,10 @@ impl OrderingEncoder {
         if let Some(bad) = types.iter().find(|t| t.is_nested()) {
             return Err(MergeError::Ordering(bad.clone()));
         }
-        Ok(Self { types: types.to_vec(), converter: RowConverter::new(fields)? })
+        Ok(Self {
+            types: types.to_vec(),
+            converter: RowConverter::new(fields)?,
+        })
     }
 
     /// Rows of data columns.
@@ -110,8 +113,15 @@ impl OrderingEncoder {
             ([column], [kind]) => single_default(column, kind)?,
             _ => BooleanArray::from(vec![false; columns.first().map_or(0, Array::len)]),
         };
-        let filled = columns.iter().map(null_as_zero).collect::<Result<Vec<_>, _>>()?;
-        Ok(OrderingRows { rows: self.converter.convert_columns(&filled)?, default, null })
+        let filled = columns
+            .iter()
+            .map(null_as_zero)
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(OrderingRows {
+            rows: self.converter.convert_columns(&filled)?,
+            default,
+            null,
+        })
     }
 
     /// Rows of the values in a delete block. A value of another class than the field's makes the
@@ -123,8 +133,10 @@ impl OrderingEncoder {
         let mut default = vec![false; values.len()];
         let mut columns = Vec::with_capacity(self.types.len());
         for (field, kind) in self.types.iter().enumerate() {
-            let parts: Vec<Option<&OrderingValue<'_>>> =
-                values.iter().map(|value| part(value, field, self.types.len())).collect();
+            let parts: Vec<Option<&OrderingValue<'_>>> = values
+                .iter()
+                .map(|value| part(value, field, self.types.len()))
+                .collect();
             let column = typed(&parts, kind)?;
             for (row, is_default) in default.iter_mut().enumerate() {
                 *is_default |= column.is_null(row);
@@ -135,7 +147,11 @@ impl OrderingEncoder {
             *is_default |= matches!(value, OrderingValue::Null | OrderingValue::Int(0));
         }
         let rows = self.converter.convert_columns(&columns)?;
-        Ok(OrderingRows { rows, default: default.into(), null: None })
+        Ok(OrderingRows {
+            rows,
+            default: default.into(),
+            null: None,
+        })
     }
 }
 
@@ -153,36 +169,43 @@ fn part<'v, 'b>(
 
 /// A column of `kind` from delete ordering values; null where the class does not fit.
 fn typed(values: &[Option<&OrderingValue<'_>>], kind: &DataType) -> Result<ArrayRef, ArrowError> {
-    let column: ArrayRef = match kind {
-        DataType::Boolean => Arc::new(BooleanArray::from_iter(values.iter().map(|v| match v {
-            Some(OrderingValue::Boolean(b)) => Some(*b),
+    let found: ArrayRef = match kind {
+        DataType::Boolean => Arc::new(column::<BooleanArray, _>(values, |v| match v {
+            OrderingValue::Boolean(b) => Some(*b),
             _ => None,
-        }))),
+        })),
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Date32 => {
-            Arc::new(Int32Array::from_iter(values.iter().map(|v| {
-                v.and_then(integer).and_then(|value| i32::try_from(value).ok())
-            })))
+            Arc::new(column::<Int32Array, _>(values, |v| {
+                integer(v).and_then(|value| i32::try_from(value).ok())
+            }))
         }
         kind if kind.is_integer() || kind.is_temporal() => {
-            Arc::new(Int64Array::from_iter(values.iter().map(|v| v.and_then(integer))))
+            Arc::new(column::<Int64Array, _>(values, integer))
         }
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
-            Arc::new(Float64Array::from_iter(values.iter().map(|v| v.and_then(float))))
+            Arc::new(column::<Float64Array, _>(values, float))
         }
         DataType::Decimal128(..) => {
-            let unscaled = values.iter().map(|v| match v {
-                Some(OrderingValue::Decimal(bytes)) => big_endian(bytes),
+            let unscaled: Decimal128Array = column(values, |v| match v {
+                OrderingValue::Decimal(bytes) => big_endian(bytes),
                 _ => None,
             });
-            Arc::new(Decimal128Array::from_iter(unscaled).with_precision_and_scale(38, 15)?)
+            Arc::new(unscaled.with_precision_and_scale(38, 15)?)
         }
-        DataType::Utf8 => Arc::new(StringArray::from_iter(values.iter().map(|v| match v {
-            Some(OrderingValue::String(text)) => Some(text.as_ref()),
+        DataType::Utf8 => Arc::new(column::<StringArray, _>(values, |v| match v {
+            OrderingValue::String(text) => Some(text.as_ref()),
             _ => None,
-        }))),
+        })),
         other => new_null_array(other, values.len()),
     };
-    cast(&column, kind)
+    cast(&found, kind)
+}
+
+fn column<'v, A: FromIterator<Option<T>>, T>(
+    values: &'v [Option<&'v OrderingValue<'v>>],
+    value: impl Fn(&'v OrderingValue<'v>) -> Option<T>,
+) -> A {
+    values.iter().map(|v| v.and_then(&value)).collect()
 }
 
 fn integer(value: &OrderingValue<'_>) -> Option<i64> {
@@ -220,13 +243,18 @@ fn big_endian(bytes: &[u8]) -> Option<i128> {
 fn any_null(columns: &[ArrayRef]) -> Option<BooleanArray> {
     let with_nulls: Vec<_> = columns.iter().filter(|c| c.null_count() > 0).collect();
     let len = columns.first().map_or(0, Array::len);
-    (!with_nulls.is_empty())
-        .then(|| (0..len).map(|row| Some(with_nulls.iter().any(|c| c.is_null(row)))).collect())
+    (!with_nulls.is_empty()).then(|| {
+        (0..len)
+            .map(|row| Some(with_nulls.iter().any(|c| c.is_null(row))))
+            .collect()
+    })
 }
 
 /// Integer 0, or null, which stands for it. A zero of another type is a value like any other.
 fn single_default(column: &ArrayRef, kind: &DataType) -> Result<BooleanArray, ArrowError> {
-    let null: BooleanArray = (0..column.len()).map(|row| Some(column.is_null(row))).collect();
+    let null: BooleanArray = (0..column.len())
+        .map(|row| Some(column.is_null(row)))
+        .collect();
     if *kind != DataType::Int32 {
         return Ok(null);
     }

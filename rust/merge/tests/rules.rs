@@ -6,10 +6,16 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray};
 use arrow::datatypes::DataType;
 use pyhudi_format::log::OrderingValue;
-use pyhudi_merge::{BaseOutcome, KeyMap, MergeCounts, MergeMode, MergeRules, combine_rows};
+use pyhudi_merge::{
+    BaseOutcome, KeyMap, KeyTagger, MergeCounts, MergeMode, MergeRules, combine_rows,
+};
 
 fn rules(mode: MergeMode, ordering: &[DataType]) -> MergeRules {
-    MergeRules { mode, ordering: ordering.to_vec(), null_ordering_loses: false }
+    MergeRules {
+        mode,
+        ordering: ordering.to_vec(),
+        null_ordering_loses: false,
+    }
 }
 
 fn event_time() -> KeyMap {
@@ -32,23 +38,42 @@ fn kept(outcome: BaseOutcome, rows: usize) -> Vec<bool> {
 }
 
 fn wins(map: &mut KeyMap) -> Vec<Vec<bool>> {
-    map.winners().iter().map(|mask| mask.iter().collect()).collect()
+    map.winners()
+        .iter()
+        .map(|mask| mask.iter().collect())
+        .collect()
 }
 
 #[test]
 fn a_later_event_replaces_the_base_row() {
     let mut map = event_time();
     map.add_rows(keys(&["a"]), &longs(&[2]), None).unwrap();
-    assert_eq!(kept(map.merge_base(&keys(&["a", "b"]), &longs(&[1, 1])).unwrap(), 2), [false, true]);
+    assert_eq!(
+        kept(
+            map.merge_base(&keys(&["a", "b"]), &longs(&[1, 1])).unwrap(),
+            2
+        ),
+        [false, true]
+    );
     assert_eq!(wins(&mut map), [[true]]);
-    assert_eq!(map.counts(), MergeCounts { updated: 1, deleted: 0, inserted: 0 });
+    assert_eq!(
+        map.counts(),
+        MergeCounts {
+            updated: 1,
+            deleted: 0,
+            inserted: 0
+        }
+    );
 }
 
 #[test]
 fn a_late_event_leaves_the_base_row() {
     let mut map = event_time();
     map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1), [true]);
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1),
+        [true]
+    );
     assert_eq!(wins(&mut map), [[false]]);
     assert_eq!(map.counts(), MergeCounts::default());
 }
@@ -58,15 +83,22 @@ fn ties_go_to_the_newer_record() {
     let mut map = event_time();
     map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
     map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1), [false]);
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1),
+        [false]
+    );
     assert_eq!(wins(&mut map), [[false], [true]]);
 }
 
 #[test]
 fn an_event_time_delete_older_than_the_base_row_does_nothing() {
     let mut map = event_time();
-    map.add_deletes(keys(&["a"]), &[OrderingValue::Long(1)]).unwrap();
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1), [true]);
+    map.add_deletes(keys(&["a"]), &[OrderingValue::Long(1)])
+        .unwrap();
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1),
+        [true]
+    );
 }
 
 #[test]
@@ -75,7 +107,10 @@ fn a_delete_without_ordering_value_beats_everything_before_it() {
         let mut map = event_time();
         map.add_rows(keys(&["a"]), &longs(&[5]), None).unwrap();
         map.add_deletes(keys(&["a"]), &[value]).unwrap();
-        assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[9])).unwrap(), 1), [false]);
+        assert_eq!(
+            kept(map.merge_base(&keys(&["a"]), &longs(&[9])).unwrap(), 1),
+            [false]
+        );
         assert_eq!(map.counts().deleted, 1);
         assert_eq!(wins(&mut map), [vec![false], vec![false]]);
     }
@@ -84,32 +119,47 @@ fn a_delete_without_ordering_value_beats_everything_before_it() {
 #[test]
 fn a_record_after_such_a_delete_stands_but_can_still_lose_to_the_base_row() {
     let mut map = event_time();
-    map.add_deletes(keys(&["a"]), &[OrderingValue::Int(0)]).unwrap();
+    map.add_deletes(keys(&["a"]), &[OrderingValue::Int(0)])
+        .unwrap();
     map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1), [true]);
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1),
+        [true]
+    );
     assert_eq!(wins(&mut map), [vec![false], vec![false]]);
 }
 
 #[test]
 fn long_zero_is_a_value_and_integer_zero_is_none() {
     let mut map = event_time();
-    map.add_deletes(keys(&["a"]), &[OrderingValue::Long(0)]).unwrap();
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1), [true]);
+    map.add_deletes(keys(&["a"]), &[OrderingValue::Long(0)])
+        .unwrap();
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1),
+        [true]
+    );
 }
 
 #[test]
 fn a_delete_whose_value_is_of_another_class_wins() {
     let mut map = event_time();
-    map.add_deletes(keys(&["a"]), &[OrderingValue::String("1".into())]).unwrap();
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[5])).unwrap(), 1), [false]);
+    map.add_deletes(keys(&["a"]), &[OrderingValue::String("1".into())])
+        .unwrap();
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &longs(&[5])).unwrap(), 1),
+        [false]
+    );
 }
 
 #[test]
 fn a_row_marked_deleted_is_a_delete_with_its_ordering_value() {
     let mut map = event_time();
     let deleted = BooleanArray::from(vec![Some(true), Some(true), None]);
-    map.add_rows(keys(&["a", "b", "c"]), &longs(&[3, 1, 3]), Some(&deleted)).unwrap();
-    let outcome = map.merge_base(&keys(&["a", "b", "c"]), &longs(&[2, 2, 2])).unwrap();
+    map.add_rows(keys(&["a", "b", "c"]), &longs(&[3, 1, 3]), Some(&deleted))
+        .unwrap();
+    let outcome = map
+        .merge_base(&keys(&["a", "b", "c"]), &longs(&[2, 2, 2]))
+        .unwrap();
     assert_eq!(kept(outcome, 3), [false, true, false]);
     assert_eq!(wins(&mut map), [[false, false, true]]);
 }
@@ -120,7 +170,10 @@ fn a_null_ordering_value_counts_as_zero() {
     let null: ArrayRef = Arc::new(Int32Array::from(vec![None]));
     map.add_rows(keys(&["a"]), &[null], None).unwrap();
     let minus: ArrayRef = Arc::new(Int32Array::from(vec![-1]));
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &[minus]).unwrap(), 1), [false]);
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &[minus]).unwrap(), 1),
+        [false]
+    );
 }
 
 #[test]
@@ -130,7 +183,10 @@ fn copy_on_write_lets_anything_beat_a_null() {
     let mut map = KeyMap::new(rules).unwrap();
     map.add_rows(keys(&["a"]), &longs(&[-5]), None).unwrap();
     let null: ArrayRef = Arc::new(Int64Array::from(vec![None]));
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &[null]).unwrap(), 1), [false]);
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &[null]).unwrap(), 1),
+        [false]
+    );
 }
 
 #[test]
@@ -138,12 +194,18 @@ fn several_ordering_fields_compare_one_after_the_other() {
     let kinds = [DataType::Int64, DataType::Utf8];
     let mut map = KeyMap::new(rules(MergeMode::EventTime, &kinds)).unwrap();
     let fields = |ts: i64, seq: &str| -> Vec<ArrayRef> {
-        vec![Arc::new(Int64Array::from(vec![ts])), Arc::new(StringArray::from(vec![seq]))]
+        vec![
+            Arc::new(Int64Array::from(vec![ts])),
+            Arc::new(StringArray::from(vec![seq])),
+        ]
     };
     map.add_rows(keys(&["a"]), &fields(1, "b"), None).unwrap();
     map.add_rows(keys(&["a"]), &fields(1, "a"), None).unwrap();
     assert_eq!(wins(&mut map), [[true], [false]]);
-    let both = OrderingValue::Array(vec![OrderingValue::Long(1), OrderingValue::String("c".into())]);
+    let both = OrderingValue::Array(vec![
+        OrderingValue::Long(1),
+        OrderingValue::String("c".into()),
+    ]);
     map.add_deletes(keys(&["a"]), &[both]).unwrap();
     assert_eq!(wins(&mut map), [[false], [false], [false]]);
 }
@@ -151,8 +213,10 @@ fn several_ordering_fields_compare_one_after_the_other() {
 #[test]
 fn commit_time_takes_the_last_whatever_its_value() {
     let mut map = KeyMap::new(rules(MergeMode::CommitTime, &[DataType::Int64])).unwrap();
-    map.add_rows(keys(&["a", "b"]), &longs(&[1, 1]), None).unwrap();
-    map.add_deletes(keys(&["b"]), &[OrderingValue::Long(0)]).unwrap();
+    map.add_rows(keys(&["a", "b"]), &longs(&[1, 1]), None)
+        .unwrap();
+    map.add_deletes(keys(&["b"]), &[OrderingValue::Long(0)])
+        .unwrap();
     let outcome = map.merge_base(&keys(&["a", "b"]), &longs(&[9, 9])).unwrap();
     assert_eq!(kept(outcome, 2), [false, false]);
 }
@@ -163,7 +227,10 @@ fn each_key_is_merged_with_one_base_row() {
     map.add_rows(keys(&["a"]), &longs(&[2]), None).unwrap();
     let outcome = map.merge_base(&keys(&["a", "a"]), &longs(&[1, 1])).unwrap();
     assert_eq!(kept(outcome, 2), [false, true]);
-    assert_eq!(kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1), [true]);
+    assert_eq!(
+        kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1),
+        [true]
+    );
 }
 
 #[test]
@@ -182,6 +249,15 @@ fn combining_keeps_one_row_a_key() {
     let by_commit = rules(MergeMode::CommitTime, &[]);
     let mask = combine_rows(by_commit, rows, &[]).unwrap();
     assert_eq!(mask.iter().collect::<Vec<_>>(), [false, true, true]);
+}
+
+#[test]
+fn tags_every_row_of_a_key_with_the_first_location() {
+    let tagger = KeyTagger::new(keys(&["a", "b", "a", "c"]));
+    assert_eq!(tagger.probe(&keys(&["a", "x"]), 2), 2);
+    assert_eq!(tagger.probe(&keys(&["a", "c"]), 1), 1);
+    let locations: Vec<_> = tagger.locations().iter().collect();
+    assert_eq!(locations, [Some(1), None, Some(1), Some(1)]);
 }
 
 /// A small generator of repeatable numbers (xorshift), so that a failure names its seed.
@@ -231,9 +307,14 @@ fn random_batches(numbers: &mut Numbers) -> Vec<Vec<Event>> {
 fn agrees_with_a_plain_model_over_random_histories() {
     for seed in 1..3000_u64 {
         let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let base: Vec<(u64, i64)> =
-            (0..6).filter(|_| numbers.below(2) == 0).map(|k| (k, 1)).collect();
-        let base: Vec<_> = base.iter().map(|(k, _)| (*k, 1 + numbers.below(4) as i64)).collect();
+        let base: Vec<(u64, i64)> = (0..6)
+            .filter(|_| numbers.below(2) == 0)
+            .map(|k| (k, 1))
+            .collect();
+        let base: Vec<_> = base
+            .iter()
+            .map(|(k, _)| (*k, 1 + numbers.below(4) as i64))
+            .collect();
         let batches = random_batches(&mut numbers);
         let mut map = event_time();
         let mut log: BTreeMap<u64, Model> = BTreeMap::new();
@@ -252,7 +333,11 @@ fn agrees_with_a_plain_model_over_random_histories() {
                 let values: Vec<_> = batch
                     .iter()
                     .map(|(_, ts, _, bare)| {
-                        if *bare { OrderingValue::Int(0) } else { OrderingValue::Long(*ts) }
+                        if *bare {
+                            OrderingValue::Int(0)
+                        } else {
+                            OrderingValue::Long(*ts)
+                        }
                     })
                     .collect();
                 map.add_deletes(names, &values).unwrap();
@@ -261,30 +346,48 @@ fn agrees_with_a_plain_model_over_random_histories() {
             for (key, ts, deleted, bare) in batch {
                 serial += 1;
                 numbers_of_batch.push(serial);
-                let new = Model { ts: *ts, serial, deleted: *deleted, without_value: *bare };
+                let new = Model {
+                    ts: *ts,
+                    serial,
+                    deleted: *deleted,
+                    without_value: *bare,
+                };
                 if log.get(key).is_none_or(|old| newer_stands(new, *old)) {
                     log.insert(*key, new);
                 }
             }
             serials.push(numbers_of_batch);
         }
-        let names = StringArray::from(base.iter().map(|(k, _)| format!("k{k}")).collect::<Vec<_>>());
+        let names = StringArray::from(
+            base.iter()
+                .map(|(k, _)| format!("k{k}"))
+                .collect::<Vec<_>>(),
+        );
         let times: Vec<i64> = base.iter().map(|(_, ts)| *ts).collect();
         let stay = kept(map.merge_base(&names, &longs(&times)).unwrap(), base.len());
         let given: Vec<i64> = wins(&mut map)
             .iter()
             .zip(&serials)
             .flat_map(|(mask, serials)| {
-                mask.iter().zip(serials).filter(|(on, _)| **on).map(|(_, serial)| *serial)
+                mask.iter()
+                    .zip(serials)
+                    .filter(|(on, _)| **on)
+                    .map(|(_, serial)| *serial)
             })
             .collect();
         let base_wins = |ts: i64, log: &Model| !(log.deleted && log.without_value) && log.ts < ts;
-        let expected_stay: Vec<bool> =
-            base.iter().map(|(k, ts)| log.get(k).is_none_or(|l| base_wins(*ts, l))).collect();
+        let expected_stay: Vec<bool> = base
+            .iter()
+            .map(|(k, ts)| log.get(k).is_none_or(|l| base_wins(*ts, l)))
+            .collect();
         let mut expected: Vec<i64> = log
             .iter()
             .filter(|(k, l)| {
-                !l.deleted && base.iter().find(|(b, _)| b == *k).is_none_or(|(_, ts)| !base_wins(*ts, l))
+                !l.deleted
+                    && base
+                        .iter()
+                        .find(|(b, _)| b == *k)
+                        .is_none_or(|(_, ts)| !base_wins(*ts, l))
             })
             .map(|(_, l)| l.serial)
             .collect();

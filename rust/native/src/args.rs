@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, RecordBatchReader, StringArray,
-};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchReader, StringArray};
 use arrow::compute::{cast, concat, concat_batches};
 use arrow::datatypes::DataType;
 use arrow::ffi_stream::RecordBatchStreamReader;
@@ -79,6 +77,8 @@ pub(crate) fn merge_mode(name: &str) -> PyResult<MergeMode> {
     match name {
         "COMMIT_TIME_ORDERING" => Ok(MergeMode::CommitTime),
         "EVENT_TIME_ORDERING" => Ok(MergeMode::EventTime),
-        other => Err(config_error(format!("merge mode {other} is none of the built-in ones"))),
+        other => Err(config_error(format!(
+            "merge mode {other} is none of the built-in ones"
+        ))),
     }
 }

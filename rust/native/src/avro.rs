@@ -9,7 +9,9 @@ use crate::error::{avro_error, mismatch};
 
 #[pyfunction]
 pub fn arrow_schema(avro_schema: &str) -> PyResult<PyArrowType<Schema>> {
-    pyhudi_avro::arrow_schema(avro_schema).map(PyArrowType).map_err(avro_error)
+    pyhudi_avro::arrow_schema(avro_schema)
+        .map(PyArrowType)
+        .map_err(avro_error)
 }
 
 #[pyfunction]
@@ -33,8 +35,9 @@ pub fn without_meta_fields(avro_schema: &str) -> PyResult<String> {
 
 #[pyfunction]
 pub fn container_to_json(py: Python<'_>, data: &[u8]) -> PyResult<(String, String)> {
-    let (schema, records) =
-        py.detach(|| pyhudi_avro::container_to_json(data)).map_err(avro_error)?;
+    let (schema, records) = py
+        .detach(|| pyhudi_avro::container_to_json(data))
+        .map_err(avro_error)?;
     Ok((schema, serde_json::Value::Array(records).to_string()))
 }
 

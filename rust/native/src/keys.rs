@@ -22,8 +22,15 @@ pub fn add_keys<'py>(
     url_encode: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = stream(rows)?;
-    let keys = RecordKeys { fields: key_fields, prefixed: key_prefixed };
-    let paths = PartitionPaths { fields: partition_fields, hive_style, url_encode };
+    let keys = RecordKeys {
+        fields: key_fields,
+        prefixed: key_prefixed,
+    };
+    let paths = PartitionPaths {
+        fields: partition_fields,
+        hive_style,
+        url_encode,
+    };
     let batch = py
         .detach(|| pyhudi_slice::add_keys(&one_batch(rows)?, &keys, &paths))
         .map_err(slice_error)?;
@@ -78,22 +85,17 @@ pub fn with_meta_columns(
 }
 
 #[pyclass(frozen, module = "pyhudi._native")]
-pub struct KeyTagger(pyhudi_slice::KeyTagger);
+pub struct KeyTagger(pyhudi_merge::KeyTagger);
 
 #[pymethods]
 impl KeyTagger {
     #[new]
     fn new(py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
         let keys = texts(keys)?;
-        Ok(Self(py.detach(|| pyhudi_slice::KeyTagger::new(keys))))
+        Ok(Self(py.detach(|| pyhudi_merge::KeyTagger::new(keys))))
     }
 
-    fn probe(
-        &self,
-        py: Python<'_>,
-        existing: &Bound<'_, PyAny>,
-        location: i32,
-    ) -> PyResult<usize> {
+    fn probe(&self, py: Python<'_>, existing: &Bound<'_, PyAny>, location: i32) -> PyResult<usize> {
         let batches = source(existing)?;
         py.detach(|| {
             let mut found = 0;

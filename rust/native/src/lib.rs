@@ -3,7 +3,10 @@
 //! No decisions here. Every call releases the GIL for its whole work. The user's documentation is in
 //! `python/pyhudi/_native.pyi`, which is checked against this module.
 
-#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands owned arguments over")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands owned arguments over"
+)]
 #![allow(missing_docs, reason = "documented in _native.pyi")]
 
 mod args;

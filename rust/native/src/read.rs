@@ -29,18 +29,25 @@ pub struct BatchReader {
 
 impl BatchReader {
     pub(crate) fn new(schema: SchemaRef, batches: Batches) -> Self {
-        Self { schema, batches: Mutex::new(Some(batches)) }
+        Self {
+            schema,
+            batches: Mutex::new(Some(batches)),
+        }
     }
 
     /// The batches not given out yet, which this reader then no longer has.
     pub(crate) fn take(&self) -> PyResult<Batches> {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        batches.take().ok_or_else(|| config_error("the reader was used up or closed".to_owned()))
+        batches
+            .take()
+            .ok_or_else(|| config_error("the reader was used up or closed".to_owned()))
     }
 
     fn next_batch(&self) -> SliceResult<Option<RecordBatch>> {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = batches.as_mut().and_then(|batches| guarded(|| batches.next()).transpose());
+        let next = batches
+            .as_mut()
+            .and_then(|batches| guarded(|| batches.next()).transpose());
         if !matches!(next, Some(Ok(_))) {
             *batches = None;
         }
@@ -50,18 +57,20 @@ impl BatchReader {
 
 /// The Parquet and Arrow crates panic on some damaged files: that is damage, not the end of Python.
 fn guarded<T>(work: impl FnOnce() -> Option<SliceResult<T>>) -> SliceResult<Option<T>> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let what = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("unknown");
-        Some(Err(SliceError::Corrupt {
-            file: "a file of the slice".to_owned(),
-            offset: None,
-            what: format!("its decoder gave up: {what}"),
-        }))
-    }).transpose()
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| {
+            let what = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("unknown");
+            Some(Err(SliceError::Corrupt {
+                file: "a file of the slice".to_owned(),
+                offset: None,
+                what: format!("its decoder gave up: {what}"),
+            }))
+        })
+        .transpose()
 }
 
 #[pymethods]
@@ -76,7 +85,10 @@ impl BatchReader {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
-        Ok(py.detach(|| self.next_batch()).map_err(slice_error)?.map(PyArrowType))
+        Ok(py
+            .detach(|| self.next_batch())
+            .map_err(slice_error)?
+            .map(PyArrowType))
     }
 
     fn read_all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -161,7 +173,11 @@ fn filter(
         "!=" => return Ok(None),
         other => return Err(config_error(format!("unknown comparison {other}"))),
     };
-    Ok(Some(Filter { column, comparison, literals: make_array(literals.0) }))
+    Ok(Some(Filter {
+        column,
+        comparison,
+        literals: make_array(literals.0),
+    }))
 }
 
 fn block_filter(
@@ -170,7 +186,11 @@ fn block_filter(
     timeline_start: Option<String>,
 ) -> BlockFilter {
     let valid_instants = valid_instants.map(|valid| valid.into_iter().collect::<HashSet<_>>());
-    BlockFilter { max_instant, valid_instants, timeline_start }
+    BlockFilter {
+        max_instant,
+        valid_instants,
+        timeline_start,
+    }
 }
 
 #[pyfunction]
@@ -206,7 +226,10 @@ pub fn read_slice(
         rows: incoming.as_ref().map(stream).transpose()?,
         delete_keys: delete_keys.as_ref().map(texts).transpose()?,
     };
-    let filters = filters.into_iter().map(filter).collect::<PyResult<Vec<_>>>()?;
+    let filters = filters
+        .into_iter()
+        .map(filter)
+        .collect::<PyResult<Vec<_>>>()?;
     let reader = SliceReader::new(SliceRead {
         store: store.0.clone(),
         base,
@@ -274,7 +297,9 @@ pub fn base_file_schema(
     path: &str,
 ) -> PyResult<(Option<String>, PyArrowType<Schema>)> {
     let store = &store.0;
-    let found = py.detach(|| pyhudi_slice::base_schema(store, path)).map_err(slice_error)?;
+    let found = py
+        .detach(|| pyhudi_slice::base_schema(store, path))
+        .map_err(slice_error)?;
     Ok((found.avro, PyArrowType(found.arrow.as_ref().clone())))
 }
 
@@ -285,7 +310,9 @@ pub fn log_blocks<'py>(
     path: &str,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let files = &store.0;
-    let blocks = py.detach(|| pyhudi_slice::list_blocks(files, path)).map_err(slice_error)?;
+    let blocks = py
+        .detach(|| pyhudi_slice::list_blocks(files, path))
+        .map_err(slice_error)?;
     let dicts = blocks.into_iter().map(|block| {
         let dict = PyDict::new(py);
         dict.set_item("type", block.block_type)?;
@@ -293,7 +320,10 @@ pub fn log_blocks<'py>(
         dict.set_item("size", block.size)?;
         dict.set_item("content_offset", block.content_offset)?;
         dict.set_item("content_size", block.content_size)?;
-        dict.set_item("header", block.header.into_iter().collect::<HashMap<_, _>>())?;
+        dict.set_item(
+            "header",
+            block.header.into_iter().collect::<HashMap<_, _>>(),
+        )?;
         Ok(dict)
     });
     dicts.collect()

@@ -23,7 +23,9 @@ impl Store {
     #[pyo3(signature = (uri, options=None))]
     fn new(uri: &str, options: Option<HashMap<String, String>>) -> PyResult<Self> {
         let options: Vec<_> = options.unwrap_or_default().into_iter().collect();
-        pyhudi_store::Store::open(uri, &options).map(Self).map_err(store_error)
+        pyhudi_store::Store::open(uri, &options)
+            .map(Self)
+            .map_err(store_error)
     }
 
     #[getter]
@@ -37,7 +39,10 @@ impl Store {
     }
 
     fn head(&self, py: Python<'_>, path: &str) -> PyResult<Option<Row>> {
-        Ok(py.detach(|| self.0.head(path)).map_err(store_error)?.map(row))
+        Ok(py
+            .detach(|| self.0.head(path))
+            .map_err(store_error)?
+            .map(row))
     }
 
     fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<Row>> {
@@ -51,11 +56,13 @@ impl Store {
     }
 
     fn put(&self, py: Python<'_>, path: &str, data: Vec<u8>) -> PyResult<()> {
-        py.detach(|| self.0.put(path, data.into())).map_err(store_error)
+        py.detach(|| self.0.put(path, data.into()))
+            .map_err(store_error)
     }
 
     fn put_if_absent(&self, py: Python<'_>, path: &str, data: Vec<u8>) -> PyResult<bool> {
-        py.detach(|| self.0.put_if_absent(path, data.into())).map_err(store_error)
+        py.detach(|| self.0.put_if_absent(path, data.into()))
+            .map_err(store_error)
     }
 
     fn delete(&self, py: Python<'_>, path: &str) -> PyResult<bool> {

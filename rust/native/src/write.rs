@@ -78,7 +78,11 @@ pub fn write_base_file(
         Some("DYNAMIC_V0") => Some(bloom_max_entries),
         Some(other) => return Err(config_error(format!("unknown bloom filter type {other}"))),
     };
-    let bloom = BloomOptions { entries: bloom_entries, fpp: bloom_fpp, max_entries };
+    let bloom = BloomOptions {
+        entries: bloom_entries,
+        fpp: bloom_fpp,
+        max_entries,
+    };
     let options = BaseFileOptions {
         avro_schema,
         file_name,
@@ -133,9 +137,18 @@ pub fn write_log_file(
     delete_keys: Option<Bound<'_, PyAny>>,
     block_bytes: usize,
 ) -> PyResult<LogFile> {
-    let options = LogFileOptions { instant, avro_schema, block_bytes };
+    let options = LogFileOptions {
+        instant,
+        avro_schema,
+        block_bytes,
+    };
     let rows = rows.as_ref().map(source).transpose()?.into_iter().flatten();
-    let deletes = delete_keys.as_ref().map(source).transpose()?.into_iter().flatten();
+    let deletes = delete_keys
+        .as_ref()
+        .map(source)
+        .transpose()?
+        .into_iter()
+        .flatten();
     let store = &store.0;
     py.detach(|| pyhudi_slice::write_log_file(store, path, rows, deletes, &options))
         .map(LogFile)

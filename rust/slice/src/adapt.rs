@@ -35,17 +35,26 @@ pub(crate) fn adapt(
         .collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     // The stored nullability of old files is looser than the table's: it is not enforced here.
-    let schema = if columns.iter().zip(target.fields()).any(|(c, f)| !f.is_nullable() && c.null_count() > 0) {
+    let schema = if columns
+        .iter()
+        .zip(target.fields())
+        .any(|(c, f)| !f.is_nullable() && c.null_count() > 0)
+    {
         nullable(target)
     } else {
         Arc::clone(target)
     };
-    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+    Ok(RecordBatch::try_new_with_options(
+        schema, columns, &options,
+    )?)
 }
 
 fn nullable(schema: &SchemaRef) -> SchemaRef {
-    let fields: Fields =
-        schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+    let fields: Fields = schema
+        .fields()
+        .iter()
+        .map(|f| f.as_ref().clone().with_nullable(true))
+        .collect();
     Arc::new(arrow::datatypes::Schema::new(fields))
 }
 
@@ -54,9 +63,15 @@ fn missing(field: &Field, constants: &Constants, rows: usize) -> Result<ArrayRef
         return Ok(new_null_array(field.data_type(), rows));
     };
     let column: StringArray = std::iter::repeat_n(Some(text.as_str()), rows).collect();
-    let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
+    let options = arrow::compute::CastOptions {
+        safe: false,
+        ..Default::default()
+    };
     arrow::compute::cast_with_options(&column, field.data_type(), &options).map_err(|error| {
-        SliceError::Schema(format!("partition value {text:?} of column {}: {error}", field.name()))
+        SliceError::Schema(format!(
+            "partition value {text:?} of column {}: {error}",
+            field.name()
+        ))
     })
 }
 
@@ -67,9 +82,10 @@ pub(crate) fn adapt_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef>
     }
     match (column.data_type(), field.data_type()) {
         (DataType::Struct(_), DataType::Struct(fields)) => adapt_struct(column, fields),
-        (DataType::List(_) | DataType::LargeList(_) | DataType::ListView(_), DataType::List(item)) => {
-            adapt_list(column, item)
-        }
+        (
+            DataType::List(_) | DataType::LargeList(_) | DataType::ListView(_),
+            DataType::List(item),
+        ) => adapt_list(column, item),
         (DataType::Map(..), DataType::Map(entries, _)) => adapt_map(column, entries),
         (from, to) if widens(from, to) => widen(column, field),
         (from, to) => Err(SliceError::Schema(format!(
@@ -123,7 +139,9 @@ fn adapt_list(column: &ArrayRef, item: &Arc<Field>) -> Result<ArrayRef> {
 fn adapt_map(column: &ArrayRef, entries: &Arc<Field>) -> Result<ArrayRef> {
     let from: &MapArray = column.as_map();
     let DataType::Struct(fields) = entries.data_type() else {
-        return Err(SliceError::Schema("a map's entries are no struct".to_owned()));
+        return Err(SliceError::Schema(
+            "a map's entries are no struct".to_owned(),
+        ));
     };
     // Key and value go by place: their names differ between writers.
     let children = fields
@@ -153,11 +171,15 @@ fn widens(from: &DataType, to: &DataType) -> bool {
         (T::Int8 | T::Int16 | T::UInt8 | T::UInt16, T::Int32 | T::Int64)
         | (T::Int32, T::Int64)
         | (T::Int8 | T::Int16 | T::Int32 | T::Int64, T::Float32 | T::Float64)
-        | (T::Float32, T::Float64) => true,
+        | (T::Float32, T::Float64)
+        | (T::Time32(_), T::Time64(_)) => true,
         (from, T::Utf8) => {
             is_bytes(from)
                 || from.is_integer()
-                || matches!(from, T::Float32 | T::Float64 | T::Decimal128(..) | T::Date32)
+                || matches!(
+                    from,
+                    T::Float32 | T::Float64 | T::Decimal128(..) | T::Date32
+                )
         }
         (from, T::Binary) => is_text(from),
         (T::Int32 | T::Int64, T::Decimal128(precision, scale)) => {
@@ -170,7 +192,6 @@ fn widens(from: &DataType, to: &DataType) -> bool {
         (T::Timestamp(from_unit, from_zone), T::Timestamp(to_unit, to_zone)) => {
             from_zone.is_some() == to_zone.is_some() && finer_or_nanos(*from_unit, *to_unit)
         }
-        (T::Time32(_), T::Time64(_)) => true,
         _ => false,
     }
 }
@@ -190,13 +211,19 @@ fn rank(unit: TimeUnit) -> u8 {
 }
 
 fn is_text(kind: &DataType) -> bool {
-    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+    matches!(
+        kind,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
 }
 
 fn is_bytes(kind: &DataType) -> bool {
     matches!(
         kind,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+        DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_)
     )
 }
 
@@ -209,6 +236,9 @@ fn widen(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     if *to == DataType::Utf8 && as_java_prints {
         return Ok(Arc::new(java_text(column, field.name())?));
     }
-    let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
+    let options = arrow::compute::CastOptions {
+        safe: false,
+        ..Default::default()
+    };
     Ok(arrow::compute::cast_with_options(column, to, &options)?)
 }

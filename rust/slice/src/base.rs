@@ -52,7 +52,12 @@ impl BaseReader {
             .with_batch_size(read.batch_rows)
             .build()
             .map_err(damaged)?;
-        Ok(Self { path: path.to_owned(), file, decoder, pruned_row_groups })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            decoder,
+            pruned_row_groups,
+        })
     }
 
     fn damaged(&self, error: ParquetError) -> SliceError {
@@ -76,7 +81,9 @@ impl BaseReader {
             }
             data.push(self.file.read_range(range.clone())?);
         }
-        self.decoder.push_ranges(ranges, data).map_err(|error| self.damaged(error))
+        self.decoder
+            .push_ranges(ranges, data)
+            .map_err(|error| self.damaged(error))
     }
 }
 
@@ -116,7 +123,9 @@ pub(crate) fn read_parquet_block(
         .with_batch_size(batch_rows)
         .build()
         .map_err(damaged)?;
-    reader.map(|batch| batch.map_err(|error| damaged(error.into()))).collect()
+    reader
+        .map(|batch| batch.map_err(|error| damaged(error.into())))
+        .collect()
 }
 
 /// A base file's Avro schema, where its footer has one, and its Arrow schema.
@@ -143,9 +152,12 @@ pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
         .and_then(|pairs| pairs.iter().find(|pair| pair.key == "parquet.avro.schema"))
         .and_then(|pair| pair.value.clone());
     let rows = metadata.file_metadata().num_rows();
-    let arrow =
-        arrow_metadata(metadata).map_err(|error| SliceError::parquet(path, None, error))?;
-    Ok(BaseSchema { avro, arrow: Arc::clone(arrow.schema()), rows })
+    let arrow = arrow_metadata(metadata).map_err(|error| SliceError::parquet(path, None, error))?;
+    Ok(BaseSchema {
+        avro,
+        arrow: Arc::clone(arrow.schema()),
+        rows,
+    })
 }
 
 fn reader_options() -> ArrowReaderOptions {

@@ -29,7 +29,10 @@ impl BlockFilter {
         }
         self.valid_instants.as_ref().is_none_or(|valid| {
             valid.contains(instant)
-                || self.timeline_start.as_deref().is_some_and(|start| instant < start)
+                || self
+                    .timeline_start
+                    .as_deref()
+                    .is_some_and(|start| instant < start)
         })
     }
 }
@@ -50,7 +53,10 @@ pub(crate) struct LogSource {
 
 impl LogSource {
     pub(crate) fn open(store: &Store, path: &str) -> Result<Self> {
-        Ok(Self { path: path.to_owned(), file: store.file(path)? })
+        Ok(Self {
+            path: path.to_owned(),
+            file: store.file(path)?,
+        })
     }
 
     fn scan(&self) -> LogScanner<StoreFile> {
@@ -117,7 +123,10 @@ impl Instants {
         if !self.blocks.contains_key(&instant) {
             self.order.push(instant.clone());
         }
-        self.blocks.entry(instant).or_default().push(ChosenBlock { source: number, block });
+        self.blocks.entry(instant).or_default().push(ChosenBlock {
+            source: number,
+            block,
+        });
         Ok(())
     }
 
@@ -140,7 +149,13 @@ impl Instants {
         for instant in self.order.iter().rev() {
             let compacted: Vec<String> = self.blocks[instant]
                 .first()
-                .map(|first| first.block.compacted_instants().map(str::to_owned).collect())
+                .map(|first| {
+                    first
+                        .block
+                        .compacted_instants()
+                        .map(str::to_owned)
+                        .collect()
+                })
                 .unwrap_or_default();
             let by = stands_for.get(instant).unwrap_or(instant).clone();
             if !compacted.is_empty() {
@@ -156,7 +171,10 @@ impl Instants {
         let orphans: Vec<String> = orphans.cloned().collect();
         newest_first.extend(orphans);
         let oldest_first = newest_first.iter().rev();
-        oldest_first.filter_map(|instant| self.blocks.remove(instant)).flatten().collect()
+        oldest_first
+            .filter_map(|instant| self.blocks.remove(instant))
+            .flatten()
+            .collect()
     }
 }
 

@@ -41,24 +41,30 @@ pub enum SliceError {
 pub type Result<T, E = SliceError> = std::result::Result<T, E>;
 
 fn at(offset: Option<u64>) -> String {
-    offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default()
+    offset
+        .map(|offset| format!(" at byte {offset}"))
+        .unwrap_or_default()
 }
 
 impl SliceError {
     /// An error of the format crate about bytes that start at `start` of `file`.
     pub(crate) fn format(file: &str, start: u64, error: FormatError) -> Self {
         match error {
-            FormatError::Corrupt { offset, what } => {
-                Self::Corrupt { file: file.to_owned(), offset: Some(start + offset), what }
-            }
-            FormatError::Unsupported { feature } => {
-                Self::Unsupported { feature: format!("{feature} ({file})") }
-            }
+            FormatError::Corrupt { offset, what } => Self::Corrupt {
+                file: file.to_owned(),
+                offset: Some(start + offset),
+                what,
+            },
+            FormatError::Unsupported { feature } => Self::Unsupported {
+                feature: format!("{feature} ({file})"),
+            },
             FormatError::Read(source) => match source.downcast::<StoreError>() {
                 Ok(store) => Self::Store(*store),
-                Err(other) => {
-                    Self::Corrupt { file: file.to_owned(), offset: None, what: other.to_string() }
-                }
+                Err(other) => Self::Corrupt {
+                    file: file.to_owned(),
+                    offset: None,
+                    what: other.to_string(),
+                },
             },
         }
     }
@@ -66,9 +72,9 @@ impl SliceError {
     /// An error of the Avro crate about a block at `start` of `file`.
     pub(crate) fn avro(file: &str, start: u64, error: AvroError) -> Self {
         match error {
-            AvroError::Unsupported { feature } => {
-                Self::Unsupported { feature: format!("{feature} ({file})") }
-            }
+            AvroError::Unsupported { feature } => Self::Unsupported {
+                feature: format!("{feature} ({file})"),
+            },
             other => Self::Corrupt {
                 file: file.to_owned(),
                 offset: Some(start),
@@ -80,18 +86,22 @@ impl SliceError {
     /// An error while a base file, or a Parquet block at `start` of `file`, was read.
     pub(crate) fn parquet(file: &str, start: Option<u64>, error: ParquetError) -> Self {
         match error {
-            ParquetError::NYI(feature) => {
-                Self::Unsupported { feature: format!("{feature} ({file})") }
-            }
+            ParquetError::NYI(feature) => Self::Unsupported {
+                feature: format!("{feature} ({file})"),
+            },
             ParquetError::External(source) => match source.downcast::<StoreError>() {
                 Ok(store) => Self::Store(*store),
-                Err(other) => {
-                    Self::Corrupt { file: file.to_owned(), offset: start, what: other.to_string() }
-                }
+                Err(other) => Self::Corrupt {
+                    file: file.to_owned(),
+                    offset: start,
+                    what: other.to_string(),
+                },
             },
-            other => {
-                Self::Corrupt { file: file.to_owned(), offset: start, what: other.to_string() }
-            }
+            other => Self::Corrupt {
+                file: file.to_owned(),
+                offset: start,
+                what: other.to_string(),
+            },
         }
     }
 }

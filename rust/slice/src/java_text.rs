@@ -23,15 +23,27 @@ pub(crate) fn java_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
         }
         DataType::Float32 => {
             let values = column.as_primitive::<Float32Type>();
-            Arc::new(values.iter().map(|v| v.map(float_text)).collect::<StringArray>())
+            Arc::new(
+                values
+                    .iter()
+                    .map(|v| v.map(float_text))
+                    .collect::<StringArray>(),
+            )
         }
         DataType::Float64 => {
             let values = column.as_primitive::<Float64Type>();
-            Arc::new(values.iter().map(|v| v.map(double_text)).collect::<StringArray>())
+            Arc::new(
+                values
+                    .iter()
+                    .map(|v| v.map(double_text))
+                    .collect::<StringArray>(),
+            )
         }
         DataType::Decimal128(_, scale) => {
             let values = column.as_primitive::<Decimal128Type>();
-            let texts = values.iter().map(|v| v.map(|unscaled| decimal_text(unscaled, *scale)));
+            let texts = values
+                .iter()
+                .map(|v| v.map(|unscaled| decimal_text(unscaled, *scale)));
             Arc::new(texts.collect::<StringArray>())
         }
         other => {
@@ -45,12 +57,24 @@ pub(crate) fn java_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
 
 /// `Double.toString`.
 fn double_text(value: f64) -> String {
-    java_float(value.is_nan(), value.is_infinite(), value.is_sign_negative(), value.abs(), &format!("{:e}", value.abs()))
+    java_float(
+        value.is_nan(),
+        value.is_infinite(),
+        value.is_sign_negative(),
+        value.abs(),
+        &format!("{:e}", value.abs()),
+    )
 }
 
 /// `Float.toString`.
 fn float_text(value: f32) -> String {
-    java_float(value.is_nan(), value.is_infinite(), value.is_sign_negative(), f64::from(value.abs()), &format!("{:e}", value.abs()))
+    java_float(
+        value.is_nan(),
+        value.is_infinite(),
+        value.is_sign_negative(),
+        f64::from(value.abs()),
+        &format!("{:e}", value.abs()),
+    )
 }
 
 /// `scientific` is Rust's shortest form, `d.ddde<exponent>`.
@@ -80,7 +104,10 @@ fn plain(mantissa: &str, exponent: i32) -> String {
     let whole = exponent as usize + 1;
     let padded = format!("{digits:0<whole$}");
     let (integer, fraction) = padded.split_at(whole);
-    format!("{integer}.{}", if fraction.is_empty() { "0" } else { fraction })
+    format!(
+        "{integer}.{}",
+        if fraction.is_empty() { "0" } else { fraction }
+    )
 }
 
 /// `BigDecimal.toString`.
@@ -111,9 +138,18 @@ mod tests {
     #[test]
     fn doubles_as_java_prints_them() {
         let pairs = [
-            (1.0, "1.0"), (0.0, "0.0"), (-0.0, "-0.0"), (1e10, "1.0E10"), (1.5e-5, "1.5E-5"),
-            (0.001, "0.001"), (9_999_999.0, "9999999.0"), (1e7, "1.0E7"), (-12.25, "-12.25"),
-            (f64::NAN, "NaN"), (f64::NEG_INFINITY, "-Infinity"), (123_456.789, "123456.789"),
+            (1.0, "1.0"),
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1e10, "1.0E10"),
+            (1.5e-5, "1.5E-5"),
+            (0.001, "0.001"),
+            (9_999_999.0, "9999999.0"),
+            (1e7, "1.0E7"),
+            (-12.25, "-12.25"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (123_456.789, "123456.789"),
         ];
         for (value, text) in pairs {
             assert_eq!(double_text(value), text);

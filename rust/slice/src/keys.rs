@@ -1,12 +1,10 @@
 //! Record keys and partition paths of rows, as Hudi's Avro key generators make them.
 
-use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, StringArray, StringBuilder,
-    StructArray,
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, StringBuilder, StructArray,
 };
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -47,7 +45,8 @@ impl RecordKeys {
         let columns = texts(batch, &self.fields)?;
         match columns.as_slice() {
             [only] if !self.prefixed => {
-                let missing = (0..only.len()).find(|row| only.is_null(*row) || only.value(*row).is_empty());
+                let missing =
+                    (0..only.len()).find(|row| only.is_null(*row) || only.value(*row).is_empty());
                 match missing {
                     Some(row) => Err(no_key(&self.fields, row)),
                     None => Ok(only.clone()),
@@ -140,7 +139,10 @@ fn no_key(fields: &[String], row: usize) -> SliceError {
 }
 
 fn texts(batch: &RecordBatch, fields: &[String]) -> Result<Vec<StringArray>> {
-    fields.iter().map(|field| java_text(&column(batch, field)?, field)).collect()
+    fields
+        .iter()
+        .map(|field| java_text(&column(batch, field)?, field))
+        .collect()
 }
 
 /// The column of a dotted path; a null parent gives null.
@@ -175,7 +177,10 @@ pub fn add_keys(
     let mut columns: Vec<ArrayRef> =
         vec![Arc::new(keys.of(batch)?), Arc::new(partitions.of(batch)?)];
     columns.extend(batch.columns().iter().cloned());
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns,
+    )?)
 }
 
 /// A nullable text field, as all meta fields are.
@@ -194,69 +199,29 @@ pub fn combine(
 ) -> Result<RecordBatch> {
     let keys = texts(batch, &[RECORD_KEY.to_owned()])?.swap_remove(0);
     let paths = texts(batch, &[PARTITION_PATH.to_owned()])?.swap_remove(0);
-    let ordering =
-        ordering_fields.iter().map(|f| column(batch, f)).collect::<Result<Vec<_>>>()?;
-    // A key is unique within its partition: both, with a character between that no path has.
-    let both: StringArray = paths
+    let ordering = ordering_fields
         .iter()
-        .zip(keys.iter())
-        .map(|(path, key)| Some(format!("{}\0{}", path.unwrap_or(""), key?)))
-        .collect();
+        .map(|f| column(batch, f))
+        .collect::<Result<Vec<_>>>()?;
+    // A key is unique within its partition: both, with a character between that no path has.
+    let mut both = StringBuilder::with_capacity(keys.len(), keys.len() * 32);
+    for (path, key) in paths.iter().zip(keys.iter()) {
+        match key {
+            // Writing to a builder cannot fail.
+            Some(key) => {
+                let _ = write!(both, "{}\0{key}", path.unwrap_or(""));
+                both.append_value("");
+            }
+            None => both.append_null(),
+        }
+    }
     let rules = MergeRules {
         mode,
         ordering: ordering.iter().map(|c| c.data_type().clone()).collect(),
         null_ordering_loses: false,
     };
-    let mask = BooleanArray::new(combine_rows(rules, both, &ordering)?, None);
+    let mask = BooleanArray::new(combine_rows(rules, both.finish(), &ordering)?, None);
     Ok(filter_record_batch(batch, &mask)?)
-}
-
-/// Finds which of a batch's keys exist, and where.
-pub struct KeyTagger {
-    keys: StringArray,
-    state: Mutex<Tags>,
-}
-
-struct Tags {
-    rows: HashMap<String, Vec<u32>>,
-    locations: Vec<Option<i32>>,
-}
-
-impl KeyTagger {
-    /// A tagger of these incoming keys.
-    pub fn new(keys: StringArray) -> Self {
-        let mut rows: HashMap<String, Vec<u32>> = HashMap::with_capacity(keys.len());
-        for (row, key) in keys.iter().enumerate() {
-            if let Some(key) = key {
-                rows.entry(key.to_owned()).or_default().push(row as u32);
-            }
-        }
-        let locations = vec![None; keys.len()];
-        Self { keys, state: Mutex::new(Tags { rows, locations }) }
-    }
-
-    /// Marks the keys among `existing` with `location`; one marked before keeps the smaller number.
-    /// Returns how many rows were newly marked.
-    pub fn probe(&self, existing: &StringArray, location: i32) -> usize {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Tags { rows, locations } = &mut *state;
-        let mut found = 0;
-        for key in existing.iter().flatten() {
-            for row in rows.get(key).into_iter().flatten() {
-                let tag = &mut locations[*row as usize];
-                found += usize::from(tag.is_none());
-                *tag = Some(tag.map_or(location, |old| old.min(location)));
-            }
-        }
-        found
-    }
-
-    /// For each incoming key its location, null where it was not found.
-    pub fn locations(&self) -> Int32Array {
-        let state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        debug_assert_eq!(state.locations.len(), self.keys.len());
-        state.locations.iter().copied().collect()
-    }
 }
 
 #[cfg(test)]
@@ -265,11 +230,14 @@ mod tests {
 
     use arrow::array::{Int32Array, RecordBatch, StringArray};
 
-    use super::{KeyTagger, PartitionPaths, RecordKeys, escape};
+    use super::{PartitionPaths, RecordKeys, escape};
 
     fn batch() -> RecordBatch {
         RecordBatch::try_from_iter([
-            ("id", Arc::new(StringArray::from(vec![Some("a"), Some(""), None])) as _),
+            (
+                "id",
+                Arc::new(StringArray::from(vec![Some("a"), Some(""), None])) as _,
+            ),
             ("n", Arc::new(Int32Array::from(vec![1, 2, 3])) as _),
         ])
         .unwrap()
@@ -277,21 +245,34 @@ mod tests {
 
     #[test]
     fn complex_keys_name_their_fields() {
-        let keys = RecordKeys { fields: vec!["id".into(), "n".into()], prefixed: true };
+        let keys = RecordKeys {
+            fields: vec!["id".into(), "n".into()],
+            prefixed: true,
+        };
         let keys = keys.of(&batch()).unwrap();
-        assert_eq!(keys.iter().flatten().collect::<Vec<_>>(), ["id:a,n:1", "id:__empty__,n:2", "id:__null__,n:3"]);
+        assert_eq!(
+            keys.iter().flatten().collect::<Vec<_>>(),
+            ["id:a,n:1", "id:__empty__,n:2", "id:__null__,n:3"]
+        );
     }
 
     #[test]
     fn a_plain_key_is_never_empty() {
-        let keys = RecordKeys { fields: vec!["id".into()], prefixed: false };
+        let keys = RecordKeys {
+            fields: vec!["id".into()],
+            prefixed: false,
+        };
         let error = keys.of(&batch()).unwrap_err().to_string();
         assert!(error.contains("row 1") && error.contains("id"), "{error}");
     }
 
     #[test]
     fn null_and_empty_partitions_share_a_path() {
-        let paths = PartitionPaths { fields: vec!["id".into(), "n".into()], hive_style: true, url_encode: false };
+        let paths = PartitionPaths {
+            fields: vec!["id".into(), "n".into()],
+            hive_style: true,
+            url_encode: false,
+        };
         let paths = paths.of(&batch()).unwrap();
         assert_eq!(paths.value(0), "id=a/n=1");
         assert_eq!(paths.value(1), "id=__HIVE_DEFAULT_PARTITION__/n=2");
@@ -300,20 +281,17 @@ mod tests {
 
     #[test]
     fn escapes_as_hudi_does() {
-        let pairs = [("s f/%:é", "s f%2F%25%3Aé"), ("x#y'z*", "x%23y%27z%2A"), ("a+b&c;d", "a+b&c;d"), ("\u{1}\u{7f}", "%01%7F"), ("[t]^{u}\"\\", "%5Bt%5D%5E%7Bu}%22%5C")];
+        let pairs = [
+            ("s f/%:é", "s f%2F%25%3Aé"),
+            ("x#y'z*", "x%23y%27z%2A"),
+            ("a+b&c;d", "a+b&c;d"),
+            ("\u{1}\u{7f}", "%01%7F"),
+            ("[t]^{u}\"\\", "%5Bt%5D%5E%7Bu}%22%5C"),
+        ];
         for (value, expected) in pairs {
             let mut path = String::new();
             escape(value, &mut path);
             assert_eq!(path, expected);
         }
-    }
-
-    #[test]
-    fn tags_every_row_of_a_key_with_the_first_location() {
-        let tagger = KeyTagger::new(StringArray::from(vec!["a", "b", "a", "c"]));
-        assert_eq!(tagger.probe(&StringArray::from(vec!["a", "x"]), 2), 2);
-        assert_eq!(tagger.probe(&StringArray::from(vec!["a", "c"]), 1), 1);
-        let locations = tagger.locations();
-        assert_eq!(locations.iter().collect::<Vec<_>>(), [Some(1), None, Some(1), Some(1)]);
     }
 }

@@ -24,7 +24,7 @@ mod write_log;
 pub use base::{BaseSchema, base_schema};
 pub use blocks::{BlockFilter, BlockInfo, list_blocks};
 pub use error::{Result, SliceError};
-pub use keys::{KeyTagger, PartitionPaths, RecordKeys, add_keys, combine};
+pub use keys::{PartitionPaths, RecordKeys, add_keys, combine};
 pub use meta::with_meta_columns;
 pub use prune::{Comparison, Filter};
 pub use read::{Incoming, ReadStats, SliceKeys, SliceRead, SliceReader};

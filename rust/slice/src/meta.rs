@@ -34,7 +34,10 @@ pub fn with_meta_columns(
     };
     let mut columns = vec![
         ("_hoodie_commit_time", repeat(instant)),
-        ("_hoodie_commit_seqno", sequence(instant, task, first_row, rows)),
+        (
+            "_hoodie_commit_seqno",
+            sequence(instant, task, first_row, rows),
+        ),
         (RECORD_KEY, stored(RECORD_KEY)?),
         (PARTITION_PATH, stored(PARTITION_PATH)?),
         (FILE_NAME, repeat(file_name)),
@@ -49,7 +52,10 @@ pub fn with_meta_columns(
         }
     }
     let columns = columns.into_iter().map(|(_, column)| column).collect();
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns,
+    )?)
 }
 
 fn sequence(instant: &str, task: u64, first_row: u64, rows: usize) -> ArrayRef {

@@ -19,7 +19,10 @@ pub(crate) fn writer_schema(schema: &Schema) -> SchemaRef {
 }
 
 fn required_elements(fields: &Fields) -> Fields {
-    fields.iter().map(|field| Arc::new(required_element(field))).collect()
+    fields
+        .iter()
+        .map(|field| Arc::new(required_element(field)))
+        .collect()
 }
 
 fn required_element(field: &Field) -> Field {
@@ -28,7 +31,9 @@ fn required_element(field: &Field) -> Field {
             DataType::List(Arc::new(required_element(item).with_nullable(false)))
         }
         DataType::Struct(fields) => DataType::Struct(required_elements(fields)),
-        DataType::Map(entries, sorted) => DataType::Map(Arc::new(required_element(entries)), *sorted),
+        DataType::Map(entries, sorted) => {
+            DataType::Map(Arc::new(required_element(entries)), *sorted)
+        }
         other => other.clone(),
     };
     Field::new(field.name(), kind, field.is_nullable())
@@ -36,19 +41,29 @@ fn required_element(field: &Field) -> Field {
 
 /// The Parquet schema of `schema`, which comes from [`writer_schema`]. `root` is the message name.
 pub(crate) fn parquet_schema(schema: &Schema, root: &str) -> Result<SchemaDescPtr> {
-    let fields = schema.fields().iter().map(|f| named(f, f.name())).collect::<Result<Vec<_>>>()?;
-    let message =
-        Type::group_type_builder(root).with_fields(fields).build().map_err(schema_error)?;
+    let fields = schema
+        .fields()
+        .iter()
+        .map(|f| named(f, f.name()))
+        .collect::<Result<Vec<_>>>()?;
+    let message = Type::group_type_builder(root)
+        .with_fields(fields)
+        .build()
+        .map_err(schema_error)?;
     Ok(Arc::new(SchemaDescriptor::new(Arc::new(message))))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn schema_error(error: ParquetError) -> SliceError {
     SliceError::Schema(error.to_string())
 }
 
 fn named(field: &Field, name: &str) -> Result<Arc<Type>> {
-    let repetition =
-        if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let repetition = if field.is_nullable() {
+        Repetition::OPTIONAL
+    } else {
+        Repetition::REQUIRED
+    };
     node(field, name, repetition)
 }
 
@@ -64,23 +79,32 @@ fn node(field: &Field, name: &str, repetition: Repetition) -> Result<Arc<Type>> 
     };
     match field.data_type() {
         DataType::Struct(fields) => {
-            let children = fields.iter().map(|f| named(f, f.name())).collect::<Result<Vec<_>>>()?;
+            let children = fields
+                .iter()
+                .map(|f| named(f, f.name()))
+                .collect::<Result<Vec<_>>>()?;
             group(children, ConvertedType::NONE)
         }
-        DataType::List(item) => {
-            group(vec![node(item, "array", Repetition::REPEATED)?], ConvertedType::LIST)
-        }
+        DataType::List(item) => group(
+            vec![node(item, "array", Repetition::REPEATED)?],
+            ConvertedType::LIST,
+        ),
         DataType::Map(entries, _) => {
             let DataType::Struct(pair) = entries.data_type() else {
                 return Err(SliceError::Schema(format!("map {name} without entries")));
             };
             let [key, value] = pair.as_ref() else {
-                return Err(SliceError::Schema(format!("map {name} without key and value")));
+                return Err(SliceError::Schema(format!(
+                    "map {name} without key and value"
+                )));
             };
             let pair = Type::group_type_builder("key_value")
                 .with_repetition(Repetition::REPEATED)
                 .with_converted_type(ConvertedType::MAP_KEY_VALUE)
-                .with_fields(vec![node(key, "key", Repetition::REQUIRED)?, named(value, "value")?])
+                .with_fields(vec![
+                    node(key, "key", Repetition::REQUIRED)?,
+                    named(value, "value")?,
+                ])
                 .build()
                 .map_err(schema_error)?;
             group(vec![Arc::new(pair)], ConvertedType::MAP)
@@ -109,18 +133,23 @@ fn primitive(field: &Field, name: &str, repetition: Repetition) -> Result<Arc<Ty
             length = decimal_bytes(*precision);
             decimal = Some((i32::from(*precision), i32::from(*scale)));
             let (precision, scale) = (i32::from(*precision), i32::from(*scale));
-            (PhysicalType::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::decimal(scale, precision)))
+            (
+                PhysicalType::FIXED_LEN_BYTE_ARRAY,
+                Some(LogicalType::decimal(scale, precision)),
+            )
         }
         DataType::Timestamp(unit, zone) => {
             let logical = LogicalType::timestamp(zone.is_some(), time_unit(*unit));
             (PhysicalType::INT64, Some(logical))
         }
-        DataType::Time32(ArrowTimeUnit::Millisecond) => {
-            (PhysicalType::INT32, Some(LogicalType::time(true, TimeUnit::MILLIS)))
-        }
-        DataType::Time64(ArrowTimeUnit::Microsecond) => {
-            (PhysicalType::INT64, Some(LogicalType::time(true, TimeUnit::MICROS)))
-        }
+        DataType::Time32(ArrowTimeUnit::Millisecond) => (
+            PhysicalType::INT32,
+            Some(LogicalType::time(true, TimeUnit::MILLIS)),
+        ),
+        DataType::Time64(ArrowTimeUnit::Microsecond) => (
+            PhysicalType::INT64,
+            Some(LogicalType::time(true, TimeUnit::MICROS)),
+        ),
         other => {
             return Err(SliceError::Unsupported {
                 feature: format!("writing column {name} of type {other}"),

@@ -65,11 +65,18 @@ fn may_match(
 ) -> Result<Option<BooleanArray>> {
     let converter =
         StatisticsConverter::try_new(&filter.column, arrow.schema(), arrow.parquet_schema());
-    let Ok(converter) = converter else { return Ok(None) };
-    let Some(leaf) = converter.parquet_column_index() else { return Ok(None) };
+    let Ok(converter) = converter else {
+        return Ok(None);
+    };
+    let Some(leaf) = converter.parquet_column_index() else {
+        return Ok(None);
+    };
     let usable = groups.iter().all(|group| {
         // The old fields order strings as signed bytes.
-        group.column(leaf).statistics().is_none_or(|s| !s.is_min_max_deprecated())
+        group
+            .column(leaf)
+            .statistics()
+            .is_none_or(|s| !s.is_min_max_deprecated())
     });
     let stored = converter.arrow_field().data_type();
     if !usable || !same_order(stored, filter.literals.data_type()) {

@@ -74,7 +74,10 @@ pub struct SliceRead {
 
 /// Counters of one read; final once the reader is exhausted.
 #[derive(Debug, Default)]
-#[expect(missing_docs, reason = "documented where Python reads them, in MergeStats")]
+#[expect(
+    missing_docs,
+    reason = "documented where Python reads them, in MergeStats"
+)]
 pub struct ReadStats {
     pub base_rows: AtomicU64,
     pub log_records: AtomicU64,
@@ -118,11 +121,24 @@ impl Columns {
         }
         let base = select(&read.schema, &names)?;
         let marker = read.delete_marker.iter().map(|(field, _)| field.clone());
-        let optional = [IS_DELETED.to_owned(), OPERATION.to_owned()].into_iter().chain(marker);
-        push_new(&mut names, optional.filter(|name| read.schema.index_of(name).is_ok()));
+        let optional = [IS_DELETED.to_owned(), OPERATION.to_owned()]
+            .into_iter()
+            .chain(marker);
+        push_new(
+            &mut names,
+            optional.filter(|name| read.schema.index_of(name).is_ok()),
+        );
         let log = select(&read.schema, &names)?;
         let prefixed = read.key_fields.len() > 1;
-        Ok(Self { out, base, log, keys: RecordKeys { fields: read.key_fields.clone(), prefixed } })
+        Ok(Self {
+            out,
+            base,
+            log,
+            keys: RecordKeys {
+                fields: read.key_fields.clone(),
+                prefixed,
+            },
+        })
     }
 }
 
@@ -147,7 +163,11 @@ fn select(schema: &SchemaRef, names: &[String]) -> Result<SchemaRef> {
 }
 
 fn names_of(schema: &Schema) -> Vec<String> {
-    schema.fields().iter().map(|field| field.name().clone()).collect()
+    schema
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect()
 }
 
 enum Stage {
@@ -177,7 +197,12 @@ impl SliceReader {
     /// A column that the table's schema lacks.
     pub fn new(read: SliceRead) -> Result<Self> {
         let columns = Columns::of(&read)?;
-        Ok(Self { read, columns, stage: Stage::Start, stats: Arc::default() })
+        Ok(Self {
+            read,
+            columns,
+            stage: Stage::Start,
+            stats: Arc::default(),
+        })
     }
 
     /// The counters, which go on counting.
@@ -216,7 +241,9 @@ impl SliceReader {
         self.take_incoming(&mut merge)?;
         if merge.map.is_empty() {
             let names = names_of(&self.columns.out);
-            return Ok(self.open_base(&names, true)?.map_or(Stage::Done, Stage::Plain));
+            return Ok(self
+                .open_base(&names, true)?
+                .map_or(Stage::Done, Stage::Plain));
         }
         let names = names_of(&self.columns.base);
         let base = self.open_base(&names, false)?;
@@ -224,12 +251,25 @@ impl SliceReader {
     }
 
     fn open_base(&self, columns: &[String], prune: bool) -> Result<Option<BaseReader>> {
-        let Some(path) = &self.read.base else { return Ok(None) };
+        let Some(path) = &self.read.base else {
+            return Ok(None);
+        };
         // A row group left out could hold the base row of a log record.
-        let filters = if prune { self.read.filters.as_slice() } else { &[] };
-        let read = ParquetRead { columns, filters, batch_rows: self.read.batch_rows };
+        let filters = if prune {
+            self.read.filters.as_slice()
+        } else {
+            &[]
+        };
+        let read = ParquetRead {
+            columns,
+            filters,
+            batch_rows: self.read.batch_rows,
+        };
         let base = BaseReader::open(&self.read.store, path, &read)?;
-        ReadStats::add(&self.stats.pruned_row_groups, base.pruned_row_groups as usize);
+        ReadStats::add(
+            &self.stats.pruned_row_groups,
+            base.pruned_row_groups as usize,
+        );
         Ok(Some(base))
     }
 
@@ -240,19 +280,26 @@ impl SliceReader {
         ReadStats::add(&self.stats.corrupt_blocks, counts.corrupt as usize);
         ReadStats::add(&self.stats.rollback_blocks, counts.rollback as usize);
         let columns = names_of(&self.columns.log);
-        let decode =
-            Decode { columns: &columns, batch_rows: self.read.batch_rows, only_rows: false };
+        let decode = Decode {
+            columns: &columns,
+            batch_rows: self.read.batch_rows,
+            only_rows: false,
+        };
         for chosen in blocks {
-            decode.block(&sources[chosen.source], &chosen.block, &mut |records| match records {
-                LogRecords::Rows(batch) => {
-                    ReadStats::add(&self.stats.log_records, batch.num_rows());
-                    merge.add_rows(&self.read, &self.columns, &batch)
-                }
-                LogRecords::Deletes { keys, ordering } => {
-                    ReadStats::add(&self.stats.log_records, keys.len());
-                    merge.add_deletes(keys, &ordering)
-                }
-            })?;
+            decode.block(
+                &sources[chosen.source],
+                &chosen.block,
+                &mut |records| match records {
+                    LogRecords::Rows(batch) => {
+                        ReadStats::add(&self.stats.log_records, batch.num_rows());
+                        merge.add_rows(&self.read, &self.columns, &batch)
+                    }
+                    LogRecords::Deletes { keys, ordering } => {
+                        ReadStats::add(&self.stats.log_records, keys.len());
+                        merge.add_deletes(keys, &ordering)
+                    }
+                },
+            )?;
         }
         Ok(())
     }
@@ -271,7 +318,9 @@ impl SliceReader {
     }
 
     fn plain(&self, mut base: BaseReader) -> Result<(Stage, Option<RecordBatch>)> {
-        let Some(batch) = base.next().transpose()? else { return Ok((Stage::Done, None)) };
+        let Some(batch) = base.next().transpose()? else {
+            return Ok((Stage::Done, None));
+        };
         ReadStats::add(&self.stats.base_rows, batch.num_rows());
         let batch = adapt(&batch, &self.columns.out, &self.read.constants)?;
         Ok((Stage::Plain(base), Some(batch)))
@@ -314,7 +363,9 @@ impl SliceReader {
 }
 
 fn open_logs(store: &Store, logs: &[String]) -> Result<Vec<LogSource>> {
-    logs.iter().map(|path| LogSource::open(store, path)).collect()
+    logs.iter()
+        .map(|path| LogSource::open(store, path))
+        .collect()
 }
 
 fn first_columns(batch: &RecordBatch, count: usize) -> Result<RecordBatch> {
@@ -359,19 +410,29 @@ impl Merge {
             ordering: types,
             null_ordering_loses: read.null_ordering_loses,
         };
-        Ok(Self { map: KeyMap::new(rules)?, ordering_fields, rows: Vec::new() })
+        Ok(Self {
+            map: KeyMap::new(rules)?,
+            ordering_fields,
+            rows: Vec::new(),
+        })
     }
 
     fn ordering(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        self.ordering_fields.iter().map(|path| crate::keys::column(batch, path)).collect()
+        self.ordering_fields
+            .iter()
+            .map(|path| crate::keys::column(batch, path))
+            .collect()
     }
 
     fn add_rows(&mut self, read: &SliceRead, columns: &Columns, batch: &RecordBatch) -> Result<()> {
         let batch = adapt(batch, &columns.log, &read.constants)?;
         let keys = columns.keys.of(&batch)?;
         let deleted = deleted(&batch, read.delete_marker.as_ref())?;
-        let number = self.map.add_rows(keys, &self.ordering(&batch)?, deleted.as_ref())?;
-        self.rows.push((number, first_columns(&batch, columns.out.fields().len())?));
+        let number = self
+            .map
+            .add_rows(keys, &self.ordering(&batch)?, deleted.as_ref())?;
+        self.rows
+            .push((number, first_columns(&batch, columns.out.fields().len())?));
         Ok(())
     }
 
@@ -390,7 +451,9 @@ fn nested(schema: &Schema, path: &str) -> Result<Field> {
     let root = parts.next().ok_or_else(missing)?;
     let mut field = schema.field_with_name(root).map_err(|_| missing())?.clone();
     for part in parts {
-        let DataType::Struct(fields) = field.data_type() else { return Err(missing()) };
+        let DataType::Struct(fields) = field.data_type() else {
+            return Err(missing());
+        };
         let (_, child) = fields.find(part).ok_or_else(missing)?;
         field = child.as_ref().clone();
     }
@@ -407,18 +470,29 @@ fn deleted(batch: &RecordBatch, marker: Option<&(String, String)>) -> Result<Opt
         });
         Ok(())
     };
-    if let Some(flag) = batch.column_by_name(IS_DELETED).and_then(|c| c.as_boolean_opt()) {
+    if let Some(flag) = batch
+        .column_by_name(IS_DELETED)
+        .and_then(|c| c.as_boolean_opt())
+    {
         add(flag.clone())?;
     }
-    if let Some(operation) = batch.column_by_name(OPERATION).and_then(|c| c.as_string_opt::<i32>())
+    if let Some(operation) = batch
+        .column_by_name(OPERATION)
+        .and_then(|c| c.as_string_opt::<i32>())
     {
-        add(operation.iter().map(|op| op.map(|op| op == "D" || op == "-U")).collect())?;
+        add(operation
+            .iter()
+            .map(|op| op.map(|op| op == "D" || op == "-U"))
+            .collect())?;
     }
     if let Some((field, value)) = marker
         && let Some(column) = batch.column_by_name(field)
     {
         let texts = java_text(column, field)?;
-        add(texts.iter().map(|text| text.map(|text| text == value)).collect())?;
+        add(texts
+            .iter()
+            .map(|text| text.map(|text| text == value))
+            .collect())?;
     }
     Ok(deleted)
 }
@@ -438,11 +512,23 @@ impl SliceKeys {
     /// # Errors
     /// Damaged files, failing storage, a feature that is not supported.
     pub fn new(read: SliceRead) -> Result<Self> {
-        let read = SliceRead { columns: Vec::new(), mode: MergeMode::CommitTime, ..read };
-        let Columns { base: columns, keys, .. } = Columns::of(&read)?;
+        let read = SliceRead {
+            columns: Vec::new(),
+            mode: MergeMode::CommitTime,
+            ..read
+        };
+        let Columns {
+            base: columns,
+            keys,
+            ..
+        } = Columns::of(&read)?;
         let names = names_of(&columns);
         let sources = open_logs(&read.store, &read.logs)?;
-        let decode = Decode { columns: &names, batch_rows: read.batch_rows, only_rows: true };
+        let decode = Decode {
+            columns: &names,
+            batch_rows: read.batch_rows,
+            only_rows: true,
+        };
         let mut log = VecDeque::new();
         for chosen in choose_blocks(&sources, &read.filter)?.0 {
             decode.block(&sources[chosen.source], &chosen.block, &mut |records| {
@@ -452,10 +538,21 @@ impl SliceKeys {
                 Ok(())
             })?;
         }
-        let parquet = ParquetRead { columns: &names, filters: &[], batch_rows: read.batch_rows };
-        let base =
-            read.base.map(|path| BaseReader::open(&read.store, &path, &parquet)).transpose()?;
-        Ok(Self { keys, base, columns, log })
+        let parquet = ParquetRead {
+            columns: &names,
+            filters: &[],
+            batch_rows: read.batch_rows,
+        };
+        let base = read
+            .base
+            .map(|path| BaseReader::open(&read.store, &path, &parquet))
+            .transpose()?;
+        Ok(Self {
+            keys,
+            base,
+            columns,
+            log,
+        })
     }
 
     /// Schema of the batches.
@@ -469,8 +566,13 @@ impl SliceKeys {
             None => self.log.pop_front(),
         };
         let Some(batch) = batch else { return Ok(None) };
-        let keys = self.keys.of(&adapt(&batch, &self.columns, &Constants::new())?)?;
-        Ok(Some(RecordBatch::try_new(Self::schema(), vec![Arc::new(keys)])?))
+        let keys = self
+            .keys
+            .of(&adapt(&batch, &self.columns, &Constants::new())?)?;
+        Ok(Some(RecordBatch::try_new(
+            Self::schema(),
+            vec![Arc::new(keys)],
+        )?))
     }
 }
 

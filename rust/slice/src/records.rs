@@ -48,7 +48,10 @@ impl Decode<'_> {
     ) -> Result<()> {
         if block.is_partial() {
             return Err(SliceError::Unsupported {
-                feature: format!("log blocks of partial records (IS_PARTIAL, {})", source.path),
+                feature: format!(
+                    "log blocks of partial records (IS_PARTIAL, {})",
+                    source.path
+                ),
             });
         }
         if block.block_type == BlockType::Delete && self.only_rows {
@@ -81,9 +84,13 @@ impl Decode<'_> {
             Some(inside) => inside,
             None => schema_of(source, block)?,
         };
-        let mut decoder = self.decoder(schema).map_err(|error| avro_error(source, block, error))?;
+        let mut decoder = self
+            .decoder(schema)
+            .map_err(|error| avro_error(source, block, error))?;
         for record in records.iter() {
-            decoder.push(record).map_err(|error| avro_error(source, block, error))?;
+            decoder
+                .push(record)
+                .map_err(|error| avro_error(source, block, error))?;
             if decoder.is_full() {
                 flush(&mut decoder, source, block, sink)?;
             }
@@ -93,8 +100,12 @@ impl Decode<'_> {
 
     fn decoder(&self, schema: &str) -> Result<DatumDecoder, AvroError> {
         let present: HashSet<String> = field_names(schema)?.into_iter().collect();
-        let wanted: Vec<&str> =
-            self.columns.iter().map(String::as_str).filter(|name| present.contains(*name)).collect();
+        let wanted: Vec<&str> = self
+            .columns
+            .iter()
+            .map(String::as_str)
+            .filter(|name| present.contains(*name))
+            .collect();
         DatumDecoder::new(schema, Some(&wanted), self.batch_rows)
     }
 
@@ -122,15 +133,16 @@ impl Decode<'_> {
         content: Bytes,
         sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
     ) -> Result<()> {
-        let damaged =
-            |error| SliceError::format(&source.path, block.content_offset, error);
+        let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
         let file = HFile::open(content).map_err(damaged)?;
         let mut decoder = self
             .decoder(schema_of(source, block)?)
             .map_err(|error| avro_error(source, block, error))?;
         let mut keys: Vec<Bytes> = Vec::new();
         let mut flush = |decoder: &mut DatumDecoder, keys: &mut Vec<Bytes>| -> Result<()> {
-            let batch = decoder.flush().map_err(|error| avro_error(source, block, error))?;
+            let batch = decoder
+                .flush()
+                .map_err(|error| avro_error(source, block, error))?;
             let keys = std::mem::take(keys);
             match batch {
                 Some(batch) => sink(LogRecords::Rows(with_keys(batch, &keys, source)?)),
@@ -139,7 +151,9 @@ impl Decode<'_> {
         };
         for entry in file.scan() {
             let (key, value) = entry.map_err(damaged)?;
-            decoder.push(&value).map_err(|error| avro_error(source, block, error))?;
+            decoder
+                .push(&value)
+                .map_err(|error| avro_error(source, block, error))?;
             keys.push(key);
             if decoder.is_full() {
                 flush(&mut decoder, &mut keys)?;
@@ -167,7 +181,10 @@ fn flush(
     block: &LogBlock,
     sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
 ) -> Result<()> {
-    match decoder.flush().map_err(|error| avro_error(source, block, error))? {
+    match decoder
+        .flush()
+        .map_err(|error| avro_error(source, block, error))?
+    {
         Some(batch) => sink(LogRecords::Rows(batch)),
         None => Ok(()),
     }
@@ -175,10 +192,13 @@ fn flush(
 
 fn with_keys(batch: RecordBatch, keys: &[Bytes], source: &LogSource) -> Result<RecordBatch> {
     let schema = batch.schema();
-    let Ok(at) = schema.index_of(RECORD_KEY) else { return Ok(batch) };
+    let Ok(at) = schema.index_of(RECORD_KEY) else {
+        return Ok(batch);
+    };
     let stored = batch.column(at);
     let filled = *stored.data_type() == DataType::Utf8
-        && (0..stored.len()).all(|row| stored.is_valid(row) && !stored.as_string::<i32>().value(row).is_empty());
+        && (0..stored.len())
+            .all(|row| stored.is_valid(row) && !stored.as_string::<i32>().value(row).is_empty());
     if filled {
         return Ok(batch);
     }
@@ -224,5 +244,9 @@ fn hand_deletes<'a>(
         ordering.push(record.ordering);
     }
     let keys = keys.finish();
-    if keys.is_empty() { Ok(()) } else { sink(LogRecords::Deletes { keys, ordering }) }
+    if keys.is_empty() {
+        Ok(())
+    } else {
+        sink(LogRecords::Deletes { keys, ordering })
+    }
 }

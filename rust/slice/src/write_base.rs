@@ -9,11 +9,12 @@ use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use pyhudi_avro::record_name;
 use pyhudi_format::bloom::BloomFilter;
-use pyhudi_store::{Store, StoreWriter};
+use pyhudi_store::{Store, StoreError, StoreWriter};
 
 use crate::FILE_NAME;
 use crate::adapt::{Constants, adapt};
@@ -87,10 +88,11 @@ pub fn write_base_file(
     for batch in batches {
         writer.write(&batch?)?;
     }
-    writer.finish(path)
+    writer.finish()
 }
 
 struct BaseWriter<'a> {
+    path: String,
     options: &'a BaseFileOptions,
     schema: SchemaRef,
     parquet: ArrowWriter<StoreWriter>,
@@ -123,7 +125,15 @@ impl<'a> BaseWriter<'a> {
             Some(max) => BloomFilter::dynamic(bloom.entries, bloom.fpp, max),
             None => BloomFilter::simple(bloom.entries, bloom.fpp),
         });
-        Ok(Self { options, schema, parquet, bloom, keys: None, rows: 0 })
+        Ok(Self {
+            path: path.to_owned(),
+            options,
+            schema,
+            parquet,
+            bloom,
+            keys: None,
+            rows: 0,
+        })
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -134,7 +144,9 @@ impl<'a> BaseWriter<'a> {
         let batch = self.with_file_name(batch)?;
         self.note_keys(&batch)?;
         self.rows += batch.num_rows() as u64;
-        self.parquet.write(&batch).map_err(writing)
+        self.parquet
+            .write(&batch)
+            .map_err(|error| writing(&self.path, error))
     }
 
     fn with_file_name(&self, batch: RecordBatch) -> Result<RecordBatch> {
@@ -150,7 +162,9 @@ impl<'a> BaseWriter<'a> {
     }
 
     fn note_keys(&mut self, batch: &RecordBatch) -> Result<()> {
-        let Some(name) = &self.options.key_column else { return Ok(()) };
+        let Some(name) = &self.options.key_column else {
+            return Ok(());
+        };
         let keys = batch
             .column_by_name(name)
             .and_then(|column| column.as_string_opt::<i32>())
@@ -174,7 +188,9 @@ impl<'a> BaseWriter<'a> {
     }
 
     fn widen_range(&mut self, least: &str, greatest: &str) {
-        let range = self.keys.get_or_insert_with(|| (least.to_owned(), greatest.to_owned()));
+        let range = self
+            .keys
+            .get_or_insert_with(|| (least.to_owned(), greatest.to_owned()));
         if java_order(least, &range.0) == Ordering::Less {
             least.clone_into(&mut range.0);
         }
@@ -183,7 +199,7 @@ impl<'a> BaseWriter<'a> {
         }
     }
 
-    fn finish(mut self, path: &str) -> Result<BaseFile> {
+    fn finish(mut self) -> Result<BaseFile> {
         self.footer("parquet.avro.schema", self.options.avro_schema.clone());
         self.footer("writer.model.name", "avro".to_owned());
         if let Some(bloom) = &self.bloom {
@@ -195,18 +211,38 @@ impl<'a> BaseWriter<'a> {
                 self.footer("hoodie_max_record_key", greatest);
             }
         }
-        let out = self.parquet.into_inner().map_err(writing)?;
+        let out = self
+            .parquet
+            .into_inner()
+            .map_err(|error| writing(&self.path, error))?;
         let size = out.finish()?;
-        Ok(BaseFile { path: path.to_owned(), size, rows: self.rows, keys: self.keys })
+        Ok(BaseFile {
+            path: self.path,
+            size,
+            rows: self.rows,
+            keys: self.keys,
+        })
     }
 
     fn footer(&mut self, key: &str, value: String) {
-        self.parquet.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        self.parquet
+            .append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
 }
 
-fn writing(error: parquet::errors::ParquetError) -> SliceError {
-    SliceError::Schema(format!("the rows cannot be written: {error}"))
+/// Nothing is wrong with a file that is being written: it is the storage, or the rows.
+fn writing(path: &str, error: ParquetError) -> SliceError {
+    let path = path.to_owned();
+    match error {
+        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
+            Ok(source) => SliceError::Store(StoreError::Io {
+                path,
+                source: *source,
+            }),
+            Err(other) => SliceError::Schema(format!("{path} cannot be written: {other}")),
+        },
+        other => SliceError::Schema(format!("{path} cannot be written: {other}")),
+    }
 }
 
 fn null_in_required(batch: &RecordBatch, schema: &SchemaRef) -> String {

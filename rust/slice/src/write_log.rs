@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use arrow::array::{Array, AsArray, RecordBatch};
+use pyhudi_avro::EncodedRows;
 use pyhudi_format::log::{
     BlockType, DeleteRecord, HeaderKey, OrderingValue, avro_content, delete_content, delete_list,
     write_block,
@@ -52,7 +53,12 @@ pub fn write_log_file(
     let records = write_rows(&mut out, path, rows, options)?;
     let deletes = write_deletes(&mut out, path, deletes, options)?;
     let size = out.finish()?;
-    Ok(LogFile { path: path.to_owned(), size, records, deletes })
+    Ok(LogFile {
+        path: path.to_owned(),
+        size,
+        records,
+        deletes,
+    })
 }
 
 fn write_rows(
@@ -70,14 +76,14 @@ fn write_rows(
         records += encoded.len() as u64;
         waiting.push(encoded);
         if bytes >= options.block_bytes {
-            let content = avro_content(waiting.iter().flat_map(|rows| rows.iter()));
+            let content = avro_content(waiting.iter().flat_map(EncodedRows::iter));
             append(out, path, BlockType::AvroData, options, &content)?;
             waiting.clear();
             bytes = 0;
         }
     }
     if bytes > 0 {
-        let content = avro_content(waiting.iter().flat_map(|rows| rows.iter()));
+        let content = avro_content(waiting.iter().flat_map(EncodedRows::iter));
         append(out, path, BlockType::AvroData, options, &content)?;
     }
     Ok(records)
@@ -106,11 +112,14 @@ fn write_deletes(
         columns.push((text(0)?, text(1)?));
     }
     let records = columns.iter().flat_map(|(keys, paths)| {
-        keys.iter().flatten().zip(paths.iter().flatten()).map(|(key, path)| DeleteRecord {
-            record_key: key.into(),
-            partition_path: Some(path.into()),
-            ordering: OrderingValue::Int(0),
-        })
+        keys.iter()
+            .flatten()
+            .zip(paths.iter().flatten())
+            .map(|(key, path)| DeleteRecord {
+                record_key: key.into(),
+                partition_path: Some(path.into()),
+                ordering: OrderingValue::Int(0),
+            })
     });
     let content = delete_content(&delete_list::encode(records));
     append(out, path, BlockType::Delete, options, &content)?;
@@ -131,6 +140,9 @@ fn append(
     let mut block = Vec::with_capacity(content.len() + options.avro_schema.len() + 128);
     write_block(&mut block, block_type, &header, content);
     out.write_all(&block).map_err(|source| {
-        SliceError::Store(pyhudi_store::StoreError::Io { path: path.to_owned(), source })
+        SliceError::Store(pyhudi_store::StoreError::Io {
+            path: path.to_owned(),
+            source,
+        })
     })
 }

@@ -9,6 +9,9 @@ use crate::{FormatError, ReadAt, Result};
 /// HBase splits an index only when it is large; more levels than this are damage.
 const LEVELS_MOST: u64 = 8;
 
+/// Where HBase finds the middle of a file, at the end of a data root above other levels.
+const MIDDLE: usize = 16;
+
 /// A block that an index names.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
@@ -22,12 +25,29 @@ pub(super) struct Entry {
 /// ```text
 /// root:   count × ( offset 8 | on-disk size 4 | key length, Hadoop variable int | key )
 /// leaf, intermediate:   count 4 | (count + 1) × relative offset 4 | count × ( offset 8 | size 4 | key )
+/// data root above other levels:   root, then   middle leaf: offset 8 | size 4 | entry 4
 /// key in a data index:   row length 2 | row | (HBase: family length 1, timestamp 8, type 1)
 /// ```
 ///
 /// `HFileBlockIndex` of HBase; Hudi's own writer makes a root only. The count of a root stands in
 /// the trailer.
-pub(super) fn root(payload: &Bytes, count: u64, at: u64, rows: bool) -> Result<Vec<Entry>> {
+pub(super) fn data_root(payload: &Bytes, count: u64, at: u64, levels: u64) -> Result<Vec<Entry>> {
+    let (entries, mut rest) = root(payload, count, at, true)?;
+    if levels > 1 && rest.remaining() == MIDDLE {
+        rest.take(MIDDLE)?;
+    }
+    rest.finish()?;
+    Ok(entries)
+}
+
+/// The root of the meta index, whose keys are names.
+pub(super) fn meta_root(payload: &Bytes, count: u64, at: u64) -> Result<Vec<Entry>> {
+    let (entries, rest) = root(payload, count, at, false)?;
+    rest.finish()?;
+    Ok(entries)
+}
+
+fn root(payload: &Bytes, count: u64, at: u64, rows: bool) -> Result<(Vec<Entry>, Cursor<'_>)> {
     let mut cursor = Cursor::at(payload, at);
     let most = cursor.remaining() / 13;
     if count > most as u64 {
@@ -40,8 +60,7 @@ pub(super) fn root(payload: &Bytes, count: u64, at: u64, rows: bool) -> Result<V
         let key = key(payload, &mut cursor, length, rows)?;
         entries.push(Entry { offset, size, key });
     }
-    cursor.finish()?;
-    Ok(entries)
+    Ok((entries, cursor))
 }
 
 fn inner(payload: &Bytes, at: u64) -> Result<Vec<Entry>> {

@@ -75,10 +75,15 @@ impl<R: ReadAt> HFile<R> {
             }
         };
         let data_root = block(start, Kind::Root)?;
-        let data_index = index::root(&data_root.payload, trailer.data_index_count, start, true)?;
+        let data_index = index::data_root(
+            &data_root.payload,
+            trailer.data_index_count,
+            start,
+            trailer.index_levels,
+        )?;
         let meta_at = data_root.end;
         let meta_root = block(meta_at, Kind::Root)?;
-        let meta_index = index::root(&meta_root.payload, trailer.meta_index_count, meta_at, false)?;
+        let meta_index = index::meta_root(&meta_root.payload, trailer.meta_index_count, meta_at)?;
         let info_at = trailer.file_info_offset;
         let info = Info::decode(&block(info_at, Kind::FileInfo)?.payload, info_at)?;
         check_cells(&info)?;

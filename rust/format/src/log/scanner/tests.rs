@@ -32,7 +32,7 @@ fn kinds(bytes: &[u8]) -> Vec<(BlockType, u64, u64)> {
 fn written_blocks_come_back() {
     let mut bytes = block("1", b"one");
     let second = bytes.len() as u64;
-    bytes.extend(block("2", &[0; 100_000]));
+    bytes.extend(block("2", &vec![0; 100_000]));
     let third = bytes.len() as u64;
     bytes.extend(block("3", b""));
     for corruption in [Corruption::Check, Corruption::Trust] {

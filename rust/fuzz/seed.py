@@ -1,0 +1,45 @@
+"""Fill corpus/<target> with seeds: the real files of rust/format/tests/data, cut to what each target reads.
+
+    python3 seed.py && cargo +nightly fuzz run log_scan
+"""
+
+import base64
+import pathlib
+
+HERE = pathlib.Path(__file__).parent
+DATA = HERE.parent / "format" / "tests" / "data"
+FILTERS = {
+    "simple": "/////wAAAAcBAAAAYBIgAEEgAEQCgAIAQA==",
+    "dynamic": "/////wAAAAcBAAAAFAAAAAIAAAADAAAAAv////8AAAAHAQAAABRvNg7/////AAAABwEAAAAU+GIE",
+}
+LISTS = {
+    "two": "04" + "020264" + "0200" + "0400" + "020263" + "0200" + "0400" + "00",
+    "array": "02" + "02026b" + "00" + "18" + "02" + "04" + "040e" + "0e0261" + "00" + "00",
+}
+
+
+def put(target: str, name: str, data: bytes) -> None:
+    folder = HERE / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def main() -> None:
+    for path in sorted((DATA / "log").iterdir()):
+        put("log_scan", path.name, path.read_bytes())
+    for path in sorted((DATA / "hfile").iterdir()):
+        put("hfile", path.name, path.read_bytes()[:-4].rstrip(b"\0"))
+    for name, text in FILTERS.items():
+        put("bloom", name, base64.b64decode(text))
+        put("bloom", name + ".txt", text.encode())
+    for name, text in LISTS.items():
+        put("delete_list", name, bytes.fromhex(text))
+    kryo = (HERE.parent / "format" / "src" / "log" / "kryo" / "tests.rs").read_text()
+    for number, text in enumerate(kryo.split('= "')[1:]):
+        digits = text.split('"')[0]
+        if digits.startswith("0100"):
+            put("delete_list", f"kryo{number}", bytes.fromhex(digits))
+
+
+if __name__ == "__main__":
+    main()

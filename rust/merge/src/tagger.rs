@@ -1,0 +1,86 @@
+//! Tagging: which of a batch's keys exist already, and where.
+
+use std::hash::BuildHasher;
+use std::sync::{Mutex, PoisonError};
+
+use arrow::array::{Array, Int32Array, StringArray};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
+/// Ends a chain of rows with one key.
+const NO_ROW: u32 = u32::MAX;
+
+/// Finds incoming keys among existing ones. May be probed from several threads.
+pub struct KeyTagger {
+    keys: StringArray,
+    hasher: FixedState,
+    /// The last row of each different key.
+    table: HashTable<u32>,
+    /// For each row the one before it with the same key.
+    before: Vec<u32>,
+    locations: Mutex<Vec<Option<i32>>>,
+}
+
+impl KeyTagger {
+    /// A tagger of these incoming keys. A null is never found.
+    pub fn new(keys: StringArray) -> Self {
+        let hasher = FixedState::default();
+        let mut table: HashTable<u32> = HashTable::with_capacity(keys.len());
+        let mut before = vec![NO_ROW; keys.len()];
+        for (row, before) in before.iter_mut().enumerate() {
+            if keys.is_null(row) {
+                continue;
+            }
+            let key = keys.value(row);
+            let same = |at: &u32| keys.value(*at as usize) == key;
+            let rehash = |at: &u32| hasher.hash_one(keys.value(*at as usize));
+            match table.entry(hasher.hash_one(key), same, rehash) {
+                Entry::Occupied(mut slot) => {
+                    *before = std::mem::replace(slot.get_mut(), row as u32);
+                }
+                Entry::Vacant(slot) => {
+                    slot.insert(row as u32);
+                }
+            }
+        }
+        let locations = Mutex::new(vec![None; keys.len()]);
+        Self {
+            keys,
+            hasher,
+            table,
+            before,
+            locations,
+        }
+    }
+
+    /// Marks the keys among `existing` with `location`; a key marked before keeps the smaller
+    /// number. Returns how many rows were newly marked.
+    pub fn probe(&self, existing: &StringArray, location: i32) -> usize {
+        let mut locations = self
+            .locations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut found = 0;
+        for key in existing.iter().flatten() {
+            let same = |at: &u32| self.keys.value(*at as usize) == key;
+            let mut row = self.table.find(self.hasher.hash_one(key), same).copied();
+            while let Some(at) = row.filter(|at| *at != NO_ROW) {
+                let tag = &mut locations[at as usize];
+                found += usize::from(tag.is_none());
+                *tag = Some(tag.map_or(location, |old| old.min(location)));
+                row = self.before.get(at as usize).copied();
+            }
+        }
+        found
+    }
+
+    /// For each incoming key its location, null where it was not found.
+    pub fn locations(&self) -> Int32Array {
+        let locations = self
+            .locations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        locations.iter().copied().collect()
+    }
+}

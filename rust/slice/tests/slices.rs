@@ -1,0 +1,451 @@
+//! A file slice written and read back: what is written, merged, pruned, and how damage shows.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StringArray};
+use arrow::datatypes::{Int64Type, Schema};
+use pyhudi_merge::MergeMode;
+use pyhudi_slice::{
+    BaseFileOptions, BlockFilter, BloomOptions, Codec, Comparison, Filter, Incoming,
+    LogFileOptions, Result, SliceError, SliceKeys, SliceRead, SliceReader, base_schema,
+    list_blocks, write_base_file, write_log_file,
+};
+use pyhudi_store::Store;
+
+const AVRO: &str = r#"{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[
+  {"name":"_hoodie_record_key","type":["null","string"],"default":null},
+  {"name":"id","type":["null","string"],"default":null},
+  {"name":"ts","type":["null","long"],"default":null},
+  {"name":"tags","type":["null",{"type":"array","items":["null","string"]}],"default":null},
+  {"name":"_hoodie_is_deleted","type":["null","boolean"],"default":null}]}"#;
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pyhudi-slice-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn store(&self) -> Store {
+        Store::open(self.0.to_str().unwrap(), &[]).unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn schema() -> Arc<Schema> {
+    Arc::new(pyhudi_avro::arrow_schema(AVRO).unwrap())
+}
+
+fn rows(rows: &[(&str, i64)]) -> RecordBatch {
+    let keys = StringArray::from(rows.iter().map(|(key, _)| *key).collect::<Vec<_>>());
+    let times = Int64Array::from(rows.iter().map(|(_, ts)| *ts).collect::<Vec<_>>());
+    let mut tags = arrow::array::ListBuilder::new(arrow::array::StringBuilder::new());
+    for (key, _) in rows {
+        tags.append_value([Some(*key), Some("x")]);
+    }
+    let deleted = arrow::array::new_null_array(&arrow::datatypes::DataType::Boolean, rows.len());
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(keys.clone()),
+        Arc::new(keys),
+        Arc::new(times),
+        Arc::new(tags.finish()),
+        deleted,
+    ];
+    RecordBatch::try_new(schema(), columns).unwrap()
+}
+
+fn base_options() -> BaseFileOptions {
+    BaseFileOptions {
+        avro_schema: AVRO.to_owned(),
+        file_name: None,
+        key_column: Some("_hoodie_record_key".to_owned()),
+        codec: Codec::Gzip,
+        row_group_bytes: 1 << 20,
+        bloom: Some(BloomOptions {
+            entries: 100,
+            fpp: 0.01,
+            max_entries: Some(1000),
+        }),
+    }
+}
+
+fn write_base(store: &Store, path: &str, batch: RecordBatch) {
+    write_base_file(store, path, std::iter::once(Ok(batch)), &base_options()).unwrap();
+}
+
+fn write_log(store: &Store, path: &str, instant: &str, batch: Option<RecordBatch>, gone: &[&str]) {
+    let deletes = (!gone.is_empty()).then(|| {
+        let keys: ArrayRef = Arc::new(StringArray::from(gone.to_vec()));
+        let paths: ArrayRef = Arc::new(StringArray::from(vec![""; gone.len()]));
+        RecordBatch::try_from_iter([("key", keys), ("path", paths)]).unwrap()
+    });
+    let options = LogFileOptions {
+        instant: instant.to_owned(),
+        avro_schema: AVRO.to_owned(),
+        block_bytes: 1 << 20,
+    };
+    let rows = batch.into_iter().map(Ok);
+    write_log_file(store, path, rows, deletes.into_iter().map(Ok), &options).unwrap();
+}
+
+fn request(store: &Store, base: Option<&str>, logs: &[&str]) -> SliceRead {
+    SliceRead {
+        store: store.clone(),
+        base: base.map(str::to_owned),
+        logs: logs.iter().map(|log| (*log).to_owned()).collect(),
+        schema: schema(),
+        columns: vec!["id".to_owned(), "ts".to_owned()],
+        mode: MergeMode::EventTime,
+        ordering_fields: vec!["ts".to_owned()],
+        key_fields: vec!["_hoodie_record_key".to_owned()],
+        delete_marker: None,
+        filter: BlockFilter::default(),
+        incoming: Incoming::default(),
+        null_ordering_loses: false,
+        filters: Vec::new(),
+        constants: std::collections::HashMap::new(),
+        batch_rows: 3,
+    }
+}
+
+fn read(request: SliceRead) -> Result<Vec<(String, i64)>> {
+    let mut found = Vec::new();
+    for batch in SliceReader::new(request)? {
+        let batch = batch?;
+        let ids = batch.column(0).as_string::<i32>();
+        let times = batch.column(1).as_primitive::<Int64Type>();
+        let pairs = ids.iter().zip(times.iter());
+        found.extend(pairs.map(|(id, ts)| (id.unwrap_or("").to_owned(), ts.unwrap_or(0))));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn pairs(pairs: &[(&str, i64)]) -> Vec<(String, i64)> {
+    pairs
+        .iter()
+        .map(|(id, ts)| ((*id).to_owned(), *ts))
+        .collect()
+}
+
+#[test]
+fn a_base_file_reads_back_with_hudis_footer_and_lists() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_base(&store, "p/b.parquet", rows(&[("a", 1), ("b", 2)]));
+    assert_eq!(
+        read(request(&store, Some("p/b.parquet"), &[])).unwrap(),
+        pairs(&[("a", 1), ("b", 2)])
+    );
+    let found = base_schema(&store, "p/b.parquet").unwrap();
+    assert_eq!(found.avro.as_deref(), Some(AVRO));
+    let mut all = request(&store, Some("p/b.parquet"), &[]);
+    all.columns = vec!["tags".to_owned()];
+    let batch = SliceReader::new(all).unwrap().next().unwrap().unwrap();
+    let tags: &ListArray = batch.column(0).as_list();
+    assert_eq!(tags.value(1).as_string::<i32>().value(0), "b");
+}
+
+#[test]
+fn null_list_elements_are_refused_as_hudi_refuses_them() {
+    let folder = Folder::new();
+    let mut tags = arrow::array::ListBuilder::new(arrow::array::StringBuilder::new());
+    tags.append_value([Some("a"), None]);
+    let mut columns = rows(&[("a", 1)]).columns().to_vec();
+    columns[3] = Arc::new(tags.finish());
+    let batch = RecordBatch::try_new(schema(), columns).unwrap();
+    let batches = std::iter::once(Ok(batch));
+    let error = write_base_file(&folder.store(), "b.parquet", batches, &base_options());
+    assert!(error.unwrap_err().to_string().contains("null elements"));
+    assert!(!folder.path("b.parquet").exists());
+}
+
+#[test]
+fn updates_deletes_and_inserts_of_the_log_are_merged() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_base(
+        &store,
+        "b.parquet",
+        rows(&[("a", 5), ("b", 5), ("c", 5), ("d", 5)]),
+    );
+    write_log(
+        &store,
+        ".f_1.log.1",
+        "1",
+        Some(rows(&[("a", 9), ("b", 1), ("e", 1)])),
+        &["c"],
+    );
+    write_log(&store, ".f_2.log.1", "2", Some(rows(&[("e", 2)])), &[]);
+    let read_it = request(&store, Some("b.parquet"), &[".f_1.log.1", ".f_2.log.1"]);
+    let reader = SliceReader::new(request(
+        &store,
+        Some("b.parquet"),
+        &[".f_1.log.1", ".f_2.log.1"],
+    ))
+    .unwrap();
+    let stats = reader.stats();
+    assert_eq!(
+        reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(),
+        4
+    );
+    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    assert_eq!(
+        (
+            count(&stats.updated),
+            count(&stats.deleted),
+            count(&stats.inserted)
+        ),
+        (1, 1, 1)
+    );
+    assert_eq!((count(&stats.base_rows), count(&stats.log_records)), (4, 5));
+    assert_eq!(
+        read(read_it).unwrap(),
+        pairs(&[("a", 9), ("b", 5), ("d", 5), ("e", 2)])
+    );
+}
+
+#[test]
+fn a_slice_of_log_files_alone_reads() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_log(
+        &store,
+        ".f_1.log.1",
+        "1",
+        Some(rows(&[("a", 1), ("b", 1)])),
+        &["b"],
+    );
+    assert_eq!(
+        read(request(&store, None, &[".f_1.log.1"])).unwrap(),
+        pairs(&[("a", 1)])
+    );
+}
+
+#[test]
+fn blocks_of_later_and_of_uncommitted_instants_are_passed_over() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for (instant, ts) in [("3", 1), ("5", 2), ("7", 3)] {
+        let path = format!(".f_{instant}.log.1");
+        write_log(&store, &path, instant, Some(rows(&[("a", ts)])), &[]);
+    }
+    let logs = [".f_3.log.1", ".f_5.log.1", ".f_7.log.1"];
+    let mut until = request(&store, None, &logs);
+    until.filter.max_instant = Some("5".to_owned());
+    assert_eq!(read(until).unwrap(), pairs(&[("a", 2)]));
+    let mut committed = request(&store, None, &logs);
+    committed.filter.valid_instants = Some(HashSet::from(["7".to_owned()]));
+    committed.filter.timeline_start = Some("4".to_owned());
+    let reader = SliceReader::new(committed).unwrap();
+    let stats = reader.stats();
+    assert_eq!(reader.count(), 1);
+    assert_eq!(stats.log_records.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_rollback_block_takes_away_what_came_before_it() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_log(&store, ".f_0.log.1", "1", Some(rows(&[("a", 1)])), &[]);
+    write_log(&store, ".f_0.log.2", "2", Some(rows(&[("a", 2)])), &[]);
+    let mut block = Vec::new();
+    pyhudi_format::log::rollback_block(&mut block, "3", "2");
+    std::fs::write(folder.path(".f_0.log.3"), block).unwrap();
+    let logs = [".f_0.log.1", ".f_0.log.2", ".f_0.log.3"];
+    assert_eq!(
+        read(request(&store, None, &logs)).unwrap(),
+        pairs(&[("a", 1)])
+    );
+}
+
+#[test]
+fn incoming_records_are_the_newest() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_base(&store, "b.parquet", rows(&[("a", 1), ("b", 1), ("c", 9)]));
+    let batch = rows(&[("a", 2), ("c", 3), ("d", 1)]);
+    let stream = arrow::array::RecordBatchIterator::new([Ok(batch)], schema());
+    let mut merged = request(&store, Some("b.parquet"), &[]);
+    merged.incoming = Incoming {
+        rows: Some(Box::new(stream)),
+        delete_keys: Some(StringArray::from(vec!["b"])),
+    };
+    assert_eq!(
+        read(merged).unwrap(),
+        pairs(&[("a", 2), ("c", 9), ("d", 1)])
+    );
+}
+
+#[test]
+fn row_groups_are_left_out_only_when_nothing_is_merged() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let many: Vec<(String, i64)> = (0..20_000).map(|n| (format!("key-{n:06}"), n)).collect();
+    let many: Vec<(&str, i64)> = many.iter().map(|(key, n)| (key.as_str(), *n)).collect();
+    let batches = many.chunks(1000).map(|chunk| Ok(rows(chunk)));
+    let options = BaseFileOptions {
+        row_group_bytes: 64 << 10,
+        codec: Codec::Uncompressed,
+        ..base_options()
+    };
+    write_base_file(&store, "b.parquet", batches, &options).unwrap();
+    write_log(
+        &store,
+        ".f_1.log.1",
+        "1",
+        Some(rows(&[("key-000001", 0)])),
+        &[],
+    );
+    let filter = Filter {
+        column: "ts".to_owned(),
+        comparison: Comparison::GreaterOrEqual,
+        literals: Arc::new(Int64Array::from(vec![19_999])),
+    };
+    let count = |logs: &[&str]| {
+        let mut read = request(&store, Some("b.parquet"), logs);
+        read.filters = vec![filter.clone()];
+        let reader = SliceReader::new(read).unwrap();
+        let stats = reader.stats();
+        let rows: usize = reader.map(|batch| batch.unwrap().num_rows()).sum();
+        (rows, stats.pruned_row_groups.load(Ordering::Relaxed))
+    };
+    let (rows_read, pruned) = count(&[]);
+    assert!(
+        pruned > 0 && rows_read < 20_000,
+        "{pruned} pruned, {rows_read} read"
+    );
+    assert_eq!(count(&[".f_1.log.1"]), (20_000, 0));
+}
+
+#[test]
+fn the_keys_of_a_slice_hold_deleted_ones_too() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_base(&store, "b.parquet", rows(&[("a", 1), ("b", 1)]));
+    write_log(&store, ".f_1.log.1", "1", Some(rows(&[("c", 1)])), &["a"]);
+    let keys = SliceKeys::new(request(&store, Some("b.parquet"), &[".f_1.log.1"])).unwrap();
+    let mut found = HashSet::new();
+    for batch in keys {
+        let batch = batch.unwrap();
+        found.extend(
+            batch
+                .column(0)
+                .as_string::<i32>()
+                .iter()
+                .flatten()
+                .map(str::to_owned),
+        );
+    }
+    assert_eq!(found, HashSet::from(["a", "b", "c"].map(str::to_owned)));
+}
+
+#[test]
+fn blocks_are_listed_with_their_headers() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_log(&store, ".f_1.log.1", "1", Some(rows(&[("a", 1)])), &["b"]);
+    let blocks = list_blocks(&store, ".f_1.log.1").unwrap();
+    let types: Vec<&str> = blocks.iter().map(|block| block.block_type).collect();
+    assert_eq!(types.len(), 2);
+    let header = &blocks[0].header;
+    assert!(
+        header.contains(&("INSTANT_TIME".to_owned(), "1".to_owned())),
+        "{header:?}"
+    );
+}
+
+/// Every way to cut the file off, and a flipped bit at every byte: an answer or a typed error.
+fn damaged(folder: &Folder, name: &str, read_it: &dyn Fn() -> Result<Vec<(String, i64)>>) {
+    let path: &Path = &folder.path(name);
+    let whole = std::fs::read(path).unwrap();
+    let step = (whole.len() / 400).max(1);
+    for at in (0..whole.len()).step_by(step) {
+        std::fs::write(path, &whole[..at]).unwrap();
+        check(read_it(), name, at);
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x41;
+        std::fs::write(path, flipped).unwrap();
+        check(read_it(), name, at);
+    }
+    std::fs::write(path, whole).unwrap();
+}
+
+fn check(result: Result<Vec<(String, i64)>>, name: &str, at: usize) {
+    if let Err(SliceError::Corrupt { file, .. }) = result {
+        assert!(file.contains(name), "{file} at {at}");
+    }
+}
+
+#[test]
+fn a_damaged_log_file_is_an_error_or_skipped_never_a_panic() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_log(
+        &store,
+        ".f_1.log.1",
+        "1",
+        Some(rows(&[("a", 1), ("b", 2)])),
+        &["c"],
+    );
+    damaged(&folder, ".f_1.log.1", &|| {
+        read(request(&store, None, &[".f_1.log.1"]))
+    });
+}
+
+#[test]
+fn a_torn_last_block_is_counted_and_skipped() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_log(&store, ".f_1.log.1", "1", Some(rows(&[("a", 1)])), &["a"]);
+    let whole = std::fs::read(folder.path(".f_1.log.1")).unwrap();
+    std::fs::write(folder.path(".f_1.log.1"), &whole[..whole.len() - 3]).unwrap();
+    let reader = SliceReader::new(request(&store, None, &[".f_1.log.1"])).unwrap();
+    let stats = reader.stats();
+    assert_eq!(
+        reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(),
+        1
+    );
+    assert_eq!(stats.corrupt_blocks.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_base_file_cut_off_is_an_error_that_names_it() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_base(&store, "b.parquet", rows(&[("a", 1)]));
+    let whole = std::fs::read(folder.path("b.parquet")).unwrap();
+    for at in [0, 3, 7, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(folder.path("b.parquet"), &whole[..at]).unwrap();
+        let error = read(request(&store, Some("b.parquet"), &[])).unwrap_err();
+        let named = matches!(&error, SliceError::Corrupt { file, .. } if file == "b.parquet");
+        assert!(named, "cut at {at}: {error}");
+    }
+}
+
+#[test]
+fn a_column_that_the_table_lacks_is_named() {
+    let folder = Folder::new();
+    let mut read = request(&folder.store(), None, &[]);
+    read.columns = vec!["nope".to_owned()];
+    let error = SliceReader::new(read).err().unwrap().to_string();
+    assert!(error.contains("nope"));
+}
