@@ -10,7 +10,7 @@ Errors: `pyhudi.errors.CorruptTable` (with `.file` and `.offset`) for damaged in
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeAlias, final
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ __version__: str
 
 DEBUG_BUILD: bool
 """Whether the core was built without optimisation (ten times slower)."""
+
+_Paths: TypeAlias = list[str]
+_Files: TypeAlias = list[tuple[str, int, int]]
 
 @final
 class Store:
@@ -32,9 +35,9 @@ class Store:
         """The whole file. Raises FileNotFoundError when it is not there."""
     def head(self, path: str) -> tuple[str, int, int] | None:
         """(path, size in bytes, modification time in epoch ms) of a file, None when missing."""
-    def list(self, prefix: str) -> list[tuple[str, int, int]]:
+    def list(self, prefix: str) -> _Files:
         """Every file below `prefix`, recursively, sorted by path: (path, size, modified ms)."""
-    def list_dir(self, prefix: str) -> tuple[list[str], list[tuple[str, int, int]]]:
+    def list_dir(self, prefix: str) -> tuple[_Paths, _Files]:
         """One level: (folders, files). A missing folder is empty."""
     def put(self, path: str, data: bytes) -> None:
         """Writes a whole file in place of any older one; readers see the old or the new bytes."""
@@ -91,7 +94,7 @@ class BatchReader:
     def close(self) -> None:
         """Ends the reading; what is left is dropped."""
 
-MergeMode = Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"]
+MergeMode: TypeAlias = Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"]
 
 def read_slice(
     store: Store,
@@ -112,7 +115,6 @@ def read_slice(
     delete_keys: Any | None = None,
     null_ordering_loses: bool = False,
     filters: Sequence[tuple[str, str, pa.Array[Any]]] = (),
-    constants: dict[str, str] | None = None,
     batch_rows: int = 8192,
 ) -> tuple[BatchReader, MergeStats]:
     """One file slice, merged, as a stream of batches.
@@ -133,7 +135,6 @@ def read_slice(
         Hudi's copy-on-write does) in place of counting as 0.
     filters: conjuncts (column, one of = != < <= > >= in, literals) used to leave out row groups by
         statistics where that cannot change the result. The rows are not filtered by them.
-    constants: columns that the files lack and that take one value, as text, on every row.
     """
 
 def read_keys(

@@ -1,6 +1,8 @@
 """Fill corpus/<target> with seeds: the real files of rust/format/tests/data, cut to what each target reads.
 
-    python3 seed.py && cargo +nightly fuzz run log_scan
+Here, with nightly Rust and cargo-fuzz:
+
+    python3 seed.py && cargo +nightly fuzz run --fuzz-dir . log_scan -- -max_total_time=60
 """
 
 import base64

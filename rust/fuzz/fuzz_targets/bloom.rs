@@ -8,9 +8,16 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = BloomFilter::from_base64(text);
     }
-    let Ok(mut filter) = BloomFilter::parse(data) else { return };
+    let Ok(mut filter) = BloomFilter::parse(data) else {
+        return;
+    };
     assert_eq!(filter.to_bytes(), data);
     filter.add(b"key");
     assert!(filter.contains(b"key"));
-    assert_eq!(BloomFilter::parse(&filter.to_bytes()).expect("own bytes").to_bytes(), filter.to_bytes());
+    assert_eq!(
+        BloomFilter::parse(&filter.to_bytes())
+            .expect("own bytes")
+            .to_bytes(),
+        filter.to_bytes()
+    );
 });

@@ -7,8 +7,12 @@ use pyhudi_format::Result;
 use pyhudi_format::log::{DeleteBody, DeleteRecord, delete_body, delete_content, delete_list};
 
 fn avro(list: &[u8]) {
-    let Ok(records) = delete_list::decode(list) else { return };
-    let Ok(records) = records.collect::<Result<Vec<DeleteRecord<'_>>>>() else { return };
+    let Ok(records) = delete_list::decode(list) else {
+        return;
+    };
+    let Ok(records) = records.collect::<Result<Vec<DeleteRecord<'_>>>>() else {
+        return;
+    };
     let again = delete_list::encode(records.iter().cloned());
     let read = delete_list::decode(&again).expect("encoded list");
     assert_eq!(read.filter_map(Result::ok).count(), records.len());

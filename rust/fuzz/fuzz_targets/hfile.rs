@@ -12,7 +12,9 @@ const TRAILER: usize = 4096;
 const MAGIC: &[u8] = b"TRABLK\"$";
 
 fn read(source: &Bytes) {
-    let Ok(file) = HFile::open(source) else { return };
+    let Ok(file) = HFile::open(source) else {
+        return;
+    };
     let _ = (file.schema(), file.meta_block("bloomFilter"));
     let mut keys = Vec::new();
     for (key, _) in file.scan().take(1000).map_while(Result::ok) {
@@ -20,13 +22,18 @@ fn read(source: &Bytes) {
     }
     let _ = file.lookup(keys.iter().map(AsRef::as_ref)).count();
     for key in keys.iter().take(5) {
-        let _ = (file.get(key), file.prefix(&key[..key.len() / 2]).take(100).count());
+        let _ = (
+            file.get(key),
+            file.prefix(&key[..key.len() / 2]).take(100).count(),
+        );
     }
 }
 
 fuzz_target!(|data: &[u8]| {
     read(&Bytes::copy_from_slice(data));
-    let Some(at) = data.windows(MAGIC.len()).rposition(|bytes| bytes == MAGIC) else { return };
+    let Some(at) = data.windows(MAGIC.len()).rposition(|bytes| bytes == MAGIC) else {
+        return;
+    };
     if data.len() - at < TRAILER - 4 {
         let mut bytes = data.to_vec();
         bytes.resize(at + TRAILER - 4, 0);

@@ -198,7 +198,7 @@ fn block_filter(
     store, *, base, logs, schema, columns, merge_mode, ordering_fields=Vec::new(),
     key_fields=vec!["_hoodie_record_key".to_owned()], delete_field=None, delete_marker=None,
     max_instant=None, valid_instants=None, timeline_start=None, incoming=None, delete_keys=None,
-    null_ordering_loses=false, filters=Vec::new(), constants=None, batch_rows=8192,
+    null_ordering_loses=false, filters=Vec::new(), batch_rows=8192,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_slice(
@@ -219,7 +219,6 @@ pub fn read_slice(
     delete_keys: Option<Bound<'_, PyAny>>,
     null_ordering_loses: bool,
     filters: Vec<(String, String, PyArrowType<arrow::array::ArrayData>)>,
-    constants: Option<HashMap<String, String>>,
     batch_rows: usize,
 ) -> PyResult<(BatchReader, MergeStats)> {
     let incoming = Incoming {
@@ -244,7 +243,6 @@ pub fn read_slice(
         incoming,
         null_ordering_loses,
         filters: filters.into_iter().flatten().collect(),
-        constants: constants.unwrap_or_default(),
         batch_rows: batch_rows.max(1),
     })
     .map_err(slice_error)?;
@@ -283,7 +281,6 @@ pub fn read_keys(
         incoming: Incoming::default(),
         null_ordering_loses: false,
         filters: Vec::new(),
-        constants: HashMap::new(),
         batch_rows: 8192,
     };
     let keys = py.detach(|| SliceKeys::new(read)).map_err(slice_error)?;

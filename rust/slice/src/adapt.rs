@@ -3,12 +3,11 @@
 //! Columns are matched by name, missing ones become null, types are widened the way Hudi reads older
 //! files. This is the one place of schema evolution on read: Parquet and log blocks both pass here.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, ListArray, MapArray, RecordBatch, RecordBatchOptions, StringArray,
-    StructArray, new_null_array,
+    Array, ArrayRef, AsArray, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray,
+    new_null_array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Fields, SchemaRef, TimeUnit};
@@ -16,21 +15,14 @@ use arrow::datatypes::{DataType, Field, Fields, SchemaRef, TimeUnit};
 use crate::error::{Result, SliceError};
 use crate::java_text::java_text;
 
-/// Values, as text, of columns that no file holds (partition columns dropped from the files).
-pub(crate) type Constants = HashMap<String, String>;
-
 /// The batch with exactly the columns of `target`.
-pub(crate) fn adapt(
-    batch: &RecordBatch,
-    target: &SchemaRef,
-    constants: &Constants,
-) -> Result<RecordBatch> {
+pub(crate) fn adapt(batch: &RecordBatch, target: &SchemaRef) -> Result<RecordBatch> {
     let columns = target
         .fields()
         .iter()
         .map(|field| match batch.column_by_name(field.name()) {
             Some(column) => adapt_column(column, field),
-            None => missing(field, constants, batch.num_rows()),
+            None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         })
         .collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -56,23 +48,6 @@ fn nullable(schema: &SchemaRef) -> SchemaRef {
         .map(|f| f.as_ref().clone().with_nullable(true))
         .collect();
     Arc::new(arrow::datatypes::Schema::new(fields))
-}
-
-fn missing(field: &Field, constants: &Constants, rows: usize) -> Result<ArrayRef> {
-    let Some(text) = constants.get(field.name()) else {
-        return Ok(new_null_array(field.data_type(), rows));
-    };
-    let column: StringArray = std::iter::repeat_n(Some(text.as_str()), rows).collect();
-    let options = arrow::compute::CastOptions {
-        safe: false,
-        ..Default::default()
-    };
-    arrow::compute::cast_with_options(&column, field.data_type(), &options).map_err(|error| {
-        SliceError::Schema(format!(
-            "partition value {text:?} of column {}: {error}",
-            field.name()
-        ))
-    })
 }
 
 /// One column in the type of `field`.

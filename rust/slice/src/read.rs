@@ -17,7 +17,7 @@ use pyhudi_merge::{BaseOutcome, KeyMap, MergeMode, MergeRules};
 use pyhudi_store::Store;
 
 use crate::RECORD_KEY;
-use crate::adapt::{Constants, adapt};
+use crate::adapt::adapt;
 use crate::base::{BaseReader, ParquetRead};
 use crate::blocks::{BlockFilter, LogSource, choose_blocks};
 use crate::error::{Result, SliceError};
@@ -66,8 +66,6 @@ pub struct SliceRead {
     pub null_ordering_loses: bool,
     /// For leaving out row groups.
     pub filters: Vec<Filter>,
-    /// Values, as text, of columns that no file holds.
-    pub constants: Constants,
     /// Most rows of a batch.
     pub batch_rows: usize,
 }
@@ -121,14 +119,12 @@ impl Columns {
         }
         let base = select(&read.schema, &names)?;
         let marker = read.delete_marker.iter().map(|(field, _)| field.clone());
-        let optional = [IS_DELETED.to_owned(), OPERATION.to_owned()]
-            .into_iter()
-            .chain(marker);
+        let optional = std::iter::once(IS_DELETED.to_owned()).chain(marker);
         push_new(
             &mut names,
             optional.filter(|name| read.schema.index_of(name).is_ok()),
         );
-        let log = select(&read.schema, &names)?;
+        let log = with_operation(select(&read.schema, &names)?.as_ref());
         let prefixed = read.key_fields.len() > 1;
         Ok(Self {
             out,
@@ -140,6 +136,16 @@ impl Columns {
             },
         })
     }
+}
+
+/// Flink writes the operation of a change log into its records, but leaves it out of the table's
+/// schema.
+fn with_operation(schema: &Schema) -> SchemaRef {
+    let mut fields = schema.fields().to_vec();
+    if schema.index_of(OPERATION).is_err() {
+        fields.push(text_field(OPERATION));
+    }
+    Arc::new(Schema::new(fields))
 }
 
 fn push_new(names: &mut Vec<String>, more: impl Iterator<Item = String>) {
@@ -322,7 +328,7 @@ impl SliceReader {
             return Ok((Stage::Done, None));
         };
         ReadStats::add(&self.stats.base_rows, batch.num_rows());
-        let batch = adapt(&batch, &self.columns.out, &self.read.constants)?;
+        let batch = adapt(&batch, &self.columns.out)?;
         Ok((Stage::Plain(base), Some(batch)))
     }
 
@@ -335,7 +341,7 @@ impl SliceReader {
             return Ok((Stage::Merge(merge, None), None));
         };
         ReadStats::add(&self.stats.base_rows, batch.num_rows());
-        let batch = adapt(&batch, &self.columns.base, &self.read.constants)?;
+        let batch = adapt(&batch, &self.columns.base)?;
         let keys = self.columns.keys.of(&batch)?;
         let out = self.columns.out.fields().len();
         let kept = match merge.map.merge_base(&keys, &merge.ordering(&batch)?)? {
@@ -425,7 +431,7 @@ impl Merge {
     }
 
     fn add_rows(&mut self, read: &SliceRead, columns: &Columns, batch: &RecordBatch) -> Result<()> {
-        let batch = adapt(batch, &columns.log, &read.constants)?;
+        let batch = adapt(batch, &columns.log)?;
         let keys = columns.keys.of(&batch)?;
         let deleted = deleted(&batch, read.delete_marker.as_ref())?;
         let number = self
@@ -479,6 +485,7 @@ fn deleted(batch: &RecordBatch, marker: Option<&(String, String)>) -> Result<Opt
     if let Some(operation) = batch
         .column_by_name(OPERATION)
         .and_then(|c| c.as_string_opt::<i32>())
+        .filter(|operation| operation.null_count() < operation.len())
     {
         add(operation
             .iter()
@@ -566,9 +573,7 @@ impl SliceKeys {
             None => self.log.pop_front(),
         };
         let Some(batch) = batch else { return Ok(None) };
-        let keys = self
-            .keys
-            .of(&adapt(&batch, &self.columns, &Constants::new())?)?;
+        let keys = self.keys.of(&adapt(&batch, &self.columns)?)?;
         Ok(Some(RecordBatch::try_new(
             Self::schema(),
             vec![Arc::new(keys)],

@@ -17,7 +17,7 @@ use pyhudi_format::bloom::BloomFilter;
 use pyhudi_store::{Store, StoreError, StoreWriter};
 
 use crate::FILE_NAME;
-use crate::adapt::{Constants, adapt};
+use crate::adapt::adapt;
 use crate::error::{Result, SliceError};
 use crate::parquet_schema::{parquet_schema, writer_schema};
 
@@ -137,7 +137,7 @@ impl<'a> BaseWriter<'a> {
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let batch = adapt(batch, &self.schema, &Constants::new())?;
+        let batch = adapt(batch, &self.schema)?;
         if batch.schema() != self.schema {
             return Err(SliceError::Schema(null_in_required(&batch, &self.schema)));
         }

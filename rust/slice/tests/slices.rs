@@ -121,7 +121,6 @@ fn request(store: &Store, base: Option<&str>, logs: &[&str]) -> SliceRead {
         incoming: Incoming::default(),
         null_ordering_loses: false,
         filters: Vec::new(),
-        constants: std::collections::HashMap::new(),
         batch_rows: 3,
     }
 }
@@ -238,6 +237,44 @@ fn a_slice_of_log_files_alone_reads() {
         read(request(&store, None, &[".f_1.log.1"])).unwrap(),
         pairs(&[("a", 1)])
     );
+}
+
+#[test]
+fn change_log_operations_count_though_the_table_does_not_have_the_column() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let field = r#"{"name":"_hoodie_operation","type":["null","string"],"default":null},"#;
+    let schema = AVRO.replacen("{\"name\":\"id\"", &format!("{field}{{\"name\":\"id\""), 1);
+    let batch = rows(&[("a", 1), ("b", 1), ("c", 1)]);
+    let mut fields = batch.schema().fields().to_vec();
+    fields.push(Arc::new(arrow::datatypes::Field::new(
+        "_hoodie_operation",
+        arrow::datatypes::DataType::Utf8,
+        true,
+    )));
+    let mut columns = batch.columns().to_vec();
+    columns.push(Arc::new(StringArray::from(vec![
+        Some("D"),
+        Some("I"),
+        None,
+    ])));
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+    let options = LogFileOptions {
+        instant: "1".to_owned(),
+        avro_schema: schema,
+        block_bytes: 1 << 20,
+    };
+    let path = ".f_1.log.1";
+    write_log_file(
+        &store,
+        path,
+        std::iter::once(Ok(batch)),
+        std::iter::empty(),
+        &options,
+    )
+    .unwrap();
+    let found = read(request(&store, None, &[path])).unwrap();
+    assert_eq!(found, pairs(&[("b", 1), ("c", 1)]));
 }
 
 #[test]

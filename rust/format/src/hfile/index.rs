@@ -1,5 +1,7 @@
 //! Index blocks: for each block below, where it is and the first key it may hold.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::block::{Block, Codec, Kind};
@@ -123,15 +125,15 @@ fn hadoop_length(cursor: &mut Cursor<'_>) -> Result<usize> {
 /// Block offsets must rise on every level, which also ends a walk in a damaged index.
 #[derive(Debug)]
 pub(super) struct Walk {
-    /// Entries still to visit on each level, root first.
-    stack: Vec<std::vec::IntoIter<Entry>>,
+    /// The way down, root first.
+    stack: Vec<Level>,
     /// Where the next block may start, by level.
     least: Vec<u64>,
     levels: usize,
 }
 
 impl Walk {
-    pub(super) fn new(root: Vec<Entry>, levels: u64) -> Result<Self> {
+    pub(super) fn new(root: Arc<[Entry]>, levels: u64) -> Result<Self> {
         if levels == 0 || levels > LEVELS_MOST {
             return Err(FormatError::unsupported(format!(
                 "HFile index of {levels} levels"
@@ -139,7 +141,10 @@ impl Walk {
         }
         let levels = levels as usize;
         Ok(Self {
-            stack: vec![root.into_iter()],
+            stack: vec![Level {
+                entries: root,
+                next: 0,
+            }],
             least: vec![0; levels],
             levels,
         })
@@ -167,10 +172,8 @@ impl Walk {
         codec: Codec,
         key: &[u8],
     ) -> Result<Option<Entry>> {
-        let next_starts_not_after = |level: &std::vec::IntoIter<Entry>| {
-            level.as_slice().first().is_some_and(|next| next.key <= key)
-        };
-        match self.stack.iter().position(next_starts_not_after) {
+        let goes_on = |level: &Level| level.rest().first().is_some_and(|next| next.key <= key);
+        match self.stack.iter().position(goes_on) {
             Some(outermost) => {
                 self.stack.truncate(outermost + 1);
                 self.seek(source, codec, key)
@@ -187,9 +190,9 @@ impl Walk {
     ) -> Result<Option<Entry>> {
         while let Some(level) = self.stack.last_mut() {
             if let Some(key) = key {
-                skip_to(level, key);
+                level.skip_to(key);
             }
-            let Some(entry) = level.next() else {
+            let Some(entry) = level.take() else {
                 self.stack.pop();
                 continue;
             };
@@ -204,8 +207,8 @@ impl Walk {
                 Kind::Intermediate
             };
             let block = Block::read(source, entry.offset, entry.size, kind, codec)?;
-            self.stack
-                .push(inner(&block.payload, entry.offset)?.into_iter());
+            let entries = inner(&block.payload, entry.offset)?.into();
+            self.stack.push(Level { entries, next: 0 });
         }
         Ok(None)
     }
@@ -224,10 +227,27 @@ impl Walk {
     }
 }
 
-/// Drops entries in front of the last one whose key is not after `key`.
-fn skip_to(level: &mut std::vec::IntoIter<Entry>, key: &[u8]) {
-    let not_after = level.as_slice().partition_point(|entry| entry.key <= key);
-    if let Some(skip) = not_after.checked_sub(2) {
-        level.nth(skip);
+/// One index block on the way down.
+#[derive(Debug)]
+struct Level {
+    entries: Arc<[Entry]>,
+    next: usize,
+}
+
+impl Level {
+    fn rest(&self) -> &[Entry] {
+        self.entries.get(self.next..).unwrap_or_default()
+    }
+
+    fn take(&mut self) -> Option<Entry> {
+        let entry = self.entries.get(self.next)?.clone();
+        self.next += 1;
+        Some(entry)
+    }
+
+    /// Leaves out entries in front of the last one whose key is not after `key`.
+    fn skip_to(&mut self, key: &[u8]) {
+        let not_after = self.rest().partition_point(|entry| entry.key <= key);
+        self.next += not_after.saturating_sub(1);
     }
 }

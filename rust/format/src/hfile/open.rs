@@ -1,5 +1,7 @@
 //! Opening a file: trailer, indexes, file info. Nothing of the data is read.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::block::{Block, Codec, Kind};
@@ -26,7 +28,7 @@ pub struct HFile<R> {
     pub(super) codec: Codec,
     pub(super) mvcc: bool,
     entry_count: u64,
-    data_index: Vec<Entry>,
+    data_index: Arc<[Entry]>,
     index_levels: u64,
     meta_index: Vec<Entry>,
     info: Info,
@@ -92,7 +94,7 @@ impl<R: ReadAt> HFile<R> {
             codec,
             mvcc: info.get(b"KEY_VALUE_VERSION") == Some(&[0, 0, 0, 1]),
             entry_count: trailer.entry_count,
-            data_index,
+            data_index: data_index.into(),
             index_levels: trailer.index_levels,
             meta_index,
             info,
@@ -155,7 +157,7 @@ impl<R: ReadAt> HFile<R> {
     }
 
     pub(super) fn walk(&self) -> Result<Walk> {
-        Walk::new(self.data_index.clone(), self.index_levels)
+        Walk::new(Arc::clone(&self.data_index), self.index_levels)
     }
 
     pub(super) fn data_block(&self, entry: &Entry) -> Result<super::entry::Pairs> {

@@ -3,6 +3,8 @@
 //! Not a Kryo reader: it knows the classes `HoodieKey` and `DeleteRecord` and the ordering values
 //! that Kryo has numbers for, and refuses everything else by name.
 
+mod text;
+
 use std::borrow::Cow;
 
 use super::{DeleteRecord, OrderingValue};
@@ -168,7 +170,7 @@ impl Reader<'_> {
             },
             2 => OrderingValue::Float(f32::from_bits(cursor.u32()?)),
             3 => OrderingValue::Boolean(cursor.u8()? != 0),
-            7 => OrderingValue::Long(kryo_long(cursor)?),
+            7 => OrderingValue::Long(text::long(cursor)?),
             8 => OrderingValue::Double(f64::from_bits(cursor.u64()?)),
             other => return unknown(&format!("ordering value of Kryo class {other}")),
         })
@@ -192,7 +194,7 @@ impl Reader<'_> {
         let at = self.cursor.clone();
         let number = usize::try_from(self.cursor.varint()?).unwrap_or(usize::MAX);
         if number == self.classes.len() {
-            let Some(name) = self.text()? else {
+            let Some(name) = text::text(&mut self.cursor)? else {
                 return at.corrupt("class without a name");
             };
             self.classes.push(name);
@@ -241,7 +243,7 @@ impl Reader<'_> {
                 return Ok(Some(text));
             }
             Some(_) => return self.cursor.corrupt("reference to something else"),
-            None => self.text()?,
+            None => text::text(&mut self.cursor)?,
         };
         let at = &self.cursor;
         let Some(text) = text else {
@@ -270,77 +272,6 @@ impl Reader<'_> {
             None => self.cursor.corrupt("delete block that grows beyond reason"),
         }
     }
-
-    /// Kryo's text: ASCII with the last byte marked, or a number of UTF-16 units with each unit
-    /// in one to three bytes.
-    fn text(&mut self) -> Result<Option<String>> {
-        let at = self.cursor.clone();
-        let first = self.cursor.u8()?;
-        if first & 0x80 == 0 {
-            return self.ascii(first).map(Some);
-        }
-        let mut units = u64::from(first & 0x3f);
-        if first & 0x40 != 0 {
-            let rest = self.cursor.varint()?;
-            units |= rest
-                .checked_mul(64)
-                .map_or_else(|| at.corrupt("text length"), Ok)?;
-        }
-        let Some(units) = units.checked_sub(1) else {
-            return Ok(None);
-        };
-        if units > self.cursor.remaining() as u64 {
-            return at.corrupt(format!("text of {units} units"));
-        }
-        let mut text = Vec::with_capacity(units as usize);
-        for _ in 0..units {
-            text.push(self.unit()?);
-        }
-        String::from_utf16(&text)
-            .map(Some)
-            .or_else(|_| at.corrupt("half a surrogate pair"))
-    }
-
-    fn ascii(&mut self, first: u8) -> Result<String> {
-        let mut text = String::from(char::from(first));
-        loop {
-            let byte = self.cursor.u8()?;
-            text.push(char::from(byte & 0x7f));
-            if byte & 0x80 != 0 {
-                return Ok(text);
-            }
-        }
-    }
-
-    fn unit(&mut self) -> Result<u16> {
-        let at = self.cursor.clone();
-        let first = u16::from(self.cursor.u8()?);
-        let more = match first >> 4 {
-            0..=7 => return Ok(first),
-            12 | 13 => 1,
-            14 => 2,
-            _ => return at.corrupt("text is not Kryo's UTF-8"),
-        };
-        let mut unit = first & (0x3f >> more);
-        for _ in 0..more {
-            unit = unit << 6 | u16::from(self.cursor.u8()? & 0x3f);
-        }
-        Ok(unit)
-    }
-}
-
-/// Kryo's zig-zag long, whose ninth byte holds eight bits.
-fn kryo_long(cursor: &mut Cursor<'_>) -> Result<i64> {
-    let mut value = 0_u64;
-    for shift in (0..57).step_by(7) {
-        let byte = u64::from(cursor.u8()?);
-        if shift == 56 || byte < 0x80 {
-            value |= byte << shift;
-            break;
-        }
-        value |= (byte & 0x7f) << shift;
-    }
-    Ok((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 
 fn delete_record(
