@@ -2,7 +2,8 @@
 
 Nothing here lists a timeline, reads `hoodie.properties` or chooses a file name, an instant or a
 default: that is Python's part. Every call releases the GIL for its whole work. Arguments that take
-Arrow data accept any object with the Arrow PyCapsule interface, most also a `BatchReader`. Paths are relative to the store.
+Arrow data accept any object with the Arrow PyCapsule interface, most also a `BatchReader`. Paths
+are relative to the store.
 
 Errors: `pyhudi.errors.CorruptTable` (with `.file` and `.offset`) for damaged input,
 `UnsupportedTableFeature` for a feature that is not supported, `StorageError` for failing storage,
@@ -13,6 +14,35 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, final
 
 import pyarrow as pa
+
+from pyhudi.merge_config import BuiltInMode
+
+__all__ = [
+    "DEBUG_BUILD",
+    "BaseFile",
+    "BatchReader",
+    "KeyTagger",
+    "LogFile",
+    "MergeStats",
+    "Store",
+    "__version__",
+    "add_keys",
+    "arrow_schema",
+    "avro_schema",
+    "base_file_schema",
+    "combine",
+    "container_to_json",
+    "json_to_container",
+    "log_blocks",
+    "read_keys",
+    "read_slice",
+    "rollback_block",
+    "with_meta_columns",
+    "with_meta_fields",
+    "without_meta_fields",
+    "write_base_file",
+    "write_log_file",
+]
 
 __version__: str
 """Version of the wheel."""
@@ -82,7 +112,7 @@ class MergeStats:
 
 @final
 class BatchReader:
-    """Record batches, one after the other, with pyhudi's own errors (a C stream would lose them)."""
+    """Record batches, one by one, with pyhudi's own errors (a C stream would lose them)."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -94,8 +124,6 @@ class BatchReader:
     def close(self) -> None:
         """Ends the reading; what is left is dropped."""
 
-MergeMode: TypeAlias = Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"]
-
 def read_slice(
     store: Store,
     *,
@@ -103,9 +131,9 @@ def read_slice(
     logs: Sequence[str],
     schema: pa.Schema,
     columns: Sequence[str],
-    merge_mode: MergeMode,
-    ordering_fields: Sequence[str] = (),
-    key_fields: Sequence[str] = ("_hoodie_record_key",),
+    merge_mode: BuiltInMode,
+    ordering_fields: Sequence[str] = ...,
+    key_fields: Sequence[str] = ...,
     delete_field: str | None = None,
     delete_marker: str | None = None,
     max_instant: str | None = None,
@@ -114,7 +142,7 @@ def read_slice(
     incoming: Any | None = None,
     delete_keys: Any | None = None,
     null_ordering_loses: bool = False,
-    filters: Sequence[tuple[str, str, pa.Array[Any]]] = (),
+    filters: Sequence[tuple[str, str, pa.Array[Any]]] = ...,
     batch_rows: int = 8192,
 ) -> tuple[BatchReader, MergeStats]:
     """One file slice, merged, as a stream of batches.
@@ -123,7 +151,8 @@ def read_slice(
     logs: paths of the log files, in log-file order (oldest first), CDC files left out.
     schema: the table's schema with meta fields, as `arrow_schema` makes it.
     columns: names of the columns to give, in order; a subset of `schema`.
-    key_fields: the stored key column, or the record key fields where meta fields are off.
+    key_fields: the stored key column (`_hoodie_record_key`, the default), or the record key fields
+        where meta fields are off.
     delete_field, delete_marker: a row whose `delete_field`, as text, equals the marker is a delete.
     max_instant: blocks of later instants are passed over.
     valid_instants: when given (table version 6), a block counts only if its instant is among these
@@ -143,7 +172,7 @@ def read_keys(
     base: str | None,
     logs: Sequence[str],
     schema: pa.Schema,
-    key_fields: Sequence[str] = ("_hoodie_record_key",),
+    key_fields: Sequence[str] = ...,
     max_instant: str | None = None,
     valid_instants: Sequence[str] | None = None,
     timeline_start: str | None = None,
@@ -191,19 +220,21 @@ def write_base_file(
     *,
     avro_schema: str,
     file_name: str | None = None,
-    key_column: str | None = "_hoodie_record_key",
+    key_column: str | None = ...,
     codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "gzip",
-    row_group_bytes: int = 120 * 1024 * 1024,
+    row_group_bytes: int = ...,
     bloom_entries: int = 60000,
     bloom_fpp: float = 1e-9,
     bloom_max_entries: int = 100000,
-    bloom_type: Literal["DYNAMIC_V0", "SIMPLE"] | None = "DYNAMIC_V0",
+    bloom_type: Literal["DYNAMIC_V0", "SIMPLE"] | None = ...,
 ) -> BaseFile:
     """Writes a stream of batches as a Parquet base file, as Hudi's Avro writer does.
 
     avro_schema: JSON text with meta fields; goes into the footer as `parquet.avro.schema`.
     file_name: value for the column `_hoodie_file_name` of every row.
-    bloom_type: None leaves out the bloom filter and the key range.
+    key_column: what the key range and the bloom filter are made of, default `_hoodie_record_key`.
+    row_group_bytes: a row group ends after so many bytes, 120 MiB by default.
+    bloom_type: DYNAMIC_V0 by default; None leaves out the bloom filter and the key range.
     """
 
 @final
@@ -230,12 +261,13 @@ def write_log_file(
     avro_schema: str,
     rows: Any | None = None,
     delete_keys: Any | None = None,
-    block_bytes: int = 256 * 1024 * 1024,
+    block_bytes: int = ...,
 ) -> LogFile:
     """Writes one new log file: Avro data blocks of `rows`, then a delete block of `delete_keys`.
 
     rows: stream with the schema's columns, meta columns included.
-    delete_keys: stream of two string columns, record key and partition path; each delete carries the
+    block_bytes: a data block ends after so many bytes of records, 256 MiB by default.
+    delete_keys: stream of two string columns, record key and partition path; each carries the
         ordering value Integer 0, which beats every record (a commit-time delete).
     """
 
@@ -247,18 +279,18 @@ def add_keys(
     *,
     key_fields: Sequence[str],
     key_prefixed: bool,
-    partition_fields: Sequence[str] = (),
+    partition_fields: Sequence[str] = ...,
     hive_style: bool = False,
     url_encode: bool = False,
 ) -> pa.Table:
     """The rows with the columns `_hoodie_record_key` and `_hoodie_partition_path` in front.
 
-    Values are rendered as Hudi's Avro key generators do (Java's text forms). `key_prefixed`: the key
-    is `field:value,…` (complex generator), else the plain value of the one field. Null or empty keys
-    raise `SchemaMismatch` naming the field and row.
+    Values are rendered as Hudi's Avro key generators do (as Java prints). `key_prefixed`: the key
+    is `field:value,…` (complex generator), else the plain value of the one field. A null or empty
+    key raises `SchemaMismatch` naming the field and row.
     """
 
-def combine(rows: Any, *, ordering_fields: Sequence[str], merge_mode: MergeMode) -> pa.Table:
+def combine(rows: Any, *, ordering_fields: Sequence[str], merge_mode: BuiltInMode) -> pa.Table:
     """One row a (`_hoodie_partition_path`, `_hoodie_record_key`), as Hudi combines a batch.
 
     EVENT_TIME_ORDERING keeps the row with the greatest ordering value (ties: the later row),
@@ -289,7 +321,7 @@ def container_to_json(data: bytes) -> tuple[str, str]:
     """An Avro object container file as (schema text, JSON array of its records)."""
 
 def json_to_container(schema: str, records: str, sync_marker: bytes) -> bytes:
-    """An Avro object container file of a JSON array of records; the schema text is kept verbatim."""
+    """An Avro object container file of a JSON array of records, with just this schema text."""
 
 def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
     """A base file's `parquet.avro.schema` (None where absent) and its Arrow schema."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class HudiError(Exception):
-    """Base of all errors of pyhudi. `hint` says what to do next, "" when there is nothing to say."""
+    """Base of all errors of pyhudi. `hint` says what to do next, "" when there is nothing."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class TableNotFound(HudiError):
 
 
 class UnsupportedTableFeature(HudiError):
-    """The table uses something pyhudi does not support; the message names the property or feature."""
+    """The table uses something that pyhudi does not support; the message names it."""
 
 
 class SchemaMismatch(HudiError):

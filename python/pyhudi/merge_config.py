@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from pyhudi.version import TableVersion
 
+BuiltInMode = Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"]
+"""The modes whose rules are in the Rust core."""
+
 MergeMode = Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM"]
 
 MERGE_MODE = "hoodie.record.merge.mode"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.errors import CorruptTable, HudiError, UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.timeline.instants import COMMIT_ACTIONS
 from pyhudi.view.names import parse_base_name
 
@@ -74,8 +74,8 @@ def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
 def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> TableSchema:
     """The schema of the newest commit that has one, of the table's creation, or of a newest file.
 
-    Raises `UnsupportedTableFeature` for schema on read (columns matched by id), and `HudiError` for
-    a table that was never written and holds no schema either.
+    Raises `UnsupportedTableFeature` for schema on read (columns matched by id), `SchemaMismatch`
+    for a table that was never written and holds no schema either.
     """
     _refuse_schema_on_read(storage, timeline)
     avro = (
@@ -84,7 +84,7 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> T
         or _schema_of_newest_file(storage, timeline)
     )
     if avro is None:
-        raise HudiError(
+        raise SchemaMismatch(
             "the table has no schema yet: no commit, no hoodie.table.create.schema",
             hint="Write to it once, or create it with a schema.",
         )
@@ -94,8 +94,9 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> T
 def _as_table_schema(avro: str, config: TableConfig) -> TableSchema:
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 
+    record = _parse(avro)
     if config.drop_partition_columns:
-        avro = _with_partition_columns(avro, config.partition_fields)
+        avro = _with_partition_columns(avro, record, config.partition_fields)
     bare = _native.without_meta_fields(avro)
     whole = _native.with_meta_fields(avro) if config.populate_meta_fields else bare
     return TableSchema(bare, _meta_first(_native.arrow_schema(whole)))
@@ -145,9 +146,8 @@ def _schema_of_file(storage: Storage, path: str) -> str | None:
     return str(schemas[-1]) if schemas else None
 
 
-def _with_partition_columns(avro: str, fields: Sequence[str]) -> str:
+def _with_partition_columns(avro: str, record: Mapping[str, Any], fields: Sequence[str]) -> str:
     """Dropped partition columns that the schema lacks are appended as nullable strings."""
-    record = _parse(avro)
     present = {field["name"] for field in record["fields"]}
     added = [
         {"name": name, "type": ["null", "string"], "default": None}

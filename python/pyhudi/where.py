@@ -3,13 +3,14 @@
 `parse_where` takes a SQL expression, a pyarrow expression or filter tuples. From the tree come a
 pyarrow expression that filters rows (SQL's three-valued logic: a row stays when the filter is true,
 not when it is null) and conjuncts that rule out row groups and partitions. Reading SQL text is
-`where_sql.py`'s part, typing literals `where_values.py`'s. A pyarrow expression is only evaluated.
+`where_sql.py`'s part, tuples `where_tuples.py`'s, typing literals `where_values.py`'s. A pyarrow
+expression is only evaluated.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.where_values import fits_column, typed_scalar
+from pyhudi.where_values import fits_column, is_text, typed_scalar, within_column
 
 Path = tuple[str, ...]
 """A column's name, and below it names of struct fields."""
@@ -122,6 +123,8 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
 
         condition = parse_sql(where)
     else:
+        from pyhudi.where_tuples import from_tuples  # noqa: PLC0415 - it needs the tree above
+
         condition = from_tuples(where)
     names = {path[0] for path in _paths(condition)}
     expression = to_expression(condition, schema)
@@ -142,51 +145,6 @@ def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatch(f"where: {error}") from error
     return Where(expression, tuple(name for name in schema.names if name in text))
-
-
-def from_tuples(filters: Any) -> Condition:
-    """The condition of pyarrow-style filters. Raises `ConfigError` for any other shape."""
-    if not _is_list(filters) or not filters:
-        raise ConfigError(
-            f"where: {filters!r} is no filter",
-            hint="Give a SQL expression, a pyarrow expression, or a list of (column, op, value).",
-        )
-    if all(_is_list(group) and group and _is_list(group[0]) for group in filters):
-        return Or(tuple(_all_of(group) for group in filters))
-    return _all_of(filters)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-
-
-def _all_of(filters: Iterable[Any]) -> Condition:
-    return And(tuple(_of_tuple(one) for one in filters))
-
-
-def _of_tuple(one: Any) -> Condition:
-    if not _is_list(one) or len(one) not in (2, 3) or not isinstance(one[0], str):
-        raise ConfigError(f"where: {one!r} is not (column, op, value)")
-    column, op = (one[0],), " ".join(str(one[1]).lower().split())
-    if op in ("is null", "is not null") and (len(one) == 2 or one[2] is None):
-        return IsNull(column) if op == "is null" else Not(IsNull(column))
-    if len(one) == 2 or one[2] is None:
-        raise ConfigError(
-            f"where: {one!r} lacks a value", hint='Nulls are found by (column, "is null").'
-        )
-    value = one[2]
-    if op in ("in", "not in"):
-        if isinstance(value, (str, bytes)):
-            raise ConfigError(f"where: {one!r} needs a list of values")
-        found = In(column, tuple(value))
-        return found if op == "in" else Not(found)
-    op = {"==": "=", "<>": "!="}.get(op, op)
-    if op not in COMPARISONS:
-        raise ConfigError(
-            f"where: the operator {one[1]!r} is not known",
-            hint=f"One of {', '.join(COMPARISONS)}, in, not in, is null, is not null.",
-        )
-    return Compare(column, op, value)
 
 
 def _paths(condition: Condition) -> set[Path]:
@@ -216,7 +174,8 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
             column_type(column, schema)
             return pc.field(*column).is_null()
         case Like(column, pattern):
-            typed_scalar(pattern, column_type(column, schema), ".".join(column))
+            if not is_text(column_type(column, schema)):
+                raise SchemaMismatch(f"where: LIKE needs text, not the column {'.'.join(column)!r}")
             return pc.match_like(pc.field(*column), pattern)
         case Compare(column, op, value):
             return _comparison(column, op, value, schema)
@@ -230,6 +189,11 @@ def _comparison(column: Path, op: str, value: Any, schema: pa.Schema) -> pc.Expr
         return _boolean(None)
     literal = typed_scalar(value, kind, ".".join(column))
     left = pc.field(*column)
+    if literal.type != kind:
+        within = within_column(op, literal, kind)
+        if isinstance(within, bool):
+            return left == left if within else left != left  # noqa: PLR0124 - null where null
+        op, literal = within
     match op:
         case "=":
             return left == literal
@@ -249,11 +213,9 @@ def _membership(column: Path, values: Sequence[Any], schema: pa.Schema) -> pc.Ex
     kind = column_type(column, schema)
     literals = [typed_scalar(v, kind, ".".join(column)) for v in values if v is not None]
     left = pc.field(*column)
-    if all(literal.type == kind for literal in literals):
-        array = pa.array([literal.as_py() for literal in literals], kind)
-        found = pc.if_else(left.is_valid(), left.isin(array), _boolean(None))
-    else:
-        found = reduce(lambda a, b: a | b, (left == literal for literal in literals))
+    # A number that the column cannot hold is in no row.
+    array = pa.array([one.as_py() for one in literals if one.type == kind], kind)
+    found = pc.if_else(left.is_valid(), left.isin(array), _boolean(None))
     return found | _boolean(None) if len(literals) < len(values) else found
 
 

@@ -1,20 +1,24 @@
 """Literals of a row filter in the type of the column they are compared with.
 
 Only single values are looked at here. A number that the column's type cannot hold (1.5 for an
-integer column) keeps a type of its own, and Arrow compares across the two.
+integer column) keeps a type of its own; a comparison with it becomes one with the nearest value
+that the column can hold, since Arrow's own comparison across types differs between its releases.
 """
 
 from __future__ import annotations
 
 import math
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
+
+_ANY_DIGITS = 400
+"""More decimal digits than any literal has, those of a double written out included."""
 
 
 def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
@@ -31,7 +35,7 @@ def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
         if _is_number(value):
             return _of_number(value, kind)
         return _of_other(value, kind)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
         raise SchemaMismatch(
             f"where: the column {column!r} is {kind} and cannot be compared with {value!r}",
             hint="Quote text, leave numbers unquoted, write dates as '2024-02-29'.",
@@ -45,6 +49,38 @@ def fits_column(literal: pa.Scalar, kind: pa.DataType) -> bool:
     return not (at.is_floating(kind) and math.isnan(literal.as_py()))
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are text."""
+    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
+
+
+def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, pa.Scalar] | bool:
+    """A comparison with the same outcome, its literal in the type of an integer or decimal column.
+
+    literal: one that `typed_scalar` left in its own type. A truth value is the outcome for every
+    value of the column.
+    """
+    own = Decimal(literal.as_py())
+    if own.is_nan():
+        return op == "!="
+    if own.is_finite():
+        scale = kind.scale if at.is_decimal(kind) else 0
+        floor = own.quantize(Decimal(1).scaleb(-scale), ROUND_FLOOR, Context(prec=_ANY_DIGITS))
+        try:
+            below = pa.scalar(floor).cast(kind)
+        except pa.ArrowInvalid:
+            pass  # beyond what the column can hold
+        else:
+            # The literal lies between `below` and the value after it.
+            return {
+                ">": (">", below),
+                ">=": (">", below),
+                "<": ("<=", below),
+                "<=": ("<=", below),
+            }.get(op, op == "!=")
+    return op in (("<", "<=", "!=") if own > 0 else (">", ">=", "!="))
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
@@ -53,12 +89,8 @@ def _is_numeric(kind: pa.DataType) -> bool:
     return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
-
-
 def _of_text(value: str, kind: pa.DataType) -> pa.Scalar:
-    if _is_text(kind):
+    if is_text(kind):
         return pa.scalar(value, kind)
     if at.is_timestamp(kind):
         return _timestamp_of_text(value, kind)
@@ -91,7 +123,10 @@ def _of_number(value: float | Decimal, kind: pa.DataType) -> pa.Scalar:
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if at.is_floating(kind):
         return pa.scalar(float(exact), pa.float64()).cast(kind)
-    own = pa.scalar(exact)
+    try:
+        own = pa.scalar(exact)
+    except pa.ArrowInvalid:
+        return pa.scalar(float(exact), pa.float64())
     try:
         return own.cast(kind)
     except pa.ArrowInvalid:

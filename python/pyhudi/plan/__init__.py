@@ -1,0 +1,1 @@
+"""Pure planning: table state and a request to frozen, picklable tasks."""

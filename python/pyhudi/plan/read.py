@@ -14,23 +14,28 @@ import pyarrow as pa
 
 from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.timeline.instants import COMMIT_ACTIONS, COMPLETED_ACTION
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.partition_values import check_readable, partition_filter, path_values
 
 if TYPE_CHECKING:
-    from pyhudi._native import MergeMode
     from pyhudi.config import TableConfig
+    from pyhudi.merge_config import BuiltInMode
     from pyhudi.storage import Storage
     from pyhudi.timeline import Timeline
     from pyhudi.view.slices import FileSlice
     from pyhudi.where import Where
 
 
+_WRITE_ACTIONS = (*COMMIT_ACTIONS, *COMPLETED_ACTION)
+"""Whatever writes log blocks, under its pending and its completed name."""
+
+
 @dataclass(frozen=True)
 class MergeRule:
     """How the records of a slice are merged, and which log blocks count."""
 
-    mode: MergeMode = "COMMIT_TIME_ORDERING"
+    mode: BuiltInMode = "COMMIT_TIME_ORDERING"
     ordering_fields: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = ()
     delete_field: str | None = None
@@ -169,9 +174,7 @@ def _blocks_start(timeline: Timeline) -> str | None:
     Archiving stops at the oldest pending instant, so a pending one before the timeline's start
     moves the boundary down.
     """
-    pending = [
-        one.requested for one in timeline.pending() if not timeline.is_committed(one.requested)
-    ]
+    pending = [one.requested for one in timeline.pending(*_WRITE_ACTIONS)]
     times = [*pending, *([timeline.first_active] if timeline.first_active else [])]
     return min(times, default=None)
 

@@ -7,7 +7,7 @@ Each refusal names the property or the thing on the timeline. Reading has fewer 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyhudi.config import unsupported_merge
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyhudi.config import TableConfig
     from pyhudi.storage import Storage
     from pyhudi.timeline import Timeline
-    from pyhudi.view.slices import FileSlice
 
 _WITH_HUDI = "Write to this table with Apache Hudi."
 _METADATA_HINT = (
@@ -44,6 +43,7 @@ def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) ->
         msg = f"hoodie.index.type is BUCKET: the table has {_BUCKET_FOLDER}"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     check_schema_on_read(timeline)
+    check_not_bucketed(_last_written_file_ids(timeline))
     restores = timeline.pending(RESTORE)
     if restores:
         msg = f"the restore {restores[0].requested} is pending"
@@ -101,14 +101,22 @@ def check_schema_on_read(timeline: Timeline) -> None:
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
 
 
-def check_not_bucketed(slices: Iterable[FileSlice]) -> None:
+def _last_written_file_ids(timeline: Timeline) -> list[str]:
+    """File ids of the newest commit that wrote any."""
+    for instant in reversed(timeline.commits):
+        stats = timeline.commit_metadata(instant).write_stats
+        if stats:
+            return [stat.file_id for stat in stats]
+    return []
+
+
+def check_not_bucketed(file_ids: Sequence[str]) -> None:
     """Refuses a table whose file ids are all bucket numbers.
 
     Nothing else on storage tells of a simple bucket index.
     """
-    ids = [slice_.file_id for slice_ in slices]
-    if ids and all(_BUCKET_FILE_ID.match(file_id) for file_id in ids):
-        msg = f"hoodie.index.type is BUCKET: the file ids, such as {ids[0]}, are bucket numbers"
+    if file_ids and all(_BUCKET_FILE_ID.match(file_id) for file_id in file_ids):
+        msg = f"hoodie.index.type is BUCKET: file ids such as {file_ids[0]} are bucket numbers"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
 
 

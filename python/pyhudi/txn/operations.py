@@ -34,6 +34,7 @@ from pyhudi.work.write import write_file
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
+    from pyhudi.merge_config import BuiltInMode
     from pyhudi.schema import TableSchema
     from pyhudi.storage import Storage
 
@@ -195,7 +196,7 @@ class _Session:
         return self.writer.config
 
     @property
-    def merge_mode(self) -> _native.MergeMode | None:
+    def merge_mode(self) -> BuiltInMode | None:
         """How rows of one key are combined; None never gets past the guard."""
         mode = self.config.merge.mode
         return None if mode == "CUSTOM" else mode
@@ -249,10 +250,10 @@ class _Session:
         return pa.table(columns)
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
-        """The file groups of partitions, None for all, and for each the slice that holds its keys."""
+        """The file groups of partitions (None for all), and of each the slice that is read."""
         view = FileSystemView(self.storage, self.config, self.timeline, partitions)
         slices = view.slices()
-        guard.check_not_bucketed(slices)
+        guard.check_not_bucketed([slice_.file_id for slice_ in slices])
         return targets.file_groups(self.timeline, view.unmerged_slices(), slices), slices
 
     def target(self, instant: str) -> WriteTarget:

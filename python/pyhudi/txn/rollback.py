@@ -165,9 +165,8 @@ def roll_back(context: RollbackContext, timeline: Timeline, target: Instant) -> 
     config = context.config
     requests = plan_rollback(context.storage, config.version, timeline, target)
     time = context.generator.next()
-    plan = content.encode_container(
-        "HoodieRollbackPlan", _plan_record(context.storage.native.uri, target, requests), context.clock
-    )
+    record = _plan_record(context.storage.native.uri, target, requests)
+    plan = content.encode_container("HoodieRollbackPlan", record, context.clock)
     config.layout.request(context.storage, time, ROLLBACK, plan)
     config.layout.inflight(context.storage, time, ROLLBACK)
     _carry_out(context, time, target.requested, target.action, requests)
@@ -212,14 +211,15 @@ def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) ->
     """Does one request; returns its part of a `HoodieRollbackPartitionMetadata`."""
     for name in request.files:
         storage.delete(request.path(name))
+    root = storage.native.uri
     commands: dict[str, int] = {}
     if request.log_blocks:
         block = _native.rollback_block(time, target)
         path = _append_command(storage, request, block)
-        commands[_absolute(storage.native.uri, path)] = len(block)
+        commands[_absolute(root, path)] = len(block)
     return {
         "partitionPath": request.partition,
-        "successDeleteFiles": [_absolute(storage.native.uri, request.path(f)) for f in request.files],
+        "successDeleteFiles": [_absolute(root, request.path(name)) for name in request.files],
         "failedDeleteFiles": [],
         "rollbackLogFiles": commands,
         "logFilesFromFailedCommit": dict(request.log_blocks),

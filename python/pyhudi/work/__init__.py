@@ -1,0 +1,1 @@
+"""Carrying out tasks: module-level functions that call the Rust core."""

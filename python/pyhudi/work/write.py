@@ -7,7 +7,7 @@ leaves can be found. Nothing here touches the timeline or decides what goes wher
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.view.slices import FileSlice
 
-    Rows = _native.BatchReader | pa.RecordBatchReader
+    Rows: TypeAlias = _native.BatchReader | pa.RecordBatchReader
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
-
 
 
 def write_file(task: WriteTask, attempt: Attempt) -> WriteStat:

@@ -31,7 +31,9 @@ mod _native {
     #[pymodule_export]
     use super::keys::{KeyTagger, add_keys, combine, with_meta_columns};
     #[pymodule_export]
-    use super::read::{MergeStats, base_file_schema, log_blocks, read_keys, read_slice};
+    use super::read::{
+        BatchReader, MergeStats, base_file_schema, log_blocks, read_keys, read_slice,
+    };
     #[pymodule_export]
     use super::store::Store;
     #[pymodule_export]

@@ -1,0 +1,185 @@
+# One command per task; `make help` lists them. Each installs what it needs into .venv* and .cache,
+# with locked versions, and does nothing twice: build/stamps remembers.
+#
+# Needs: python3 (3.10 to 3.14), cargo, and for `make test` also java 17 and mvn.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+PYTHON ?= python3
+STAMPS := build/stamps
+BIN := .venv/bin
+PIP := -m pip --disable-pip-version-check install --quiet
+
+export PYTHONDONTWRITEBYTECODE := 1
+# maturin sets these for its own cargo runs; the same values everywhere keep cargo from building PyO3
+# twice, and let the extension link without a shared libpython.
+export PYO3_BUILD_EXTENSION_MODULE := 1
+export PYO3_ENVIRONMENT_SIGNATURE := $(shell $(PYTHON) -c 'import sys, struct; print(f"cpython-{sys.version_info[0]}.{sys.version_info[1]}-{struct.calcsize(chr(80)) * 8}bit")')
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+
+RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -path rust/fuzz -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.avsc' -o -name py.typed)
+PYTHON_CODE := python tests $(wildcard benches examples scripts)
+
+FUZZ_SECONDS ?= 30
+BENCH_ARGS ?=
+PYTEST_ARGS ?=
+
+.PHONY: help
+help: ## lists these targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+# ---------------------------------------------------------------- the main job
+
+.PHONY: setup
+setup: $(STAMPS)/native ## the development environment in .venv, with the extension built
+	@echo "setup: ready; try $(BIN)/python examples/demo.py"
+
+.PHONY: demo
+demo: $(STAMPS)/native ## reads, upserts and deletes in a table that Apache Hudi wrote; no JVM
+	$(BIN)/python examples/demo.py
+
+.PHONY: wheel
+wheel: $(STAMPS)/develop ## the wheel for others, optimised, in dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+# ---------------------------------------------------------------- tests
+
+.PHONY: test
+test: lint test-rust stubs test-python test-spark test-jvm ## everything; needs java 17 and mvn
+	@echo "make test: all passed"
+
+.PHONY: test-fast
+test-fast: lint test-rust stubs test-python ## everything that needs no JVM
+	@echo "make test-fast: all passed"
+
+.PHONY: test-rust
+test-rust: $(STAMPS)/develop ## Rust tests
+	cargo test --locked --workspace
+
+.PHONY: test-python
+test-python: $(STAMPS)/native ## Python tests that need no JVM
+	$(BIN)/python -m pytest -q -m "not jvm" $(PYTEST_ARGS)
+
+.PHONY: test-jvm
+test-jvm: $(STAMPS)/native $(STAMPS)/oracle ## Python tests against Apache Hudi itself
+	$(BIN)/python -m pytest -q -m jvm $(PYTEST_ARGS)
+
+.PHONY: test-spark
+test-spark: test-spark35 test-spark4 ## Spark tests on PySpark 3.5 and 4.x, with the wheel only
+
+.PHONY: test-spark35
+test-spark35: $(STAMPS)/spark35
+	.venv-spark35/bin/python -m pytest -q tests/engine tests/spark $(PYTEST_ARGS)
+
+.PHONY: test-spark4
+test-spark4: $(STAMPS)/spark4
+	.venv-spark4/bin/python -m pytest -q tests/engine tests/spark $(PYTEST_ARGS)
+
+.PHONY: golden
+golden: $(STAMPS)/native ## every golden table beside what Apache Hudi reads from it
+	$(BIN)/python -m tests.helpers.report $(GOLDEN_ARGS)
+
+.PHONY: fuzz
+fuzz: $(STAMPS)/cargo-fuzz ## each decoder on damaged input, FUZZ_SECONDS (30) each
+	$(PYTHON) rust/fuzz/seed.py
+	for target in $$(basename -s .rs rust/fuzz/fuzz_targets/*.rs); do \
+	  echo "fuzz: $$target"; \
+	  .cache/cargo/bin/cargo-fuzz run --sanitizer none --fuzz-dir rust/fuzz "$$target" -- \
+	    -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10; \
+	done
+
+.PHONY: bench
+bench: $(STAMPS)/bench ## speed beside other readers, as ratios; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/merge_on_read.py $(BENCH_ARGS)
+
+# ---------------------------------------------------------------- the code's form
+
+.PHONY: lint
+lint: lint-python lint-rust ## formatting, linters and types of both languages
+
+.PHONY: lint-python
+lint-python: $(STAMPS)/develop
+	$(BIN)/ruff format --check $(PYTHON_CODE)
+	$(BIN)/ruff check $(PYTHON_CODE)
+	$(BIN)/mypy
+
+.PHONY: lint-rust
+lint-rust: $(STAMPS)/develop
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+.PHONY: stubs
+stubs: $(STAMPS)/native ## the Rust module's stub against the built module
+	cd build && ../$(BIN)/python -m mypy.stubtest --mypy-config-file ../pyproject.toml pyhudi._native
+
+.PHONY: fmt
+fmt: $(STAMPS)/develop ## formats all code, and mends what the linter can
+	$(BIN)/ruff check --fix-only --quiet $(PYTHON_CODE)
+	$(BIN)/ruff format $(PYTHON_CODE)
+	cargo fmt --all
+
+.PHONY: lock
+lock: $(STAMPS)/uv ## resolves the Python dependency groups anew
+	for group in develop spark35 spark4 bench; do \
+	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+	    --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade \
+	    --group "pyproject.toml:$$group" --output-file "requirements/$$group.txt"; \
+	done
+
+.PHONY: oracle
+oracle: $(STAMPS)/oracle ## Apache Hudi 0.15.0, 1.0.2 and 1.2.0 for the tests (HUDI_ORACLE_HOME)
+
+.PHONY: clean
+clean: ## removes what was built; environments and the oracle stay
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache python/pyhudi/_native*.so
+	cargo clean --quiet
+
+# ---------------------------------------------------------------- environments
+
+$(STAMPS)/develop: requirements/develop.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python $(PIP) --require-hashes --requirement requirements/develop.txt
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/native: $(STAMPS)/develop $(RUST_SOURCES)
+	PIP_QUIET=1 $(BIN)/maturin develop --locked --quiet
+	@mkdir -p $(@D) && touch $@
+
+# An unoptimised wheel: the same crates as every other target, so that nothing is built again.
+$(STAMPS)/wheel: $(STAMPS)/native $(PYTHON_SOURCES)
+	rm -rf build/wheel
+	$(BIN)/maturin build --locked --quiet --out build/wheel
+	@touch $@
+
+$(STAMPS)/spark35 $(STAMPS)/spark4: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wheel
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python $(PIP) --require-hashes --requirement requirements/$*.txt
+	.venv-$*/bin/python $(PIP) --no-deps --force-reinstall build/wheel/*.whl
+	@touch $@
+
+$(STAMPS)/bench: requirements/bench.txt $(RUST_SOURCES) $(PYTHON_SOURCES) | $(STAMPS)/develop
+	rm -rf build/wheel-release
+	$(BIN)/maturin build --release --locked --quiet --out build/wheel-release
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python $(PIP) --require-hashes --requirement requirements/bench.txt
+	.venv-bench/bin/python $(PIP) --no-deps --force-reinstall build/wheel-release/*.whl
+	@mkdir -p $(@D) && touch $@
+
+# The home may be shared with other checkouts and may have gone since: setup.sh looks each time, and
+# is quick when all is there.
+.PHONY: $(STAMPS)/oracle
+$(STAMPS)/oracle:
+	PYTHON="$(PYTHON)" tests/helpers/oracle/setup.sh
+
+$(STAMPS)/uv:
+	$(PYTHON) -m venv .cache/uv
+	.cache/uv/bin/python $(PIP) uv==0.13.8
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/cargo-fuzz:
+	cargo install --locked --quiet --root .cache/cargo cargo-fuzz@0.13.2
+	@mkdir -p $(@D) && touch $@

@@ -1,0 +1,48 @@
+"""What every test can ask for: Apache Hudi as the oracle, and the golden tables."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+import pytest
+
+from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.oracle_pool import OraclePool, needs_jvm, order, release_of
+from tests.helpers.tables import GoldenTables
+
+# Spark tests run in environments of their own (`make test-spark`), with the wheel installed. Named
+# where there is no PySpark, the folder holds no test, which pytest reports as a failure.
+collect_ignore = [] if importlib.util.find_spec("pyspark") else ["spark"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that need Apache Hudi, before `-m` chooses, and starts each release once."""
+    for item in items:
+        if needs_jvm(item):
+            item.add_marker(pytest.mark.jvm)
+    items.sort(key=order)
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[OraclePool]:
+    """`oracle("1.2.0")` is that release of Apache Hudi. A missing one is an error, not a skip."""
+    pool = OraclePool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def hudi(request: pytest.FixtureRequest, oracle: OraclePool) -> HudiOracle:
+    """Apache Hudi of the release that the test's parameter or its `hudi` marker names."""
+    release = getattr(request, "param", None) or release_of(request.node)
+    if not release:
+        pytest.fail('a test that asks for `hudi` says which: @pytest.mark.hudi("1.2.0")')
+    return oracle(release)
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
+    """The tables that Apache Hudi wrote; `golden.unpack(name)` gives a folder to read."""
+    return GoldenTables(tmp_path_factory.mktemp("golden"))

@@ -1,0 +1,243 @@
+"""What the engine protocol promises, checked on every engine.
+
+The two failures that clusters have are made on purpose: a task that runs twice, and a task that
+dies after it wrote. On Spark they are real: its scheduler runs the task again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, StorageError
+from tests.engine import jobs
+from tests.engine.conftest import Bench
+from tests.engine.faulty import DiedError, DiesAfterWriting, FaultyEngine, Twice
+from tests.engine.jobs import Job, traces
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+
+ERRORS = [
+    CorruptTable("damaged", file="a/b.log", offset=17, hint="restore it"),
+    StorageError("the store said no", hint="try again"),
+    ConfigError("no such option"),
+    KeyError("k"),
+]
+
+
+def routed(values: Sequence[str | None]) -> pa.Table:
+    return pa.table({"to": pa.array(values, pa.string()), "n": range(len(values))})
+
+
+def leftovers(folder: Path, results: list[str]) -> set[str]:
+    """Files that were written and not returned; every file has its marker."""
+    written, marked = traces(folder, ".data"), traces(folder, ".marker")
+    assert {name.removesuffix(".data") for name in written} == {
+        name.removesuffix(".marker") for name in marked
+    }
+    assert len(set(results)) == len(results)
+    assert set(results) <= written
+    return written - set(results)
+
+
+class TestRun:
+    def test_results_come_in_task_order(self, bench: Bench) -> None:
+        assert bench.engine.run(jobs.early_tasks_last, range(8)) == list(range(8))
+
+    def test_no_tasks(self, bench: Bench) -> None:
+        assert bench.engine.run(jobs.double, []) == []
+
+    def test_more_tasks_than_travel_in_one_piece(self, bench: Bench) -> None:
+        assert bench.engine.run(jobs.double, range(150)) == [2 * task for task in range(150)]
+
+    def test_a_label_changes_nothing(self, bench: Bench) -> None:
+        assert bench.engine.run(jobs.double, [1, 2, 3], label="doubling") == [2, 4, 6]
+
+    def test_attempts_name_the_task_the_stage_and_the_run(self, bench: Bench) -> None:
+        attempts = bench.engine.run(jobs.who, ["a", "b", "c", "d"], stage=3)
+        assert [attempt.task for attempt in attempts] == [0, 1, 2, 3]
+        assert {attempt.stage for attempt in attempts} == {3}
+        assert len({attempt.attempt for attempt in attempts}) == 4
+        assert attempts[1].write_token == f"1-3-{attempts[1].attempt}"
+
+    @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+    def test_a_failure_keeps_type_message_and_attributes(
+        self, bench: Bench, error: Exception
+    ) -> None:
+        with pytest.raises(type(error)) as caught:
+            bench.engine.run(jobs.fail, [error])
+        assert str(caught.value) == str(error)
+        assert vars(caught.value) == {**vars(error), **_notes(caught.value)}
+
+    def test_a_failure_that_does_not_pickle_keeps_its_text(self, bench: Bench) -> None:
+        with pytest.raises(Exception, match=r"here and there"):
+            bench.engine.run(jobs.fail_oddly, [("here", "there")])
+
+    def test_tasks_not_begun_do_not_begin_after_a_failure(
+        self, bench: Bench, tmp_path: Path
+    ) -> None:
+        dead = Job(str(tmp_path), "dead", error=LookupError("gone"))
+        others = [Job(str(tmp_path), f"other{n}", seconds=0.2) for n in range(60)]
+        with pytest.raises(LookupError, match="gone"):
+            bench.engine.run(jobs.write, [dead, *others])
+        assert len({name.split("_")[0] for name in traces(tmp_path, ".marker")}) < 30
+
+    def test_a_task_that_runs_twice_returns_one_of_its_files(
+        self, bench: Bench, tmp_path: Path
+    ) -> None:
+        engine = FaultyEngine(bench.engine, Twice)
+        results = engine.run(jobs.write, [Job(str(tmp_path), f"f{n}") for n in range(4)])
+        assert [name.split("_")[0] for name in results] == ["f0", "f1", "f2", "f3"]
+        assert len(leftovers(tmp_path, results)) == 4
+
+    def test_a_task_tried_again_leaves_its_first_file_known_by_its_marker(
+        self, bench: Bench, tmp_path: Path
+    ) -> None:
+        tasks = [Job(str(tmp_path), f"f{n}", crash="once" if n == 1 else "") for n in range(3)]
+        results = bench.retrying.run(jobs.write, tasks, stage=2)
+        (left,) = leftovers(tmp_path, results)
+        assert left.startswith("f1_1-2-")
+        assert results[1].startswith("f1_1-2-")
+
+    def test_a_task_that_dies_after_writing_returns_nothing(
+        self, bench: Bench, tmp_path: Path
+    ) -> None:
+        engine = FaultyEngine(bench.engine, DiesAfterWriting)
+        with pytest.raises(DiedError, match="after writing"):
+            engine.run(jobs.write, [Job(str(tmp_path), "f")])
+        left = leftovers(tmp_path, [])
+        assert len(left) == (3 if bench.on_spark else 1)  # a file of each try
+
+
+class TestScan:
+    @pytest.mark.parametrize("work", [jobs.some_rows, jobs.slow_early_rows])
+    def test_rows_come_in_task_order(self, bench: Bench, work: Any) -> None:
+        rows = bench.table(bench.engine.scan(work, range(7), jobs.ROWS))
+        wanted = [f"{task}/{part}/{row}" for task in range(7) for part in (0, 2) for row in (0, 1)]
+        assert rows.column("text").to_pylist() == wanted
+        assert rows.schema.equals(jobs.ROWS)
+
+    def test_no_tasks_give_no_rows_and_the_schema(self, bench: Bench) -> None:
+        rows = bench.table(bench.engine.scan(jobs.some_rows, [], jobs.ROWS))
+        assert rows.num_rows == 0
+        assert rows.schema.equals(jobs.ROWS)
+
+    def test_nothing_is_read_before_it_is_asked_for(self, bench: Bench, tmp_path: Path) -> None:
+        bench.engine.scan(jobs.endless, [str(tmp_path)] * 3, jobs.ROWS)
+        assert not list(tmp_path.iterdir())
+
+    def test_a_failure_says_what_happened(self, bench: Bench) -> None:
+        scan = bench.engine.scan(jobs.rows_then_failure, range(5), jobs.ROWS)
+        wanted = Exception if bench.on_spark else LookupError
+        with pytest.raises(wanted, match="no more rows of task 2") as caught:
+            bench.table(scan)
+        assert not bench.on_spark or "LookupError" in str(caught.value)
+
+    def test_rows_of_another_schema_are_refused(self, bench: Bench) -> None:
+        scan = bench.engine.scan(jobs.other_columns, [1], jobs.ROWS)
+        wanted = Exception if bench.on_spark else SchemaMismatch
+        with pytest.raises(wanted, match="in place of") as caught:
+            bench.table(scan)
+        assert not bench.on_spark or "SchemaMismatch" in str(caught.value)
+
+
+class TestExchange:
+    def test_one_call_a_route_value_with_all_its_rows(self, bench: Bench) -> None:
+        values = ["b", "a", "ä", "", "b", "a", "b", "Z"]
+        results = bench.engine.exchange(bench.rows(routed(values)), "to", jobs.write_group)
+        seen = [(value, numbers) for value, numbers, _ in results if numbers != "first"]
+        assert seen == [("", [3]), ("Z", [7]), ("a", [1, 5]), ("b", [0, 4, 6]), ("ä", [2])]
+        assert results[-1][2] == ["to", "n"]
+
+    def test_results_of_a_call_stay_together(self, bench: Bench) -> None:
+        results = bench.engine.exchange(bench.rows(routed(["x", "y"])), "to", jobs.write_group)
+        assert [(value, kind) for value, kind, _ in results] == [
+            ("x", "first"),
+            ("x", [0]),
+            ("y", "first"),
+            ("y", [1]),
+        ]
+
+    def test_many_routes_in_many_batches(self, bench: Bench) -> None:
+        values = [f"r{n % 500:03}" for n in range(20_000)]
+        table = pa.concat_tables([routed(values), routed(values)])
+        results = bench.engine.exchange(bench.rows(table), "to", jobs.write_group)
+        groups = [(value, len(numbers)) for value, numbers, _ in results if numbers != "first"]
+        assert groups == [(f"r{n:03}", 80) for n in range(500)]
+
+    def test_no_rows(self, bench: Bench) -> None:
+        assert bench.engine.exchange(bench.rows(routed([])), "to", jobs.write_group) == []
+
+    def test_rows_are_evaluated_once(self, bench: Bench, tmp_path: Path) -> None:
+        rows = bench.counted(routed(["a", "b", "a"]), str(tmp_path))
+        results = bench.engine.exchange(rows, "to", jobs.write_group)
+        assert len(results) == 4
+        assert len(traces(tmp_path, ".evaluated")) == 1
+
+    def test_a_null_route_is_refused(self, bench: Bench) -> None:
+        with pytest.raises(ValueError, match="'to' holds nulls"):
+            bench.engine.exchange(bench.rows(routed(["a", None])), "to", jobs.write_group)
+
+    def test_a_route_must_be_text(self, bench: Bench) -> None:
+        with pytest.raises(TypeError, match="'n' holds int64"):
+            bench.engine.exchange(bench.rows(routed(["a"])), "n", jobs.write_group)
+
+    def test_instants_arrive_in_utc(self, bench: Bench) -> None:
+        instants = pa.array([0, 1], pa.timestamp("us", "UTC"))
+        rows = pa.table({"to": ["a", "a"], "at": instants})
+        (schema,) = bench.engine.exchange(bench.rows(rows), "to", jobs.schema_of)
+        assert schema.field("at").type == pa.timestamp("us", "UTC")
+
+    def test_attempts_carry_the_stage(self, bench: Bench) -> None:
+        results = bench.engine.exchange(
+            bench.rows(routed(["a", "b"])), "to", jobs.write_group, stage=5
+        )
+        tokens = [token for _, kind, token in results if kind == "first"]
+        assert all(token.split("-")[1] == "5" for token in tokens)
+
+    def test_a_failure_keeps_its_type(self, bench: Bench, tmp_path: Path) -> None:
+        error = CorruptTable("damaged", file="x.log", offset=4)
+        work = jobs.WriteGroup(Job(str(tmp_path), "", error=error))
+        with pytest.raises(CorruptTable, match="damaged") as caught:
+            bench.engine.exchange(bench.rows(routed(["a", "b"])), "to", work)
+        assert (caught.value.file, caught.value.offset) == ("x.log", 4)
+
+    def test_a_call_that_runs_twice_returns_one_of_its_files(
+        self, bench: Bench, tmp_path: Path
+    ) -> None:
+        engine = FaultyEngine(bench.engine, Twice)
+        work = jobs.WriteGroup(Job(str(tmp_path), ""))
+        results = engine.exchange(bench.rows(routed(["a", "b", "a"])), "to", work)
+        assert [name.split("_")[0] for name in results] == ["a-2", "b-1"]
+        assert len(leftovers(tmp_path, results)) == 2
+
+    def test_a_call_tried_again_gets_all_its_rows_again(self, bench: Bench, tmp_path: Path) -> None:
+        work = jobs.WriteGroup(Job(str(tmp_path), "", crash="once"))
+        results = bench.retrying.exchange(bench.rows(routed(["a", "b", "a"])), "to", work)
+        assert [name.split("_")[0] for name in results] == ["a-2", "b-1"]
+        left = {name.split("_")[0] for name in leftovers(tmp_path, results)}
+        assert left == {"a-2", "b-1"}
+
+    def test_a_call_that_dies_after_writing_returns_nothing(
+        self, bench: Bench, tmp_path: Path
+    ) -> None:
+        engine = FaultyEngine(bench.engine, DiesAfterWriting)
+        work = jobs.WriteGroup(Job(str(tmp_path), ""))
+        with pytest.raises(DiedError, match="after writing"):
+            engine.exchange(bench.rows(routed(["a"])), "to", work)
+        assert leftovers(tmp_path, [])
+
+
+def test_a_write_token_is_hudis() -> None:
+    assert Attempt(4, 1, 17).write_token == "4-1-17"
+
+
+def _notes(error: BaseException) -> dict[str, Any]:
+    """Notes that an engine may add to an exception."""
+    notes = getattr(error, "__notes__", None)
+    return {} if notes is None else {"__notes__": notes}

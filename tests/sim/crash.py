@@ -1,0 +1,182 @@
+"""A storage that dies at a chosen change, and what is needed to look at what it leaves behind.
+
+A change is a call that alters storage. Reads are not counted: dying at one leaves what dying at the
+change after it leaves. Files that the Rust core writes are changes too, in two steps, since such a
+file may be left half written; so is the removal of a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import _native
+from pyhudi.config import TableConfig
+from pyhudi.engine.local import LocalEngine
+from pyhudi.schema import table_schema
+from pyhudi.storage import Entry, Storage
+from pyhudi.timeline import Timeline
+from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.listing import walk_partitions
+from pyhudi.view.names import parse_base_name, parse_log_name
+from pyhudi.work import write as work_write
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class CrashingStorage(Storage):
+    """Dies instead of making change number `dies_at` (from 1); 0 only counts."""
+
+    def __init__(self, uri: str, dies_at: int = 0) -> None:
+        super().__init__(uri)
+        self.dies_at = dies_at
+        self.changes = 0
+        self.is_dead = False
+
+    def step(self) -> None:
+        self._alive()
+        self.changes += 1
+        if self.changes == self.dies_at:
+            self.is_dead = True
+            raise Killed
+
+    def _alive(self) -> None:
+        if self.is_dead:
+            raise Killed
+
+    def read(self, path: str) -> bytes:
+        self._alive()
+        return super().read(path)
+
+    def head(self, path: str) -> Entry | None:
+        self._alive()
+        return super().head(path)
+
+    def list_dir(self, prefix: str = "") -> tuple[list[str], list[Entry]]:
+        self._alive()
+        return super().list_dir(prefix)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.step()
+        super().put(path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        self.step()
+        return super().put_if_absent(path, data)
+
+    def delete(self, path: str) -> bool:
+        self.step()
+        return super().delete(path)
+
+    def delete_dir(self, path: str) -> None:
+        self.step()
+        files = self.list(path)
+        for file in files[: len(files) // 2]:
+            super().delete(file.path)
+        self.step()
+        super().delete_dir(path)
+
+    def native_write(self, path: str, write: Callable[[], Any]) -> Any:
+        self.step()
+        try:
+            self.step()
+        except Killed:
+            write()
+            file = Path(self.uri) / path
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+            raise
+        return write()
+
+
+def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the core's files changes of a `CrashingStorage`."""
+    for name in ("store_base_file", "store_log_file"):
+        monkeypatch.setattr(work_write, name, _counted(getattr(work_write, name)))
+
+
+def _counted(write: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(target: Any, path: str, *rest: Any) -> Any:
+        if isinstance(target.storage, CrashingStorage):
+            return target.storage.native_write(path, lambda: write(target, path, *rest))
+        return write(target, path, *rest)
+
+    return counted
+
+
+SMALL_BLOOM = {"hoodie.index.bloom.num_entries": "64"}
+
+
+@dataclass
+class Handle:
+    """A table handle for the verbs."""
+
+    storage: Storage
+    options: dict[str, str] = field(default_factory=dict)
+    engine: Any = field(default_factory=lambda: LocalEngine(1))
+
+
+def rows_of(base: Path) -> list[dict[str, Any]]:
+    """What a fresh reader sees, sorted by id."""
+    storage = Storage(str(base))
+    config = TableConfig.load(storage)
+    timeline = Timeline.load(storage, config)
+    schema = table_schema(storage, config, timeline).arrow
+    valid = None
+    if config.version.blocks_need_commit_check:
+        valid = [instant.requested for instant in timeline.commits]
+    rows: list[dict[str, Any]] = []
+    for one in FileSystemView(storage, config, timeline).slices():
+        reader, _ = _native.read_slice(
+            storage.native,
+            base=one.base.path if one.base else None,
+            logs=[log.path for log in one.logs],
+            schema=schema,
+            columns=schema.names,
+            merge_mode=config.merge.mode,  # type: ignore[arg-type]
+            ordering_fields=config.ordering_fields,
+            valid_instants=valid,
+            timeline_start=timeline.first_active if valid else None,
+        )
+        rows += reader.read_all().to_pylist()
+    kept = [{k: v for k, v in row.items() if not k.startswith("_hoodie")} for row in rows]
+    return sorted(kept, key=lambda row: str(row["id"]))
+
+
+def leftovers(base: Path) -> list[str]:
+    """Everything that a table at rest must not have."""
+    storage = Storage(str(base))
+    config = TableConfig.load(storage)
+    timeline = Timeline.load(storage, config)
+    found = [f"pending {instant}" for instant in timeline.pending()]
+    found += [f"marker {file.path}" for file in storage.list(".hoodie/.temp")]
+    by_own_instant = not config.version.logs_named_by_base_instant
+    for name, path in _data_files(storage):
+        base_name, log_name = parse_base_name(name), parse_log_name(name)
+        instant = base_name.instant if base_name else log_name.instant if log_name else None
+        if instant is not None and (base_name or by_own_instant or log_name):
+            found += [] if timeline.is_committed(instant) else [f"orphan {path}"]
+    return found
+
+
+def _data_files(storage: Storage) -> Iterator[tuple[str, str]]:
+    for _, files in walk_partitions(storage):
+        yield from ((file.name, file.path) for file in files)
+
+
+def people(ids: Sequence[int], v: int, ts: int) -> pa.Table:
+    """Rows `k<id>` in the cities rome (even) and oslo (odd)."""
+    return pa.table(
+        {
+            "id": [f"k{i:02}" for i in ids],
+            "city": [("rome", "oslo")[i % 2] for i in ids],
+            "v": pa.array([v] * len(ids), pa.int32()),
+            "ts": pa.array([ts] * len(ids), pa.int64()),
+        }
+    )

@@ -1,0 +1,159 @@
+"""A writer that dies at any change of storage: readers and the next writer."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import _native
+from pyhudi.clock import SystemClock
+from pyhudi.config import TableConfig
+from pyhudi.new_config import NewTable, new_table_config
+from pyhudi.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.txn import create, operations
+from tests.sim.crash import (
+    SMALL_BLOOM,
+    CrashingStorage,
+    Handle,
+    Killed,
+    count_native_writes,
+    leftovers,
+    people,
+    rows_of,
+)
+
+TABLES = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor")]
+OPTIONS = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0"}
+
+
+@pytest.fixture(autouse=True)
+def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    count_native_writes(monkeypatch)
+
+
+@pytest.fixture(params=TABLES, ids=lambda table: f"v{table[0]}_{table[1]}")
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A table with a base file and, in merge-on-read, a log file in each of two partitions."""
+    version, kind = request.param
+    base = tmp_path / "table"
+    first = people(range(6), 1, 10)
+    schema = _native.avro_schema(first.schema, "people_record", "hoodie.people")
+    new = NewTable(
+        name="people",
+        table_type="COPY_ON_WRITE" if kind == "cow" else "MERGE_ON_READ",
+        version=version,
+        record_key_fields=("id",),
+        partition_fields=("city",),
+        ordering_fields=("ts",),
+        create_schema=schema,
+    )
+    storage = Storage(str(base))
+    create.make_table(storage, new_table_config(new), SystemClock())
+    handle = Handle(storage, OPTIONS)
+    operations.insert(handle, first)
+    operations.upsert(handle, people([2, 3], 2, 20))
+    return base
+
+
+def upsert(handle: Handle) -> None:
+    operations.upsert(handle, people([0, 1, 7, 8], 3, 30))
+
+
+def delete(handle: Handle) -> None:
+    operations.delete_keys(handle, pa.table({"id": ["k00", "k03"]}))
+
+
+BEFORE = {"k00": 1, "k01": 1, "k02": 2, "k03": 2, "k04": 1, "k05": 1}
+AFTER: dict[Callable[[Handle], None], dict[str, int]] = {
+    upsert: {**BEFORE, "k00": 3, "k01": 3, "k07": 3, "k08": 3},
+    delete: {key: v for key, v in BEFORE.items() if key not in {"k00", "k03"}},
+}
+
+
+def crashes(
+    base: Path, tmp_path: Path, write: Callable[[Handle], None]
+) -> Iterator[tuple[int, Path]]:
+    """Copies of a table on which a writer died, one for every change it makes."""
+    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
+    write(Handle(counting, OPTIONS))
+    assert counting.changes > 5
+    for n in range(1, counting.changes + 1):
+        copy = shutil.copytree(base, tmp_path / f"crash{n}")
+        with pytest.raises(Killed):
+            write(Handle(CrashingStorage(str(copy), n), OPTIONS))
+        yield n, copy
+        shutil.rmtree(copy)
+
+
+def values(base: Path) -> dict[str, int]:
+    return {row["id"]: row["v"] for row in rows_of(base)}
+
+
+def commits(base: Path) -> int:
+    storage = Storage(str(base))
+    return len(Timeline.load(storage, TableConfig.load(storage)).commits)
+
+
+def assert_next_writer_cleans_up(base: Path, wanted: dict[str, int], n: int) -> None:
+    operations.upsert(Handle(Storage(str(base)), OPTIONS), people([4, 11], 5, 50))
+    assert values(base) == {**wanted, "k04": 5, "k11": 5}, f"after change {n}"
+    assert leftovers(base) == [], f"after change {n}"
+
+
+@pytest.mark.parametrize("write", [upsert, delete])
+def test_readers_see_whole_commits_and_next_writer_cleans_up(
+    table: Path, tmp_path: Path, write: Callable[[Handle], None]
+) -> None:
+    assert values(table) == BEFORE
+    done = commits(table)
+    seen = set()
+    for n, crashed in crashes(table, tmp_path, write):
+        committed = commits(crashed) > done
+        seen.add(committed)
+        wanted = AFTER[write] if committed else BEFORE
+        assert values(crashed) == wanted, f"after change {n}"
+        assert_next_writer_cleans_up(crashed, wanted, n)
+    assert seen == {True, False}
+
+
+def test_writer_dies_while_it_cleans_up(table: Path, tmp_path: Path) -> None:
+    died = shutil.copytree(table, tmp_path / "died")
+    counting = CrashingStorage(str(shutil.copytree(table, tmp_path / "first")))
+    upsert(Handle(counting, OPTIONS))
+    before_commit = counting.changes - 3
+    with pytest.raises(Killed):
+        upsert(Handle(CrashingStorage(str(died), before_commit), OPTIONS))
+    assert values(died) == BEFORE
+    for n, crashed in crashes(died, tmp_path, delete):
+        wanted = AFTER[delete] if commits(crashed) > commits(table) else BEFORE
+        assert values(crashed) == wanted, f"after change {n}"
+        assert_next_writer_cleans_up(crashed, wanted, n)
+
+
+def test_failed_write_without_its_markers_is_found_by_listing(table: Path, tmp_path: Path) -> None:
+    for n, crashed in crashes(table, tmp_path, upsert):
+        if commits(crashed) > commits(table):
+            continue
+        shutil.rmtree(crashed / ".hoodie" / ".temp", ignore_errors=True)
+        assert_next_writer_cleans_up(crashed, BEFORE, n)
+
+
+def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyhudi.work import write as work_write
+
+    def fail(*_arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(work_write, "store_base_file", fail)
+        with pytest.raises(KeyboardInterrupt):
+            upsert(Handle(Storage(str(table)), OPTIONS))
+    assert leftovers(table) == []
+    assert values(table) == BEFORE
+    assert_next_writer_cleans_up(table, BEFORE, 0)

@@ -1,0 +1,13 @@
+"""The Spark session of the tests."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.session import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    return spark_session()

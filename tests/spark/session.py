@@ -1,0 +1,39 @@
+"""One Spark session for all tests of a run, set up so that failed tasks are tried again."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from functools import cache
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+SHIPPED = (
+    "tests.engine.faulty",
+    "tests.engine.jobs",
+    "tests.spark.arrow",
+    "tests.spark.bench",
+    "tests.spark.test_engine",
+    "tests.spark.test_types",
+)
+"""Modules whose functions travel by value: executors have the wheel, not the tests."""
+
+
+@cache
+def spark_session() -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master("local[2,3]")  # two at once, three tries
+        .appName("pyhudi tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "America/Los_Angeles")  # not what the rows have
+        .getOrCreate()
+    )
+    for name in SHIPPED:
+        cloudpickle.register_pickle_by_value(importlib.import_module(name))
+    return spark

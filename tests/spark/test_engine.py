@@ -1,0 +1,80 @@
+"""What only the Spark engine can suffer or show: lost processes, jobs in the UI, task sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import ConfigError
+from pyhudi.spark import SparkEngine
+from pyhudi.spark.engine import _Job
+from tests.engine import jobs
+from tests.engine.jobs import Job, traces
+from tests.spark.arrow import frame_of
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+
+
+@pytest.fixture
+def engine(spark: SparkSession) -> SparkEngine:
+    return SparkEngine(spark)
+
+
+def test_a_process_that_died_after_writing_leaves_a_marked_file(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    tasks = [Job(str(tmp_path), f"f{n}", crash="exit" if n == 1 else "") for n in range(3)]
+    results = engine.run(jobs.write, tasks)
+    assert [name.split("_")[0] for name in results] == ["f0", "f1", "f2"]
+    (left,) = traces(tmp_path, ".data") - set(results)
+    assert left.startswith("f1_1-0-")
+    assert left.replace(".data", ".marker") in traces(tmp_path, ".marker")
+
+
+def test_a_process_that_died_in_an_exchange_gets_its_rows_again(
+    engine: SparkEngine, spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = frame_of(spark, pa.table({"to": ["a", "b", "a"], "n": [1, 2, 3]}))
+    work = jobs.WriteGroup(Job(str(tmp_path), "", crash="exit"))
+    results = engine.exchange(rows, "to", work)
+    assert [name.split("_")[0] for name in results] == ["a-2", "b-1"]
+    assert traces(tmp_path, ".data") - set(results)
+
+
+def test_a_process_that_always_dies_fails_the_call(engine: SparkEngine) -> None:
+    with pytest.raises(Exception, match=r"(?i)python worker exited unexpectedly"):
+        engine.run(jobs.lose_the_process, [1])
+
+
+def test_a_label_describes_the_job_and_goes_away(engine: SparkEngine, spark: SparkSession) -> None:
+    seen = engine.run(describe, [1], label="looking around")
+    assert seen == ["looking around"]
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
+
+
+def test_what_tasks_share_travels_once_for_many() -> None:
+    shared = pa.schema([(f"column{n}", pa.string()) for n in range(500)])
+    job = _Job.pack(jobs.double, [(shared, n) for n in range(64)])
+    assert sum(map(len, job.chunks)) < 2 * len(cloudpickle.dumps(shared)) + 64 * 50
+    work, task = job.unpack(63)
+    assert task == (shared, 63)
+    assert work(4, Attempt(0, 0, 0)) == 8
+
+
+def test_an_executor_with_another_release_is_refused() -> None:
+    job = replace(_Job.pack(jobs.double, [1]), version="0.0.0")
+    with pytest.raises(ConfigError, match=r"the driver has pyhudi 0\.0\.0, an executor"):
+        job.unpack(0)
+
+
+def describe(_task: int, _attempt: Attempt) -> str | None:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return None if context is None else context.getLocalProperty("spark.job.description")

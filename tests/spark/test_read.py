@@ -1,0 +1,168 @@
+"""Tables that Apache Hudi wrote read the same through Spark tasks, with the wheel only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import pyhudi
+from pyhudi.errors import ConfigError, SchemaMismatch, TableNotFound, UnsupportedTableFeature
+from pyhudi.spark import read
+from pyhudi.spark.types import to_wire, wire_schema
+from tests.helpers.rows import canonical, difference, encode_table
+from tests.helpers.tables import Case, GoldenTables, cases
+from tests.spark.arrow import arrow_table
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+
+TABLES = [
+    "v6_mor_part_avro",
+    "v8_mor_part_avro",
+    "v9_mor_part_avro",
+    "v6_cow_all_types",
+    "v9_cow_all_types",
+    "v9_mor_all_types",
+    "v9_mor_consistent",
+    "v9_cow_no_partition_columns",
+]
+CASES = [case for case in cases() if case.table in TABLES]
+PARTITIONED = "v9_mor_part_avro"
+
+
+def rows(table: pa.Table) -> list[str]:
+    return [canonical(row) for row in encode_table(table)]
+
+
+def local(base: Path, **arguments: Any) -> pa.Table:
+    """What the embedded engine reads, in the types that Spark has."""
+    table = pyhudi.open_table(base).scan(**arguments).to_arrow()
+    wire = wire_schema(table.schema)
+    return pa.Table.from_batches([to_wire(batch, wire) for batch in table.to_batches()], wire)
+
+
+def assert_same(frame: DataFrame, wanted: pa.Table) -> None:
+    found = arrow_table(frame)
+    assert found.schema.names == wanted.schema.names
+    assert found.schema.types == wanted.schema.types
+    assert difference(rows(found), rows(wanted)) is None
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_reads_what_hudi_reads(spark: SparkSession, golden: GoldenTables, case: Case) -> None:
+    optimized = case.kind == "read_optimized"
+    frame = read(spark, golden.unpack(case.table), meta_fields=True, read_optimized=optimized)
+    assert case.mismatch(arrow_table(frame)) is None
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_reads_what_the_embedded_engine_reads(
+    spark: SparkSession, golden: GoldenTables, name: str
+) -> None:
+    base = golden.unpack(name)
+    assert_same(read(spark, base), local(base))
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["age > 30 AND city = 'osaka'", [("age", "<=", 30)], pc.field("age") > 40, "name IS NULL"],
+    ids=["sql", "tuples", "expression", "nothing"],
+)
+def test_filters(spark: SparkSession, golden: GoldenTables, where: Any) -> None:
+    base = golden.unpack(PARTITIONED)
+    assert_same(read(spark, base, where=where), local(base, where=where))
+
+
+def test_columns_in_the_order_asked_for_beside_a_filter_on_another(
+    spark: SparkSession, golden: GoldenTables
+) -> None:
+    base = golden.unpack(PARTITIONED)
+    arguments: dict[str, Any] = {
+        "columns": ["ts", "_hoodie_record_key", "id"],
+        "where": "age > 20",
+    }
+    frame = read(spark, base, **arguments)
+    assert frame.columns == arguments["columns"]
+    assert_same(frame, local(base, **arguments))
+
+
+def test_one_task_a_slice(spark: SparkSession, golden: GoldenTables) -> None:
+    base = golden.unpack(PARTITIONED)
+    slices = pyhudi.open_table(base).scan().plan().num_rows
+    assert slices > 1
+    assert read(spark, base).rdd.getNumPartitions() == slices
+
+
+@pytest.mark.parametrize("limit", [0, 1, 7, 1000])
+def test_limit(spark: SparkSession, golden: GoldenTables, limit: int) -> None:
+    base = golden.unpack(PARTITIONED)
+    everything = rows(local(base))
+    found = rows(arrow_table(read(spark, base, limit=limit)))
+    assert len(found) == min(limit, len(everything))
+    assert set(found) <= set(everything)
+
+
+def test_an_empty_table_has_its_schema(spark: SparkSession, golden: GoldenTables) -> None:
+    base = golden.unpack("v9_cow_empty")
+    frame = read(spark, base)
+    assert frame.columns == pyhudi.open_table(base).schema.names
+    assert frame.count() == 0
+
+
+def test_spark_goes_on_with_the_rows(spark: SparkSession, golden: GoldenTables) -> None:
+    base = golden.unpack(PARTITIONED)
+    grouped = read(spark, base).groupBy("city").count().collect()
+    wanted = pa.TableGroupBy(local(base), "city").aggregate([("id", "count")]).to_pylist()
+    assert {row["city"]: row["count"] for row in grouped} == {
+        row["city"]: row["id_count"] for row in wanted
+    }
+
+
+def test_a_relative_path_is_the_drivers(
+    spark: SparkSession, golden: GoldenTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = golden.unpack(PARTITIONED)
+    wanted = local(base)
+    monkeypatch.chdir(base.parent)
+    assert_same(read(spark, base.name), wanted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"columns": ["nope"]}, SchemaMismatch),
+        ({"where": "nope = 1"}, SchemaMismatch),
+        ({"limit": -1}, ConfigError),
+        ({"options": {"hoodie.nope": "1"}}, ConfigError),
+    ],
+)
+def test_wrong_arguments_are_refused_without_a_job(
+    spark: SparkSession, golden: GoldenTables, arguments: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        read(spark, golden.unpack(PARTITIONED), **arguments)
+
+
+def test_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TableNotFound):
+        read(spark, tmp_path / "nothing")
+
+
+def test_an_unsupported_table_is_refused_by_name(spark: SparkSession, golden: GoldenTables) -> None:
+    base = golden.unpack("v9_cow_schema_on_read")
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.schema\.on\.read\.enable"):
+        read(spark, base)
+
+
+def test_a_damaged_file_is_named(spark: SparkSession, tmp_path: Path, golden: GoldenTables) -> None:
+    from tests.helpers.tables import unpack
+
+    base = unpack("v9_cow_nonpart", tmp_path)
+    for path in base.rglob("*.parquet"):
+        path.write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(Exception, match=r"CorruptTable.*\.parquet"):
+        read(spark, base).collect()

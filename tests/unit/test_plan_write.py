@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from itertools import count
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.errors import CommitConflict
+from pyhudi.merge_config import MergeConfig
+from pyhudi.plan.write import (
+    BaseFileTask,
+    FileGroup,
+    Incoming,
+    LogFileTask,
+    Tagged,
+    WriteTarget,
+    WriteTask,
+    plan_deletes,
+    plan_rows,
+    row_numbers,
+    split,
+    untagged,
+    workload_profile,
+)
+from pyhudi.storage import Storage
+from pyhudi.timeline.metadata import WriteStat
+from pyhudi.txn.options import WriteOptions
+from pyhudi.version import table_version
+from pyhudi.view.slices import BaseFile, FileSlice, LogFile
+
+MB = 1024 * 1024
+
+
+def group(
+    file_id: str,
+    partition: str = "p",
+    size: int = MB,
+    logs: int = 0,
+    *,
+    compaction: str | None = None,
+    clustering: str | None = None,
+) -> FileGroup:
+    base = BaseFile(partition, f"{file_id}_0-1-0_100.parquet", file_id, "100", "0-1-0", size)
+    log_files = tuple(
+        LogFile(partition, f".{file_id}_100.log.{n}_0-1-0", file_id, "100", n, "0-1-0", "", 10)
+        for n in range(1, logs + 1)
+    )
+    return FileGroup(FileSlice(partition, file_id, "100", base, log_files), compaction, clustering)
+
+
+def target(*, mor: bool = False, options: WriteOptions | None = None) -> WriteTarget:
+    return WriteTarget(
+        storage=Storage("/nowhere"),
+        version=table_version(9),
+        instant="200",
+        merge_on_read=mor,
+        schema=pa.schema([]),
+        avro_schema="",
+        merge=MergeConfig("COMMIT_TIME_ORDERING"),
+        ordering_fields=(),
+        options=options or WriteOptions(),
+    )
+
+
+def rows(keys: str, partitions: str | None = None) -> pa.Table:
+    return pa.table(
+        {
+            "_hoodie_record_key": list(keys),
+            "_hoodie_partition_path": list(partitions or "p" * len(keys)),
+        }
+    )
+
+
+def tagged(*pairs: tuple[int, int]) -> Tagged:
+    numbers = [pa.array([pair[i] for pair in pairs], pa.int64()) for i in (0, 1)]
+    return Tagged(*numbers)
+
+
+def plan(
+    where: WriteTarget,
+    data: pa.Table,
+    tags: Tagged,
+    groups: Sequence[FileGroup] = (),
+    *,
+    deleted: Sequence[int] = (),
+    row_bytes: int = 1024,
+) -> list[WriteTask]:
+    marked = pa.array([n in deleted for n in range(data.num_rows)], pa.bool_())
+    ids = count()
+    return plan_rows(
+        where,
+        Incoming(data, marked, tags),
+        groups,
+        row_bytes=row_bytes,
+        new_file_id=lambda: f"new{next(ids)}",
+    )
+
+
+def keys_of(task: WriteTask) -> str:
+    assert task.rows is not None
+    return "".join(task.rows.column(0).to_pylist())
+
+
+def shape(tasks: Sequence[WriteTask]) -> list[tuple[str, str, str]]:
+    return [(type(task).__name__, task.file_id, keys_of(task)) for task in tasks]
+
+
+def test_split_keeps_order_within_a_key() -> None:
+    parts = split(pa.array([2, 1, 2, 1]), pa.array([0, 1, 2, 3]))
+    assert [(key, part.to_pylist()) for key, part in parts] == [(1, [1, 3]), (2, [0, 2])]
+    assert list(split(pa.array([], pa.int64()), pa.array([], pa.int64()))) == []
+
+
+def test_row_numbers_and_untagged() -> None:
+    assert row_numbers(3).to_pylist() == [0, 1, 2]
+    assert row_numbers(0).to_pylist() == []
+    assert untagged(4, tagged((1, 0), (3, 0), (3, 1))).to_pylist() == [0, 2]
+
+
+def test_copy_on_write_rewrites_and_fills_up_small_files() -> None:
+    groups = [group("g0"), group("g1", size=101 * MB), group("g2", partition="q")]
+    tasks = plan(target(), rows("abcd", "ppqr"), tagged((0, 1)), groups)
+    assert shape(tasks) == [
+        ("BaseFileTask", "g0", "b"),
+        ("BaseFileTask", "g1", "a"),
+        ("BaseFileTask", "g2", "c"),
+        ("BaseFileTask", "new0", "d"),
+    ]
+    assert [task.previous is None for task in tasks if isinstance(task, BaseFileTask)] == [
+        False, False, False, True,
+    ]  # fmt: skip
+
+
+def test_merge_on_read_updates_go_to_logs_and_inserts_to_base_files() -> None:
+    groups = [group("g0", logs=1), group("g1", size=2 * MB), group("g2", size=3 * MB)]
+    tasks = plan(target(mor=True), rows("abcd"), tagged((0, 0), (1, 2)), groups)
+    assert shape(tasks) == [
+        ("LogFileTask", "g0", "a"),
+        ("BaseFileTask", "g1", "cd"),
+        ("LogFileTask", "g2", "b"),
+    ]
+
+
+def test_merge_on_read_update_and_insert_of_one_group_are_one_rewrite() -> None:
+    tasks = plan(target(mor=True), rows("ab"), tagged((0, 0)), [group("g0")])
+    assert shape(tasks) == [("BaseFileTask", "g0", "ab")]
+    assert (tasks[0].updates, tasks[0].inserts) == (1, 1)
+
+
+@pytest.mark.parametrize("busy", [{"logs": 1}, {"compaction": "150"}, {"clustering": "150"}])
+def test_busy_groups_take_no_inserts(busy: dict[str, object]) -> None:
+    tasks = plan(target(mor=True), rows("a"), tagged(), [group("g0", **busy)])  # type: ignore[arg-type]
+    assert shape(tasks) == [("BaseFileTask", "new0", "a")]
+
+
+def test_new_groups_are_cut_at_the_greatest_file_size() -> None:
+    options = WriteOptions(small_file_limit=4096, max_file_size=4096)
+    tasks = plan(target(options=options), rows("abcdefg"), tagged(), [group("g0", size=2048)])
+    assert shape(tasks) == [
+        ("BaseFileTask", "g0", "ab"),
+        ("BaseFileTask", "new0", "cdef"),
+        ("BaseFileTask", "new1", "g"),
+    ]
+
+
+def test_a_key_in_two_groups_is_updated_in_both() -> None:
+    groups = [group("g0"), group("g1")]
+    assert shape(plan(target(), rows("a"), tagged((0, 0), (0, 1)), groups)) == [
+        ("BaseFileTask", "g0", "a"),
+        ("BaseFileTask", "g1", "a"),
+    ]
+
+
+def test_marked_deletes_go_where_their_key_is_and_nowhere_else() -> None:
+    tasks = plan(
+        target(mor=True), rows("abc"), tagged((0, 0), (1, 0)), [group("g0")], deleted=[1, 2]
+    )
+    assert shape(tasks) == [("LogFileTask", "g0", "ab")]
+    log = tasks[0]
+    assert isinstance(log, LogFileTask)
+    assert (log.updates, log.deletes) == (1, 1)
+
+
+def test_deletes_by_key_take_the_partition_they_were_found_in() -> None:
+    groups = [group("g0"), group("g1", partition="q")]
+    keys = rows("ab", "xx")
+    merge_on_read = plan_deletes(target(mor=True), keys, tagged((0, 0), (0, 1), (1, 1)), groups)
+    assert [task.delete_keys.to_pydict() for task in merge_on_read] == [  # type: ignore[union-attr]
+        {"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["p"]},
+        {"_hoodie_record_key": ["a", "b"], "_hoodie_partition_path": ["q", "q"]},
+    ]
+    copy_on_write = plan_deletes(target(), keys, tagged((1, 0)), groups)
+    assert [task.delete_keys.to_pylist() for task in copy_on_write] == [["b"]]  # type: ignore[union-attr]
+
+
+def test_update_of_a_group_that_is_to_be_clustered_is_refused() -> None:
+    groups = [group("g0", clustering="150")]
+    with pytest.raises(CommitConflict, match="clustering 150 is pending"):
+        plan(target(), rows("a"), tagged((0, 0)), groups)
+    with pytest.raises(CommitConflict, match="clustering 150 is pending"):
+        plan_deletes(target(), rows("a"), tagged((0, 0)), groups)
+
+
+def test_workload_profile_says_inserts_and_updated_groups() -> None:
+    groups = [group("g0"), group("g1", partition="q", logs=2)]
+    tasks = plan(target(mor=True), rows("abc", "pqq"), tagged((1, 1)), groups)
+    assert workload_profile(tasks) == {
+        "p": (WriteStat(num_inserts=1),),
+        "q": (
+            WriteStat(num_inserts=1),
+            WriteStat(file_id="g1", prev_commit="100", num_update_writes=1),
+        ),
+    }
+
+
+def test_tasks_can_be_pickled() -> None:
+    groups = [group("g0", logs=3)]
+    task = plan(target(mor=True), rows("a"), tagged((0, 0)), groups)[0]
+    copy = pickle.loads(pickle.dumps(task))
+    assert isinstance(copy, LogFileTask)
+    assert copy.rows == task.rows
+    assert copy.group.next_log_version == 4

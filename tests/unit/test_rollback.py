@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import _native
+from pyhudi.config import TableConfig
+from pyhudi.errors import CommitConflict
+from pyhudi.storage import Storage
+from pyhudi.timeline import CommitMetadata, Timeline, WriteStat
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.txn import rollback
+from pyhudi.txn.markers import Marker
+from pyhudi.txn.rollback import RollbackRequest
+from pyhudi.version import table_version
+from tests.helpers.tables import unpack
+
+TIME = "20240101000000200"
+OLD = "20240101000000100"
+BASE = f"g1-0_0-1-0_{TIME}.parquet"
+OWN_LOG = f".g1-0_{TIME}.log.1_0-1-0"
+OLD_LOG = f".g0-0_{OLD}.log.2_0-1-0"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    storage = Storage(str(tmp_path))
+    for name in (BASE, OWN_LOG, OLD_LOG, f".g0-0_{OLD}.log.1_0-1-0", f"g0-0_0-1-0_{OLD}.parquet"):
+        storage.put(f"p/{name}", b"x")
+    storage.put("p/.hoodie_partition_metadata", b"")
+    return storage
+
+
+def test_markers_ask_for_deletes_in_version_9(storage: Storage) -> None:
+    marked = [Marker("p", BASE, "CREATE"), Marker("p", OWN_LOG, "CREATE")]
+    assert rollback.requests_by_markers(storage, table_version(9), TIME, marked) == [
+        RollbackRequest("p", "g1-0", TIME, files=(BASE,)),
+        RollbackRequest("p", "g1-0", TIME, files=(OWN_LOG,)),
+    ]
+
+
+def test_append_markers_ask_for_command_blocks_in_version_6(storage: Storage) -> None:
+    never_made = f".g9-0_{OLD}.log.1_0-1-0"
+    names = (OWN_LOG, OLD_LOG, never_made)
+    marked = [Marker("p", BASE, "MERGE"), *(Marker("p", name, "APPEND") for name in names)]
+    assert rollback.requests_by_markers(storage, table_version(6), TIME, marked) == [
+        RollbackRequest("p", "g1-0", TIME, files=(BASE,)),
+        RollbackRequest("p", "g1-0", TIME, files=(OWN_LOG,)),
+        RollbackRequest("p", "g0-0", OLD, log_blocks={OLD_LOG: 1}),
+    ]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_listing_finds_files_of_the_instant(storage: Storage, version: int) -> None:
+    update = WriteStat(file_id="g0-0", prev_commit=OLD, num_update_writes=1)
+    profile = CommitMetadata({"p": (WriteStat(num_inserts=1), update)})
+    found = rollback.requests_by_listing(storage, table_version(version), TIME, profile)
+    files = [RollbackRequest("p", files=(name,)) for name in (OWN_LOG, BASE)]
+    logs = {f".g0-0_{OLD}.log.1_0-1-0": 1, OLD_LOG: 1}
+    commands = [RollbackRequest("p", "g0-0", OLD, log_blocks=logs)]
+    assert found == (files + commands if version == 6 else files)
+
+
+GOLDEN = ["v6_cow_inflight", "v6_mor_inflight", "v8_mor_inflight", "v9_mor_inflight"]
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    unpack(name, folder)
+    base = folder / name
+    file = base / ".hoodie" / "hoodie.properties"
+    lines = file.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith("hoodie.table.metadata.partitions")]
+    file.write_text("\n".join(kept) + "\n")
+    return base
+
+
+def timeline_of(base: Path) -> Timeline:
+    storage = Storage(str(base))
+    return Timeline.load(storage, TableConfig.load(storage))
+
+
+def heartbeats(base: Path) -> list[Path]:
+    return [path for path in (base / ".hoodie" / ".heartbeat").glob("*") if path.name.isdigit()]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_writer_with_a_beating_heart_is_not_rolled_back(name: str, tmp_path: Path) -> None:
+    base = unpacked(name, tmp_path)
+    table = pyhudi.open_table(base)
+    beating = heartbeats(base)
+    assert beating
+    for path in beating:
+        path.touch()
+    pending = timeline_of(base).pending()
+    with pytest.raises(CommitConflict, match="another writer is at work"):
+        table.upsert(table.scan().to_arrow())
+    assert timeline_of(base).pending() == pending
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_writes_that_apache_hudi_left_are_rolled_back(name: str, tmp_path: Path) -> None:
+    base = unpacked(name, tmp_path)
+    for path in heartbeats(base):
+        path.unlink()
+    table = pyhudi.open_table(base)
+    failed = {instant.requested for instant in timeline_of(base).pending()}
+    rows = table.scan().to_arrow()
+    key = table.config.record_key_fields[0]
+    result = table.upsert(rows.slice(0, 2))
+    assert result.rows_updated == 2
+    assert table.scan().to_arrow().sort_by(key) == rows.sort_by(key)
+    timeline = timeline_of(base)
+    assert timeline.pending() == ()
+    assert not list((base / ".hoodie" / ".temp").glob("*"))
+    rolled_back = [timeline.read(instant) for instant in timeline.completed("rollback")]
+    targets = {target for record in rolled_back if record for target in record["commitsRollback"]}
+    assert failed <= targets
+    assert all(instant.requested < result.instant for instant in timeline.completed("rollback"))
+
+
+def test_pending_rollback_is_carried_out_by_the_plan_it_has(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    rows = pa.table({"id": ["a", "b"], "v": [1, 2]})
+    table = pyhudi.create_table(base, rows, key="id")
+    orphan = base / f"g-0_0-1-0_{TIME}.parquet"
+    orphan.write_bytes(b"half")
+    storage, config = table.storage, table.config
+    config.layout.request(storage, TIME, "commit")
+    config.layout.inflight(storage, TIME, "commit")
+    target = Instant(TIME, "commit", State.INFLIGHT, None, "")
+    record = rollback._plan_record(
+        "/moved/from/here", target, [RollbackRequest("", "g-0", TIME, files=(orphan.name,))]
+    )
+    from pyhudi.clock import SystemClock
+    from pyhudi.timeline import content
+
+    plan = content.encode_container("HoodieRollbackPlan", record, SystemClock())
+    later = "20240101000000300"
+    config.layout.request(storage, later, "rollback", plan)
+    table.upsert(pa.table({"id": ["a"], "v": [3]}))
+    assert not orphan.exists()
+    timeline = timeline_of(base)
+    assert timeline.pending() == ()
+    assert [instant.requested for instant in timeline.completed("rollback")] == [later]
+
+
+def test_command_block_is_the_next_log_version(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    storage.put(f"p/{OLD_LOG}", b"x")
+    request = RollbackRequest("p", "g0-0", OLD, log_blocks={OLD_LOG: 1})
+    done = rollback._undo(storage, request, "20240101000000300", TIME)
+    path = f"p/.g0-0_{OLD}.log.3_1-0-1"
+    assert done["rollbackLogFiles"] == {f"{tmp_path}/{path}": 105}
+    header = _native.log_blocks(storage.native, path)[0]["header"]
+    assert header["INSTANT_TIME"] == "20240101000000300"
+    assert header["TARGET_INSTANT_TIME"] == TIME

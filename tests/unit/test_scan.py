@@ -1,0 +1,229 @@
+"""Scans of real tables: arguments, pruning that loses nothing, outputs, tasks that travel."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pyhudi
+from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.view.partition_values import partition_filter
+from pyhudi.where import parse_where
+from pyhudi.work.read import read_task
+from tests.helpers.tables import GoldenTables
+
+PARTITIONED = "v9_mor_log_compaction"
+TABLES = (
+    PARTITIONED,
+    "v6_mor_part_avro",
+    "v6_cow_complex_key",
+    "v6_cow_typed_partitions",
+    "v6_cow_urlencode",
+    "v6_cow_timestamp_key",
+    "v9_cow_no_partition_columns",
+    "v8_mor_consistent",
+    "v9_mor_virtual_keys",
+    "v9_mor_event_time",
+)
+
+
+def rows(data: Any) -> list[str]:
+    return sorted(map(str, pa.table(data).to_pylist()))
+
+
+def open_golden(golden: GoldenTables, name: str = PARTITIONED) -> pyhudi.HudiTable:
+    return pyhudi.open_table(golden.unpack(name))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_filter_gives_what_filtering_all_rows_gives(name: str, golden: GoldenTables) -> None:
+    table = open_golden(golden, name)
+    everything = table.scan(meta_fields=True).to_arrow()
+    for column in everything.column_names:
+        values = everything[column].drop_null().unique()
+        if len(values) == 0 or column == "_hoodie_file_name":
+            continue
+        middle = values[len(values) // 2].as_py()
+        for op in ("=", "!=", "<", "<=", ">", ">=", "in"):
+            given = [middle, values[0].as_py()] if op == "in" else middle
+            filters = [(column, op, given)]
+            expression = parse_where(filters, everything.schema).expression
+            scan = table.scan(where=filters, meta_fields=True)
+            assert rows(scan) == rows(everything.filter(expression)), filters
+
+
+def test_partitions_that_cannot_match_are_not_planned(golden: GoldenTables) -> None:
+    table = open_golden(golden)
+    everything = table.scan().plan()
+    some = table.scan(where="city = 'osaka' AND age > 0").plan()
+    assert set(some["partition"].to_pylist()) == {"osaka"}
+    assert some.num_rows < everything.num_rows
+    assert table.scan(where="city = 'nowhere'").to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("n = 0", ["n=0/day=2024-02-28"]),
+        ("n > 0", ["n=1/day=2024-02-29"]),
+        ("day = '2024-02-28'", ["n=0/day=2024-02-28", "n=1/day=2024-02-29"]),
+        ("n = 7", []),
+    ],
+)
+def test_paths_of_numbers_are_told_apart(where: str, kept: list[str], golden: GoldenTables) -> None:
+    table = open_golden(golden, "v6_cow_typed_partitions")
+    conjuncts = parse_where(where, table.schema).conjuncts
+    test = partition_filter(table.config, table.schema, conjuncts)
+    paths = ["n=0/day=2024-02-28", "n=1/day=2024-02-29"]
+    assert [path for path in paths if test is None or test(path)] == kept
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["city=__HIVE_DEFAULT_PARTITION__", "city=default", "city=", "town=x", "city=a/b"],
+)
+def test_a_path_that_does_not_tell_the_value_is_kept(path: str, golden: GoldenTables) -> None:
+    table = open_golden(golden, "v6_cow_urlencode")
+    conjuncts = parse_where("city = 'x'", table.schema).conjuncts
+    test = partition_filter(table.config, table.schema, conjuncts)
+    assert test is not None
+    assert test(path)
+
+
+def test_columns_come_in_the_order_asked_for_meta_ones_too(golden: GoldenTables) -> None:
+    scan = open_golden(golden).scan(columns=["ts", "_hoodie_record_key", "id"])
+    assert scan.schema.names == ["ts", "_hoodie_record_key", "id"]
+    assert scan.to_arrow().schema == scan.schema
+
+
+def test_meta_columns_are_in_front_on_request(golden: GoldenTables) -> None:
+    table = open_golden(golden)
+    assert not [name for name in table.scan().schema.names if name.startswith("_hoodie_")]
+    names = table.scan(meta_fields=True).schema.names
+    assert names[:2] == ["_hoodie_commit_time", "_hoodie_commit_seqno"]
+    assert names[5:] == table.schema.names
+
+
+def test_a_filter_can_look_at_columns_that_are_not_asked_for(golden: GoldenTables) -> None:
+    table = open_golden(golden)
+    wanted = table.scan().to_arrow().filter(pc.field("city") == "quito")["id"]
+    found = table.scan(columns=["id"], where="city = 'quito'").to_arrow()
+    assert found.column_names == ["id"]
+    assert sorted(found["id"].to_pylist()) == sorted(wanted.to_pylist())
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 1000])
+def test_a_limit_is_a_prefix_of_the_scan(limit: int, golden: GoldenTables) -> None:
+    table = open_golden(golden)
+    whole = table.scan().to_arrow()
+    assert table.scan(limit=limit).to_arrow().equals(whole.slice(0, limit).combine_chunks())
+    assert table.scan(limit=limit).count() == min(limit, whole.num_rows)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_count_is_the_number_of_rows(name: str, golden: GoldenTables) -> None:
+    table = open_golden(golden, name)
+    assert table.scan().count() == table.scan().to_arrow().num_rows
+
+
+def test_a_partition_column_alone_can_be_read(golden: GoldenTables) -> None:
+    table = open_golden(golden)
+    assert rows(table.scan(columns=["city"])) == rows(table.scan().to_arrow().select(["city"]))
+
+
+def test_read_optimized_reads_no_log_file(golden: GoldenTables) -> None:
+    plan = open_golden(golden).scan(read_optimized=True).plan()
+    assert not [logs for logs in plan["log_files"].to_pylist() if logs]
+
+
+def test_tasks_travel_by_pickle(golden: GoldenTables) -> None:
+    scan = open_golden(golden).scan(where="age > 20", columns=["id"])
+    tasks = pickle.loads(pickle.dumps(scan.tasks))
+    batches = [batch for task in tasks for batch in read_task(task)]
+    assert rows(pa.Table.from_batches(batches, scan.schema)) == rows(scan)
+
+
+def test_the_outputs_have_the_same_rows(golden: GoldenTables) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    pytest.importorskip("pandas")
+    scan = open_golden(golden).scan(columns=["id", "age"])
+    expected = rows(scan)
+    assert rows(scan.to_reader()) == expected
+    assert rows(scan.to_polars()) == expected
+    assert rows(pa.Table.from_pandas(scan.to_pandas(), scan.schema)) == expected
+    with duckdb.connect() as connection:
+        scan.to_duckdb(connection, "hudi")
+        for _ in range(2):
+            assert connection.sql("SELECT count(*) FROM hudi").fetchall() == [(len(expected),)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"columns": ["nmae"]}, SchemaMismatch),
+        ({"columns": []}, ConfigError),
+        ({"columns": "id"}, ConfigError),
+        ({"columns": ["id", "id"]}, ConfigError),
+        ({"limit": -1}, ConfigError),
+        ({"where": "nmae = 'a'"}, SchemaMismatch),
+    ],
+)
+def test_wrong_arguments_are_told_at_once(
+    arguments: dict[str, Any], error: type[Exception], golden: GoldenTables
+) -> None:
+    with pytest.raises(error):
+        open_golden(golden).scan(**arguments)
+
+
+def test_a_merge_rule_that_is_not_known_is_refused_but_base_files_read(
+    golden: GoldenTables,
+) -> None:
+    table = open_golden(golden, "v9_mor_payload_partial_update")
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.partial\.update\.mode"):
+        table.scan().to_arrow()
+    assert table.scan(read_optimized=True).count() > 0
+
+
+def test_a_damaged_file_is_an_error_that_names_it(golden: GoldenTables, tmp_path: Path) -> None:
+    base = tmp_path / "table"
+    shutil.copytree(golden.unpack("v9_cow_nonpart"), base)
+    damaged = pyhudi.open_table(base).scan().plan()["base_file"][0].as_py()
+    (base / damaged).write_bytes(b"PAR1" + bytes(64) + b"PAR1")
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(base).scan().to_arrow()
+    assert raised.value.file == damaged
+
+
+def test_a_handle_stays_at_its_moment_until_refreshed(golden: GoldenTables, tmp_path: Path) -> None:
+    base = tmp_path / "table"
+    shutil.copytree(golden.unpack("v9_mor_no_metadata"), base)
+    old, writer = pyhudi.open_table(base), pyhudi.open_table(base)
+    before = old.scan().count()
+    writer.delete_keys(writer.scan(limit=1).to_arrow())
+    assert writer.scan().count() == before - 1
+    assert old.scan().count() == before
+    assert old.refresh().scan().count() == before - 1
+
+
+def test_inspect_shows_what_is_on_storage(golden: GoldenTables) -> None:
+    inspect = open_golden(golden).inspect
+    assert set(inspect.timeline()["state"].to_pylist()) <= {"COMPLETED", "REQUESTED", "INFLIGHT"}
+    assert inspect.commits().num_rows > 0
+    assert set(inspect.files()["kind"].to_pylist()) == {"base", "log"}
+    assert set(inspect.partitions()["partition"].to_pylist()) == {"lisbon", "osaka", "quito"}
+    assert inspect.slices().num_rows >= open_golden(golden).scan().plan().num_rows
+    logs = inspect.logs()
+    read = open_golden(golden).scan().plan()["log_files"].to_pylist()
+    assert set(logs["log_file"].to_pylist()) == {name for names in read for name in names}
+
+
+def test_unknown_options_name_the_nearest(golden: GoldenTables) -> None:
+    with pytest.raises(ConfigError, match=r"hoodie\.parquet\.max\.file\.size"):
+        pyhudi.open_table(golden.unpack(PARTITIONED), options={"hoodie.parquet.max.fil.size": 1})

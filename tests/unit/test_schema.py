@@ -1,0 +1,112 @@
+"""Where a table's schema comes from, and what a reader sees of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import schema
+from pyhudi.config import TableConfig
+from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema import META_FIELDS, TableSchema, narrow_column, table_schema
+from pyhudi.timeline import Timeline
+from tests.helpers.tables import GoldenTables, facts
+from tests.unit.memory_storage import MemoryStorage
+
+
+def avro(*names: str) -> str:
+    fields = [{"name": name, "type": ["null", "string"], "default": None} for name in names]
+    return json.dumps({"type": "record", "name": "r", "fields": fields})
+
+
+def commit(schema_text: str | None, **extra: str) -> bytes:
+    given = {} if schema_text is None else {"schema": schema_text}
+    return json.dumps({"extraMetadata": {**given, **extra}}).encode()
+
+
+def read(files: dict[str, bytes], **properties: Any) -> TableSchema:
+    storage = MemoryStorage(files)
+    lines = {"hoodie.table.name": "t", "hoodie.table.version": "6", **properties}
+    config = TableConfig.parse("\n".join(f"{k}={v}" for k, v in lines.items()).encode())
+    return table_schema(storage, config, Timeline.load(storage, config))
+
+
+T1, T2, T3 = (f".hoodie/2024010100000000{n}.commit" for n in (1, 2, 3))
+
+
+def test_the_newest_commit_with_a_schema_tells() -> None:
+    files = {T1: commit(avro("a")), T2: commit(avro("a", "b")), T3: commit("")}
+    found = read(files)
+    assert found.arrow.names == [*META_FIELDS, "a", "b"]
+    assert [field["name"] for field in json.loads(found.avro)["fields"]] == ["a", "b"]
+
+
+def test_a_table_never_written_has_the_schema_of_its_creation() -> None:
+    found = read({}, **{"hoodie.table.create.schema": avro("a").replace(":", r"\:")})
+    assert (found.data_columns, found.meta_columns) == (["a"], list(META_FIELDS))
+
+
+def test_a_table_without_any_schema_says_what_to_do() -> None:
+    with pytest.raises(SchemaMismatch, match="create it with a schema"):
+        read({})
+
+
+def test_meta_fields_that_a_commit_lists_are_not_doubled() -> None:
+    assert read({T1: commit(avro(*META_FIELDS, "a"))}).arrow.names == [*META_FIELDS, "a"]
+
+
+def test_a_table_without_meta_fields_has_none() -> None:
+    found = read({T1: commit(avro("a"))}, **{"hoodie.populate.meta.fields": "false"})
+    assert found.arrow.names == ["a"]
+
+
+def test_dropped_partition_columns_are_appended_as_text() -> None:
+    dropped = {
+        "hoodie.datasource.write.drop.partition.columns": "true",
+        "hoodie.table.partition.fields": "city",
+    }
+    found = read({T1: commit(avro("a"))}, **dropped)
+    assert found.data_columns == ["a", "city"]
+    assert found.arrow.field("city").type == pa.string()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {T1: commit(avro("a"), latest_schema="{}")},
+        {T1: commit(avro("a")), ".hoodie/.schema/1.schemacommit": b""},
+    ],
+)
+def test_schema_on_read_is_refused(files: dict[str, bytes]) -> None:
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.schema\.on\.read\.enable"):
+        read(files)
+
+
+def test_a_schema_that_is_no_record_is_damage() -> None:
+    with pytest.raises(CorruptTable):
+        read({T1: commit("no json")})
+
+
+@pytest.mark.parametrize("name", ["v9_mor_part_avro", "v9_mor_bucket", "v6_cow_simple"])
+def test_files_tell_the_schema_where_commits_do_not(
+    name: str, golden: GoldenTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyhudi.storage import Storage
+
+    storage = Storage(str(golden.unpack(name)))
+    config = TableConfig.load(storage)
+    timeline = Timeline.load(storage, config)
+    told = table_schema(storage, config, timeline)
+    monkeypatch.setattr(schema, "_schema_of_commits", lambda _: None)
+    monkeypatch.setattr(schema, "_schema_of_creation", lambda _: None)
+    assert table_schema(storage, config, timeline).arrow.equals(told.arrow)
+    assert told.arrow.names == [field["name"] for field in facts(name)["schema"]["fields"]]
+
+
+def test_the_narrow_column_is_of_fixed_width_if_there_is_one() -> None:
+    columns = pa.schema([("a", pa.string()), ("b", pa.int64()), ("c", pa.int32())])
+    assert narrow_column(columns) == "b"
+    assert narrow_column(columns, besides=["b", "c"]) == "a"

@@ -1,0 +1,72 @@
+"""`Storage` over a local folder: every call, pickling, and a fork."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from pyhudi.storage import Entry, Storage
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(str(tmp_path))
+
+
+def test_missing_file(storage: Storage) -> None:
+    assert storage.read_or_none("a") is None
+    assert storage.head("a") is None
+    assert not storage.exists("a")
+    assert not storage.delete("a")
+    with pytest.raises(FileNotFoundError):
+        storage.read("a")
+
+
+def test_put_replaces_and_put_if_absent_does_not(storage: Storage) -> None:
+    assert storage.put_if_absent("folder/a", b"one")
+    assert not storage.put_if_absent("folder/a", b"two")
+    assert storage.read("folder/a") == b"one"
+    storage.put("folder/a", b"three")
+    assert storage.read("folder/a") == b"three"
+
+
+def test_listing(storage: Storage) -> None:
+    storage.put("b/c/d", b"12")
+    storage.put("b/a", b"1")
+    storage.put("z", b"")
+    assert [entry.path for entry in storage.list("b")] == ["b/a", "b/c/d"]
+    folders, files = storage.list_dir("b")
+    assert folders == ["b/c"]
+    assert [(entry.path, entry.name, entry.size) for entry in files] == [("b/a", "a", 1)]
+    assert storage.list_dir("missing") == ([], [])
+
+
+def test_head_tells_size_and_modification_time(storage: Storage, tmp_path: Path) -> None:
+    storage.put("a", b"12345")
+    os.utime(tmp_path / "a", ns=(0, 1_700_000_000_123_000_000))
+    assert storage.head("a") == Entry("a", 5, 1_700_000_000_123)
+
+
+def test_deleting_a_folder(storage: Storage) -> None:
+    storage.put("b/c/d", b"12")
+    storage.delete_dir("b")
+    storage.delete_dir("b")
+    assert storage.list("") == []
+
+
+def test_pickled_storage_reads_on(storage: Storage) -> None:
+    storage.put("a", b"1")
+    copy = pickle.loads(pickle.dumps(storage))  # noqa: S301
+    assert copy.read("a") == b"1"
+
+
+def test_native_store_belongs_to_one_process(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = storage.native
+    assert storage.native is first
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert storage.native is not first

@@ -1,0 +1,122 @@
+"""New instants: their files come once, in both layouts, and their times only rise."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pyhudi.clock import Zone, format_instant
+from pyhudi.config import TableConfig
+from pyhudi.errors import CommitConflict
+from pyhudi.timeline import InstantGenerator, State, Timeline, TimelineLayout
+from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2
+from tests.unit.memory_storage import MemoryStorage, StillClock
+
+LAYOUTS = [LAYOUT_1, LAYOUT_2]
+
+
+def written(layout: TimelineLayout, action: str) -> MemoryStorage:
+    storage = MemoryStorage()
+    layout.request(storage, "1", action, b"plan")
+    layout.inflight(storage, "1", action)
+    layout.complete(storage, "1", action, "2", b"done")
+    return storage
+
+
+def test_files_of_layout_1() -> None:
+    assert written(LAYOUT_1, "commit").files == {
+        ".hoodie/1.commit.requested": b"plan",
+        ".hoodie/1.inflight": b"",
+        ".hoodie/1.commit": b"done",
+    }
+
+
+def test_files_of_layout_2() -> None:
+    assert written(LAYOUT_2, "clustering").files == {
+        ".hoodie/timeline/1.clustering.requested": b"plan",
+        ".hoodie/timeline/1.clustering.inflight": b"",
+        ".hoodie/timeline/1_2.replacecommit": b"done",
+    }
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_each_state_comes_once(layout: TimelineLayout) -> None:
+    storage = written(layout, "deltacommit")
+    files = dict(storage.files)
+    with pytest.raises(CommitConflict, match=r"1\.deltacommit\.requested"):
+        layout.request(storage, "1", "deltacommit", b"other")
+    with pytest.raises(CommitConflict, match=r"1\.deltacommit\.inflight"):
+        layout.inflight(storage, "1", "deltacommit", b"other")
+    with pytest.raises(CommitConflict, match=r"1\.deltacommit"):
+        layout.complete(storage, "1", "deltacommit", "9", b"other")
+    assert storage.files == files
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_removing_states(layout: TimelineLayout) -> None:
+    storage = written(layout, "compaction")
+    for state in reversed(State):
+        assert layout.remove(storage, "1", "compaction", state)
+        assert not layout.remove(storage, "1", "compaction", state)
+    assert storage.files == {}
+
+
+def generator(last: str = "", zone: Zone = "UTC") -> tuple[InstantGenerator, StillClock]:
+    clock = StillClock()
+    made = InstantGenerator(clock, zone)
+    if last:
+        config = TableConfig({"hoodie.table.name": "t", "hoodie.table.version": "9"})
+        files = {config.layout.path(f"1_{last}.commit"): b""}
+        made.observe(Timeline.load(MemoryStorage(files), config))
+    return made, clock
+
+
+def test_instants_rise_by_a_millisecond_while_the_clock_stands() -> None:
+    made, clock = generator()
+    start = clock.ms
+    instants = [made.next() for _ in range(5)]
+    assert instants == [format_instant(start + n, "UTC") for n in range(5)]
+
+
+def test_clock_that_is_a_little_behind_is_waited_for() -> None:
+    made, clock = generator(format_instant(StillClock().ms + 40, "UTC"))
+    assert made.next() == format_instant(clock.ms, "UTC")
+    assert clock.slept == [0.041]
+
+
+def test_clock_that_is_far_behind_is_jumped_over() -> None:
+    made, clock = generator("29991231235959999")
+    assert made.next() == "30000101000000000"
+    assert made.next() == "30000101000000001"
+    assert clock.slept == []
+
+
+@pytest.mark.parametrize(
+    ("last", "following"),
+    [
+        ("29991231235959", "30000101000000000"),
+        ("29991231235959999006", "30000101000000000"),
+        ("99990000000000000", "99990000000000001"),
+    ],
+)
+def test_other_forms_of_instants_are_passed(last: str, following: str) -> None:
+    made, _ = generator(last)
+    assert made.next() == following
+    assert following > last
+
+
+def test_local_time_that_is_set_back_does_not_set_instants_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        made, clock = generator(zone="LOCAL")
+        clock.ms = 1_698_541_199_999  # 2023-10-29, the last millisecond of summer time
+        assert made.next() == "20231029025959999"
+        clock.ms += 1
+        assert made.next() == "20231029030000000"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

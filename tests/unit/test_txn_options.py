@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from pyhudi.errors import ConfigError
+from pyhudi.txn.options import WriteOptions
+
+
+def test_options_are_read_from_hudis_names() -> None:
+    options = WriteOptions.of(
+        {"hoodie.parquet.small.file.limit": "0", "hoodie.parquet.compression.codec": "ZSTD"}
+    )
+    assert (options.small_file_limit, options.codec) == (0, "zstd")
+    assert WriteOptions.of({}) == WriteOptions()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hoodie.parquet.max.file.size", "0"),
+        ("hoodie.parquet.max.file.size", "big"),
+        ("hoodie.index.bloom.fpp", "1"),
+        ("hoodie.parquet.compression.codec", "rar"),
+    ],
+)
+def test_bad_values_are_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        WriteOptions.of({name: value})
