@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.timeline.instants import COMMIT_ACTIONS, COMPLETED_ACTION
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.partition_values import check_readable, partition_filter, path_values
 
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
     from pyhudi.timeline import Timeline
     from pyhudi.view.slices import FileSlice
     from pyhudi.where import Where
-
-
-_WRITE_ACTIONS = (*COMMIT_ACTIONS, *COMPLETED_ACTION)
-"""Whatever writes log blocks, under its pending and its completed name."""
 
 
 @dataclass(frozen=True)
@@ -164,19 +159,8 @@ def _merge_rule(state: TableState) -> MergeRule:
         delete_marker=config.merge.delete_marker,
         max_instant=last.requested if last else None,
         valid_instants=tuple(one.requested for one in timeline.commits) if checked else None,
-        timeline_start=_blocks_start(timeline) if checked else None,
+        timeline_start=timeline.blocks_start if checked else None,
     )
-
-
-def _blocks_start(timeline: Timeline) -> str | None:
-    """Blocks of instants before this were committed and archived.
-
-    Archiving stops at the oldest pending instant, so a pending one before the timeline's start
-    moves the boundary down.
-    """
-    pending = [one.requested for one in timeline.pending(*_WRITE_ACTIONS)]
-    times = [*pending, *([timeline.first_active] if timeline.first_active else [])]
-    return min(times, default=None)
 
 
 def key_columns(config: TableConfig) -> tuple[str, ...]:

@@ -114,6 +114,16 @@ class Timeline:
             return False
         return requested < self.first_active
 
+    @property
+    def blocks_start(self) -> str | None:
+        """Log blocks of instants before this count as committed: they were archived.
+
+        Archiving stops at the oldest pending instant, so a pending write before the timeline's
+        start moves the boundary down.
+        """
+        times = [*self._pending_times, *([self.first_active] if self.first_active else [])]
+        return min(times, default=None)
+
     def completion_time(self, requested: str) -> str | None:
         """When a completed commit was completed; None for a pending or an archived one."""
         instant = self._committed.get(requested)

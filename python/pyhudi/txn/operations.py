@@ -207,7 +207,7 @@ class _Session:
         if not self.config.version.blocks_need_commit_check:
             return KeySource(self.storage, self.schema.arrow)
         committed = tuple(instant.requested for instant in self.timeline.commits)
-        return KeySource(self.storage, self.schema.arrow, committed, self.timeline.first_active)
+        return KeySource(self.storage, self.schema.arrow, committed, self.timeline.blocks_start)
 
     def with_keys(self, data: Any) -> pa.Table:
         """The data as rows of the table, with record key and partition path in front."""

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.table import HudiTable
+from pyhudi.timeline import Timeline
+from pyhudi.view.names import parse_log_name
+from tests.helpers.tables import unpack
+
+EVERY_TABLE = pytest.mark.parametrize(
+    ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]
+)
+SMALL = {"hoodie.index.bloom.num_entries": 64, "hoodie.parquet.small.file.limit": 0}
+
+
+def rows(keys: str, v: int, ts: int = 10, *, deleted: str = "") -> pa.Table:
+    return pa.table(
+        {
+            "id": list(keys),
+            "part": ["x" if key < "n" else "y" for key in keys],
+            "v": [v] * len(keys),
+            "ts": [ts] * len(keys),
+            "_hoodie_is_deleted": [key in deleted for key in keys],
+        }
+    )
+
+
+def make(base: Path, version: int, kind: Any, **more: Any) -> HudiTable:
+    arguments = {"key": "id", "partition_by": "part", "order_by": "ts", "options": SMALL, **more}
+    return pyhudi.create_table(base, rows("abyz", 1), type=kind, version=version, **arguments)
+
+
+def values(table: HudiTable) -> list[tuple[str, int]]:
+    found = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    return sorted((row["id"], row["v"]) for row in found)
+
+
+@EVERY_TABLE
+def test_results_count_rows(tmp_path: Path, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", version, kind)
+    result = table.upsert(rows("bcy", 2))
+    assert (result.rows_inserted, result.rows_updated, result.rows_deleted) == (1, 2, 0)
+    assert result.partitions == ("x", "y")
+    assert result.files_written == 3
+    assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("y", 2), ("z", 1)]
+    timeline = Timeline.load(table.storage, table.config)
+    assert timeline.last_commit is not None
+    assert timeline.last_commit.requested == result.instant
+    stats = timeline.commit_metadata(timeline.last_commit).write_stats
+    assert sum(stat.total_write_bytes for stat in stats) == result.bytes_written > 0
+
+
+@EVERY_TABLE
+def test_rows_of_one_key_are_combined_by_upsert_only(
+    tmp_path: Path, version: int, kind: str
+) -> None:
+    table = make(tmp_path / "t", version, kind)
+    twice = pa.concat_tables([rows("ac", 5, 50), rows("ac", 4, 40)])
+    table.upsert(twice)
+    assert values(table) == [("a", 5), ("b", 1), ("c", 5), ("y", 1), ("z", 1)]
+    result = table.insert(rows("ddb", 6))
+    assert (result.rows_inserted, result.rows_updated) == (3, 0)
+    assert values(table).count(("d", 6)) == 2
+    assert values(table).count(("b", 1)) == 1
+
+
+@EVERY_TABLE
+def test_insert_into_a_small_file_keeps_rows_of_the_same_key(
+    tmp_path: Path, version: int, kind: str
+) -> None:
+    table = make(tmp_path / "t", version, kind, options={"hoodie.index.bloom.num_entries": 64})
+    result = table.insert(rows("aab", 6))
+    assert result.files_written == 1
+    assert values(table) == [("a", 1), ("a", 6), ("a", 6), ("b", 1), ("b", 6), ("y", 1), ("z", 1)]
+
+
+@EVERY_TABLE
+def test_rows_that_mark_themselves_deleted_delete(tmp_path: Path, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", version, kind)
+    result = table.upsert(rows("acy", 2, 20, deleted="ac"))
+    assert (result.rows_inserted, result.rows_updated, result.rows_deleted) == (0, 1, 1)
+    assert values(table) == [("b", 1), ("y", 2), ("z", 1)]
+
+
+@EVERY_TABLE
+def test_delete_looks_in_named_partitions_or_in_all(
+    tmp_path: Path, version: int, kind: str
+) -> None:
+    table = make(tmp_path / "t", version, kind)
+    assert table.delete_keys(pa.table({"id": ["a"], "part": ["y"]})).files_written == 0
+    assert values(table)[0] == ("a", 1)
+    assert table.delete_keys(pa.table({"id": ["a", "z", "q"]})).rows_deleted == 2
+    assert values(table) == [("b", 1), ("y", 1)]
+    assert table.delete_keys(rows("by", 0)).rows_deleted == 2
+    assert values(table) == []
+    table.upsert(rows("a", 7, 70))
+    assert values(table) == [("a", 7)]
+
+
+@EVERY_TABLE
+def test_empty_writes_are_commits_without_files(tmp_path: Path, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", version, kind)
+    assert table.upsert(rows("", 2)).files_written == 0
+    assert table.delete_keys(pa.table({"id": ["nobody"]})).files_written == 0
+    assert values(table) == [("a", 1), ("b", 1), ("y", 1), ("z", 1)]
+
+
+class EveryTaskTwice(LocalEngine):
+    """Each task's first run is lost after it wrote."""
+
+    def run(
+        self,
+        work: Callable[[Any, Attempt], Any],
+        tasks: Sequence[Any],
+        *,
+        stage: int = 0,
+        label: str = "",
+    ) -> list[Any]:
+        def twice(task: Any, attempt: Attempt) -> Any:
+            work(task, attempt)
+            return work(task, replace(attempt, attempt=attempt.attempt + 100))
+
+        return super().run(twice, tasks, stage=stage, label=label)
+
+
+@EVERY_TABLE
+def test_files_of_lost_attempts_are_removed(tmp_path: Path, version: int, kind: str) -> None:
+    base = tmp_path / "t"
+    make(base, version, kind)
+    before = {path for path in base.rglob("*") if path.is_file()}
+    table = pyhudi.open_table(base, engine=EveryTaskTwice(1), options=SMALL)
+    result = table.upsert(rows("bcy", 2))
+    new = {path for path in base.rglob("*") if path.is_file()} - before
+    data = [path for path in new if ".hoodie" not in path.parts]
+    assert len(data) == result.files_written == 3
+    assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("y", 2), ("z", 1)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (pa.table({"v": [1]}), "lack the key column 'id'"),
+        (pa.table({"id": ["a"], "who": [1]}), "no column 'who'"),
+        (pa.table({"id": [1]}), "column 'id' is int64"),
+    ],
+)
+def test_keys_that_do_not_fit_are_refused(tmp_path: Path, keys: pa.Table, said: str) -> None:
+    table = make(tmp_path / "t", 9, "mor")
+    with pytest.raises(SchemaMismatch, match=said):
+        table.delete_keys(keys)
+
+
+def with_pending_compaction(name: str, folder: Path) -> HudiTable:
+    """A golden table whose last compaction is planned but not done, without its metadata table."""
+    unpack(name, folder)
+    base = folder / name
+    file = base / ".hoodie" / "hoodie.properties"
+    lines = file.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith("hoodie.table.metadata.partitions")]
+    file.write_text("\n".join(kept) + "\n")
+    table = pyhudi.open_table(base)
+    timeline = Timeline.load(table.storage, table.config)
+    done = timeline.completed("commit")[-1]
+    for path in base.rglob(f"*_{done.requested}.parquet"):
+        path.unlink()
+    folder = base / table.config.timeline_path
+    (folder / done.file_name).unlink()
+    (folder / f"{done.requested}.compaction.inflight").unlink()
+    return table.refresh()
+
+
+@pytest.mark.parametrize("name", ["v6_mor_compaction", "v8_mor_compaction", "v9_mor_compaction"])
+def test_updates_beside_a_pending_compaction(name: str, tmp_path: Path) -> None:
+    table = with_pending_compaction(name, tmp_path)
+    timeline = Timeline.load(table.storage, table.config)
+    (compaction,) = timeline.pending_compactions
+    given = table.scan().to_arrow()
+    before = {path.name for path in tmp_path.rglob("*")}
+    result = table.upsert(given)
+    assert (result.rows_inserted, result.rows_updated) == (0, given.num_rows)
+    assert table.scan().to_arrow().sort_by("id") == given.sort_by("id")
+    new = {path.name for path in tmp_path.rglob("*")} - before
+    logs = [log for log in map(parse_log_name, new) if log is not None]
+    if table.version == 6:
+        assert compaction.requested in {log.instant for log in logs}
+    else:
+        assert {log.instant for log in logs} == {result.instant}
+    assert Timeline.load(table.storage, table.config).pending_compactions == (compaction,)
+
+
+def test_create_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    data = rows("ab", 1)
+    with pytest.raises(ConfigError, match="key names 'nope'"):
+        pyhudi.create_table(tmp_path / "t", data, key="nope")
+    with pytest.raises(ConfigError, match="not known") as caught:
+        pyhudi.create_table(tmp_path / "t", data, key="id", options={"hoodie.table.nam": "x"})
+    assert "hoodie.table.name" in caught.value.hint
+    with pytest.raises(UnsupportedTableFeature, match="bucket"):
+        pyhudi.create_table(tmp_path / "t", data, key="id", index="bucket")
+    nulls = pa.table({"id": pa.array(["a", None]), "v": [1, 2]})
+    with pytest.raises(SchemaMismatch):
+        pyhudi.create_table(tmp_path / "t", nulls, key="id")
+    assert not (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()
+    pyhudi.create_table(tmp_path / "t", data, key="id")
+    with pytest.raises(ConfigError, match="already"):
+        pyhudi.create_table(tmp_path / "t", data, key="id")
+
+
+def test_empty_table_of_a_schema_can_be_filled(tmp_path: Path) -> None:
+    schema = rows("a", 1).schema
+    table = pyhudi.create_table(tmp_path / "t-1", schema, key=["id", "v"], order_by="ts")
+    assert table.scan().to_arrow().num_rows == 0
+    assert table.name == "t-1"
+    table.upsert(rows("ab", 3))
+    assert values(table) == [("a", 3), ("b", 3)]
