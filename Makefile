@@ -6,6 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 .SUFFIXES:
 
 PYTHON ?= python3

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Storage:
     """
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
-        self.uri = uri
+        # A relative path means the folder of now, also after a chdir or in another process.
+        self.uri = uri if ":" in uri.split("/", 1)[0] else str(Path.cwd() / uri)
         self.options: dict[str, str] = dict(options or {})
         self._native: _native.Store | None = None
         self._process = 0

@@ -132,7 +132,7 @@ class HudiTable:
     def upsert(self, data: Any) -> WriteResult:
         """Replaces rows whose keys the table has, adds the others, in one commit.
 
-        data: anything with the Arrow PyCapsule interface, a pandas DataFrame, or a list of records
+        data: anything with the Arrow PyCapsule interface, a pandas DataFrame
         included. See `txn.operations.upsert` for what it raises.
         """
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it

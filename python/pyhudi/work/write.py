@@ -81,7 +81,7 @@ def _merged(
         ordering_fields=target.ordering_fields,
         delete_field=target.merge.delete_field,
         delete_marker=target.merge.delete_marker,
-        incoming=None if rows is None else rows.read_all(),
+        incoming=rows,
         delete_keys=task.delete_keys,
         null_ordering_loses=True,
     )

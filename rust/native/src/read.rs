@@ -15,7 +15,7 @@ use pyhudi_slice::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::args::{Batches, merge_mode, stream, texts};
+use crate::args::{Batches, merge_mode, source, texts};
 use crate::error::{config_error, slice_error};
 use crate::store::Store;
 
@@ -222,7 +222,7 @@ pub fn read_slice(
     batch_rows: usize,
 ) -> PyResult<(BatchReader, MergeStats)> {
     let incoming = Incoming {
-        rows: incoming.as_ref().map(stream).transpose()?,
+        rows: incoming.as_ref().map(source).transpose()?,
         delete_keys: delete_keys.as_ref().map(texts).transpose()?,
     };
     let filters = filters

@@ -7,9 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchReader, StringArray,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::{filter_record_batch, or_kleene};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use pyhudi_format::log::OrderingValue;
@@ -33,7 +31,7 @@ const OPERATION: &str = "_hoodie_operation";
 #[derive(Default)]
 pub struct Incoming {
     /// Rows with the table's columns.
-    pub rows: Option<Box<dyn RecordBatchReader + Send>>,
+    pub rows: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
     /// Keys to be deleted whatever their ordering value.
     pub delete_keys: Option<StringArray>,
 }

@@ -320,10 +320,9 @@ fn incoming_records_are_the_newest() {
     let store = folder.store();
     write_base(&store, "b.parquet", rows(&[("a", 1), ("b", 1), ("c", 9)]));
     let batch = rows(&[("a", 2), ("c", 3), ("d", 1)]);
-    let stream = arrow::array::RecordBatchIterator::new([Ok(batch)], schema());
     let mut merged = request(&store, Some("b.parquet"), &[]);
     merged.incoming = Incoming {
-        rows: Some(Box::new(stream)),
+        rows: Some(Box::new(std::iter::once(Ok(batch)))),
         delete_keys: Some(StringArray::from(vec!["b"])),
     };
     assert_eq!(
