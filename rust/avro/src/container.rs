@@ -5,20 +5,25 @@
 //! then blocks: count (long) | size in bytes (long) | records | sync marker
 //! ```
 //!
-//! The framing is ours so that the schema text survives to the byte (Java's has attributes
-//! such as `avro.java.string`) and maps keep their order. Values are JSON, see `datum`: Avro's
-//! JSON with unions unwrapped, bytes as strings of the characters U+0000 to U+00FF.
+//! apache-avro reads the header, the numbers, the records, and deflate. The steps from block to
+//! block are ours, so that the schema text survives to the byte (Java's has attributes such as
+//! `avro.java.string`): its `Writer` renders the schema anew and its `Reader` hides the text. Its
+//! `Reader` also passes over bytes left in a block, and a file cut in a block's first number.
+//!
+//! Values are JSON, see `datum`: Avro's JSON with unions unwrapped, bytes as strings of the
+//! characters U+0000 to U+00FF.
 //!
 //! Not for table rows: those go to Arrow. What the fields mean is not known here.
 
-use std::io::Read;
+use std::borrow::Cow;
 
-use flate2::read::DeflateDecoder;
+use apache_avro::error::Details;
+use apache_avro::reader::datum::GenericDatumReader;
+use apache_avro::{Codec, DeflateSettings, Schema};
 use serde_json::Value;
 
-use crate::datum::{self, Reader, put_bytes, put_long};
+use crate::datum::{self, put_bytes, put_long};
 use crate::error::{AvroError, Result, corrupt, unsupported};
-use crate::model::Type;
 use crate::parse::parse;
 
 const MAGIC: &[u8] = b"Obj\x01";
@@ -27,36 +32,33 @@ const BLOCK_BYTES: usize = 64_000;
 /// What all deflated blocks of a file may inflate to.
 const MAX_INFLATED: usize = 256 << 20;
 
+static LONG: Schema = Schema::Long;
+
 /// The writer schema's text, and the records in order.
 ///
 /// Codecs null and deflate; another is [`AvroError::Unsupported`]. An empty file is not a
 /// container and so corrupt: what it stands for is the caller's to know.
 pub fn container_to_json(bytes: &[u8]) -> Result<(String, Vec<Value>)> {
-    let mut reader = Reader::new(bytes);
-    if reader.take(MAGIC.len()).ok() != Some(MAGIC) {
+    let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
         return corrupt("not an avro container file");
-    }
-    let (schema_json, codec) = header(&mut reader)?;
-    let ty = parse(&schema_json)?;
-    let sync = reader.take(16)?;
+    };
+    let (schema_json, codec) = header(&mut rest)?;
+    let schema = datum::schema(&schema_json)?;
+    let reader = datum::reader(&schema)?;
+    let sync = take(&mut rest, 16)?;
     let mut records = Vec::new();
     let mut inflatable = MAX_INFLATED;
-    while !reader.rest().is_empty() {
-        let at = bytes.len() - reader.rest().len();
-        let count = reader.long()?;
-        let data = reader.bytes()?;
-        if reader.take(16)? != sync {
+    while !rest.is_empty() {
+        let at = bytes.len() - rest.len();
+        let count = long(&mut rest)?;
+        let size = long(&mut rest)?;
+        let data = take(&mut rest, size)?;
+        if take(&mut rest, 16)? != sync {
             return corrupt(format!("no sync marker after the block at byte {at}"));
         }
-        let block = match codec {
-            Codec::Null => read_block(&ty, count, data, &mut records),
-            Codec::Deflate => {
-                let inflated = inflate(data, inflatable)?;
-                inflatable -= inflated.len();
-                read_block(&ty, count, &inflated, &mut records)
-            }
-        };
-        block.map_err(|e| located(e, at))?;
+        inflate(codec, data, &mut inflatable)
+            .and_then(|block| read_block(&reader, count, &block, &mut records))
+            .map_err(|error| located(error, at))?;
     }
     Ok((schema_json, records))
 }
@@ -94,68 +96,78 @@ pub fn json_to_container(
     Ok(out)
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Codec {
-    Null,
-    Deflate,
-}
-
 /// The schema text and the codec of the metadata map.
-fn header(reader: &mut Reader) -> Result<(String, Codec)> {
-    let mut schema = None;
-    let mut codec = Codec::Null;
-    loop {
-        let count = reader.block()?;
-        if count == 0 {
-            break;
+fn header(rest: &mut &[u8]) -> Result<(String, Codec)> {
+    let map = Schema::map(Schema::Bytes).build();
+    let meta = datum::read(&datum::reader(&map)?, rest)?;
+    let entry = |key| meta.get(key).and_then(datum::as_bytes);
+    let codec = match entry("avro.codec").as_deref() {
+        None | Some(b"null") => Codec::Null,
+        Some(b"deflate") => Codec::Deflate(DeflateSettings::default()),
+        Some(other) => {
+            let name = String::from_utf8_lossy(other);
+            return unsupported(format!("container codec {name}"));
         }
-        for _ in 0..count {
-            let key = reader.string()?;
-            let value = reader.bytes()?;
-            match (key, value) {
-                ("avro.schema", text) => schema = Some(text),
-                ("avro.codec", b"deflate") => codec = Codec::Deflate,
-                ("avro.codec", b"null") => codec = Codec::Null,
-                ("avro.codec", other) => {
-                    let name = String::from_utf8_lossy(other);
-                    return unsupported(format!("container codec {name}"));
-                }
-                _ => {}
-            }
-        }
-    }
-    let text = schema.and_then(|text| std::str::from_utf8(text).ok());
-    match text {
-        Some(text) => Ok((text.to_owned(), codec)),
-        None => corrupt("a container file without schema"),
+    };
+    match entry("avro.schema").map(String::from_utf8) {
+        Some(Ok(text)) => Ok((text, codec)),
+        _ => corrupt("a container file without schema"),
     }
 }
 
-fn read_block(ty: &Type, count: i64, data: &[u8], records: &mut Vec<Value>) -> Result<()> {
+fn long(rest: &mut &[u8]) -> Result<i64> {
+    let long = datum::read(&datum::reader(&LONG)?, rest)?;
+    long.as_i64().map_or_else(|| corrupt("not a long"), Ok)
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: i64) -> Result<&'a [u8]> {
+    let split = usize::try_from(len)
+        .ok()
+        .and_then(|len| rest.split_at_checked(len));
+    let Some((taken, left)) = split else {
+        return corrupt(format!("{len} bytes wanted, {} are left", rest.len()));
+    };
+    *rest = left;
+    Ok(taken)
+}
+
+fn read_block(
+    reader: &GenericDatumReader,
+    count: i64,
+    mut data: &[u8],
+    records: &mut Vec<Value>,
+) -> Result<()> {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     if count > data.len() as u64 {
         return corrupt(format!("{count} records in {} bytes", data.len()));
     }
-    let mut reader = Reader::new(data);
     for _ in 0..count {
-        records.push(reader.value(ty)?);
+        records.push(datum::read(reader, &mut data)?);
     }
-    match reader.rest().len() {
+    match data.len() {
         0 => Ok(()),
         left => corrupt(format!("{left} bytes after {count} records")),
     }
 }
 
-fn inflate(data: &[u8], limit: usize) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    let mut decoder = DeflateDecoder::new(data).take(limit as u64 + 1);
-    if let Err(error) = decoder.read_to_end(&mut out) {
-        return corrupt(format!("deflated block: {error}"));
+fn inflate<'a>(codec: Codec, data: &'a [u8], inflatable: &mut usize) -> Result<Cow<'a, [u8]>> {
+    if codec == Codec::Null {
+        return Ok(Cow::Borrowed(data));
     }
-    if out.len() > limit {
-        return unsupported(format!("container of more than {MAX_INFLATED} bytes"));
+    let mut block = data.to_vec();
+    if let Err(error) = codec.decompress(&mut block) {
+        return match error.details() {
+            Details::MemoryAllocation { maximum, .. } => {
+                unsupported(format!("container block of more than {maximum} bytes"))
+            }
+            details => corrupt(details.to_string()),
+        };
     }
-    Ok(out)
+    match inflatable.checked_sub(block.len()) {
+        Some(left) => *inflatable = left,
+        None => return unsupported(format!("container of more than {MAX_INFLATED} bytes")),
+    }
+    Ok(Cow::Owned(block))
 }
 
 fn located(error: AvroError, at: usize) -> AvroError {

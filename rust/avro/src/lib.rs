@@ -8,8 +8,9 @@
 //! Not here: log block framing (`pyhudi-format`), which columns or instants are wanted, and
 //! anything that reads a file. Everything takes bytes and gives values.
 //!
-//! Avro schemas are parsed by this crate and handed to arrow-avro with names of our own, so
-//! its rules for names, aliases, attributes and enums never matter; see `canonical`.
+//! Avro schemas are parsed by this crate and handed to arrow-avro and apache-avro with names of
+//! our own, so their rules for names, aliases, attributes and enums never matter; see
+//! `canonical` and `datum::schema`.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

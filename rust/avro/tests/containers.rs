@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
-use pyhudi_avro::{AvroError, container_to_json, json_to_container};
+use apache_avro::types::Value as AvroValue;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use pyhudi_avro::{AvroError, container_to_json, json_to_container, records_to_json};
 use serde_json::{Value, json};
 
 const COMMIT: &[u8] = include_bytes!("data/v9_mor_all_types.deltacommit");
@@ -49,10 +52,12 @@ fn damage_is_an_error_or_another_value_but_no_panic() {
             Err(error) => assert!(matches!(error, AvroError::Corrupt { .. }), "{error}"),
         }
     }
-    for at in 0..CLEAN.len() {
-        let mut bytes = CLEAN.to_vec();
-        bytes[at] ^= 0x81;
-        let _ = container_to_json(&bytes);
+    for mask in [0x01, 0x80, 0x81, 0xff] {
+        for at in 0..CLEAN.len() {
+            let mut bytes = CLEAN.to_vec();
+            bytes[at] ^= mask;
+            let _ = container_to_json(&bytes);
+        }
     }
     assert!(matches!(
         container_to_json(b""),
@@ -142,10 +147,25 @@ fn with_codec(codec: &str, block: &[u8]) -> Vec<u8> {
     file.push(0);
     file.extend_from_slice(&SYNC);
     file.push(4);
-    file.push(block.len() as u8 * 2);
+    put_length(&mut file, block.len());
     file.extend_from_slice(block);
     file.extend_from_slice(&SYNC);
     file
+}
+
+fn put_length(out: &mut Vec<u8>, length: usize) {
+    let mut raw = length * 2;
+    while raw >= 0x80 {
+        out.push(raw as u8 | 0x80);
+        raw >>= 7;
+    }
+    out.push(raw as u8);
+}
+
+fn deflated(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 #[test]
@@ -156,12 +176,8 @@ fn codecs() {
         container_to_json(&with_codec("null", block)).unwrap().1,
         values
     );
-    let mut encoder =
-        flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(block).unwrap();
-    let deflated = encoder.finish().unwrap();
     assert_eq!(
-        container_to_json(&with_codec("deflate", &deflated))
+        container_to_json(&with_codec("deflate", &deflated(block)))
             .unwrap()
             .1,
         values
@@ -183,4 +199,105 @@ fn counts_beyond_the_bytes_are_refused_at_once() {
         container_to_json(&file),
         Err(AvroError::Corrupt { .. })
     ));
+}
+
+#[test]
+fn lengths_beyond_the_bytes_are_damage_and_those_beyond_the_limit_are_not() {
+    let too_long = (64 << 20) + 1;
+    let mut bytes = Vec::new();
+    put_length(&mut bytes, too_long);
+    let cut = records_to_json("\"string\"", [bytes.as_slice()]);
+    assert!(matches!(cut, Err(AvroError::Corrupt { .. })), "{cut:?}");
+    bytes.resize(bytes.len() + too_long, b'a');
+    let whole = records_to_json("\"string\"", [bytes.as_slice()]);
+    assert!(matches!(whole, Err(AvroError::Unsupported { .. })));
+}
+
+#[test]
+fn a_block_that_inflates_to_very_much_is_refused() {
+    let bomb = with_codec("deflate", &deflated(&vec![0; (64 << 20) + 1]));
+    assert!(matches!(
+        container_to_json(&bomb),
+        Err(AvroError::Unsupported { .. })
+    ));
+}
+
+#[test]
+fn values_that_end_early_are_damage() {
+    for schema in ["[\"null\",\"int\"]", "\"boolean\"", "\"string\""] {
+        let cut = records_to_json(schema, [[].as_slice()]);
+        assert!(matches!(cut, Err(AvroError::Corrupt { .. })), "{schema}");
+    }
+    let mut file = json_to_container("\"string\"", &[json!("abc")], SYNC).unwrap();
+    let length = file.len() - 16 - 4;
+    assert_eq!(file[length], 6);
+    file[length] = 4;
+    let left_over = container_to_json(&file).unwrap_err();
+    assert!(left_over.to_string().contains("1 bytes after 1 records"));
+    file[length] = 6;
+    file.push(0x82);
+    assert!(container_to_json(&file).is_err());
+}
+
+/// apache-avro, given these texts, takes a type for one that holds itself, until the stack ends.
+#[test]
+fn names_that_a_library_may_confuse() {
+    let empty_namespace = r#"{"type":"record","name":"Root","fields":[
+        {"name":"a","type":{"type":"record","name":"R","fields":[{"name":"i","type":"int"}]}},
+        {"name":"b","type":{"type":"record","name":"R","namespace":"n","fields":[
+            {"name":"x","type":{"type":"record","name":"S","namespace":"","fields":[
+                {"name":"y","type":"R"}]}}]}}]}"#;
+    let value = json!({"a": {"i": 1}, "b": {"x": {"y": {"i": 2}}}});
+    assert_eq!(round_trip(empty_namespace, &value).unwrap(), value);
+    let alias = r#"{"type":"record","name":"Root","fields":[
+        {"name":"f","type":{"type":"fixed","name":"A","aliases":["n.C"],"size":1}},
+        {"name":"c","type":{"type":"record","name":"C","namespace":"n","aliases":["A"],"fields":[
+            {"name":"a","type":"A"}]}}]}"#;
+    let value = json!({"f": "x", "c": {"a": "y"}});
+    assert_eq!(round_trip(alias, &value).unwrap(), value);
+}
+
+#[test]
+fn deep_values() {
+    let mut schema = "\"int\"".to_owned();
+    let mut value = json!(7);
+    for level in 0..20 {
+        schema = format!(
+            r#"{{"type":"record","name":"R{level}","fields":[
+                {{"name":"f","type":["null",{{"type":"array","items":{schema}}}]}}]}}"#
+        );
+        value = json!({"f": [value]});
+    }
+    assert_eq!(round_trip(&schema, &value).unwrap(), value);
+}
+
+/// With its own reader and its own reading of the schema's text.
+#[test]
+fn apache_avro_reads_what_is_written() {
+    let value = json!({"a": -5, "b": ["z", "é"], "c": {"z": 0.1, "a": "NaN"}, "d": "x"});
+    let file = json_to_container(RECORD, std::slice::from_ref(&value), SYNC).unwrap();
+    // First, as apache-avro's limit is the one of the first reader in the process.
+    assert_eq!(container_to_json(&file).unwrap().1, [value]);
+    let read: Result<Vec<_>, _> = apache_avro::Reader::new(file.as_slice()).unwrap().collect();
+    let AvroValue::Record(fields) = read.unwrap().remove(0) else {
+        panic!("not a record");
+    };
+    let union = |branch, value| AvroValue::Union(branch, Box::new(value));
+    let text = |text: &str| AvroValue::String(text.to_owned());
+    let [(_, a), (_, b), (_, c), (_, d)] = fields.as_slice() else {
+        panic!("not four fields");
+    };
+    assert_eq!(*a, union(0, AvroValue::Int(-5)));
+    assert_eq!(*b, union(1, AvroValue::Array(vec![text("z"), text("é")])));
+    let AvroValue::Map(map) = c else {
+        panic!("not a map");
+    };
+    assert_eq!(map.len(), 2);
+    assert_eq!(map["z"], AvroValue::Double(0.1));
+    assert!(matches!(map["a"], AvroValue::Double(nan) if nan.is_nan()));
+    assert_eq!(*d, union(1, text("x")));
+    for file in [COMMIT, CLEAN] {
+        let reader = apache_avro::Reader::new(file).unwrap();
+        assert_eq!(reader.map(Result::unwrap).count(), 1);
+    }
 }

@@ -41,6 +41,19 @@ struct Entry {
     lost: bool,
 }
 
+/// An entry's number, with hash bits that the table itself does not look at.
+#[derive(Clone, Copy)]
+struct Slot {
+    tag: u32,
+    at: u32,
+}
+
+impl Slot {
+    fn tag(hash: u64) -> u32 {
+        (hash >> 25) as u32
+    }
+}
+
 /// The keys and ordering values of one batch of the log side.
 struct Batch {
     keys: StringArray,
@@ -52,7 +65,7 @@ pub struct KeyMap {
     rules: MergeRules,
     encoder: OrderingEncoder,
     hasher: FixedState,
-    table: HashTable<u32>,
+    table: HashTable<Slot>,
     entries: Vec<Entry>,
     batches: Vec<Batch>,
     counts: MergeCounts,
@@ -95,7 +108,7 @@ impl KeyMap {
             .sum();
         ordering
             + self.entries.capacity() * size_of::<Entry>()
-            + self.table.capacity() * size_of::<u32>()
+            + self.table.capacity() * size_of::<Slot>()
     }
 
     /// Adds data records, newer than all before. Returns the batch number that [`Self::winners`]
@@ -173,18 +186,23 @@ impl KeyMap {
         } = self;
         let key_of = |entry: &Entry| batches[entry.batch as usize].keys.value(entry.row as usize);
         let key = key_of(&new);
+        let hash = hasher.hash_one(key);
+        let tag = Slot::tag(hash);
         let slot = table.entry(
-            hasher.hash_one(key),
-            |at| key_of(&entries[*at as usize]) == key,
-            |at| hasher.hash_one(key_of(&entries[*at as usize])),
+            hash,
+            |slot| slot.tag == tag && key_of(&entries[slot.at as usize]) == key,
+            |slot| hasher.hash_one(key_of(&entries[slot.at as usize])),
         );
         match slot {
             hashbrown::hash_table::Entry::Vacant(slot) => {
-                slot.insert(entries.len() as u32);
+                slot.insert(Slot {
+                    tag,
+                    at: entries.len() as u32,
+                });
                 entries.push(new);
             }
             hashbrown::hash_table::Entry::Occupied(slot) => {
-                let old = &mut entries[*slot.get() as usize];
+                let old = &mut entries[slot.get().at as usize];
                 if newer_wins(rules, batches, &new, old) {
                     *old = new;
                 }
@@ -216,7 +234,6 @@ impl KeyMap {
         for (row, at) in hits {
             let log_wins = self.log_wins(at, base.as_ref(), row);
             let entry = &mut self.entries[at];
-            entry.matched = true;
             entry.lost = !log_wins;
             if log_wins {
                 keep.set_bit(row, false);
@@ -237,28 +254,39 @@ impl KeyMap {
     }
 
     /// (base row, entry) of each base row whose key is in the map and was not met before.
-    fn hits(&self, keys: &StringArray) -> Result<Vec<(usize, usize)>, MergeError> {
+    ///
+    /// In two passes, so that the second one's waits for memory overlap: few rows get there, and
+    /// nearly all of them are hits.
+    fn hits(&mut self, keys: &StringArray) -> Result<Vec<(usize, usize)>, MergeError> {
+        if keys.null_count() > 0 {
+            let row = (0..keys.len()).find(|row| keys.is_null(*row)).unwrap_or(0);
+            return Err(MergeError::NullKey { row });
+        }
         let mut hits = Vec::new();
-        let mut met = hashbrown::HashSet::<usize, FixedState>::default();
         for row in 0..keys.len() {
-            if keys.is_null(row) {
-                return Err(MergeError::NullKey { row });
-            }
-            let key = keys.value(row);
-            let found = self.table.find(self.hasher.hash_one(key), |at| {
-                let entry = &self.entries[*at as usize];
-                self.batches[entry.batch as usize]
-                    .keys
-                    .value(entry.row as usize)
-                    == key
-            });
-            if let Some(at) = found.map(|at| *at as usize)
-                && !self.entries[at].matched
-                && met.insert(at)
-            {
-                hits.push((row, at));
+            let hash = self.hasher.hash_one(keys.value(row));
+            let tag = Slot::tag(hash);
+            if let Some(slot) = self.table.find(hash, |slot| slot.tag == tag) {
+                hits.push((row, slot.at as usize));
             }
         }
+        let (entries, batches) = (&mut self.entries, &self.batches);
+        let (table, hasher) = (&self.table, &self.hasher);
+        hits.retain_mut(|(row, at)| {
+            let key = keys.value(*row);
+            let is_key =
+                |entry: &Entry| batches[entry.batch as usize].keys.value(entry.row as usize) == key;
+            if !is_key(&entries[*at]) {
+                let found = table.find(hasher.hash_one(key), |slot| {
+                    is_key(&entries[slot.at as usize])
+                });
+                match found {
+                    Some(slot) => *at = slot.at as usize,
+                    None => return false,
+                }
+            }
+            !std::mem::replace(&mut entries[*at].matched, true)
+        });
         Ok(hits)
     }
 

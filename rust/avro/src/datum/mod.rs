@@ -3,17 +3,26 @@
 //! The JSON is Avro's own with unions unwrapped: bytes and fixed are strings of the characters
 //! U+0000 to U+00FF, logical types stand as their underlying type, and floats that JSON lacks
 //! are the strings "NaN", "Infinity" and "-Infinity".
+//!
+//! apache-avro reads the bytes, see `json` and `schema`; `write` says why it does not write them.
 
-mod read;
+mod json;
+mod schema;
 mod write;
 
+use apache_avro::Schema;
+use apache_avro::error::Details;
+use apache_avro::reader::datum::GenericDatumReader;
 use serde_json::Value;
 
-use crate::error::{Result, corrupt};
+use crate::error::{AvroError, Result, corrupt};
 use crate::parse::parse;
 
-pub(crate) use read::Reader;
-pub(crate) use write::{put_bytes, put_long, write};
+pub(crate) use write::{as_bytes, put_bytes, put_long, write};
+
+/// The longest string or bytes value, and the largest inflated block. apache-avro keeps the first
+/// limit that it is told, for the whole process.
+const MAX_LENGTH: usize = 64 << 20;
 
 /// Unframed records as JSON values, in the form of [`container`](crate::container). For the few
 /// metadata records whose types Arrow columns do not take; rows of a table go through
@@ -22,14 +31,44 @@ pub fn records_to_json<'a>(
     schema_json: &str,
     records: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<Value>> {
-    let ty = parse(schema_json)?;
-    let one = |(index, bytes)| {
-        let mut reader = Reader::new(bytes);
-        let value = reader.value(&ty)?;
-        match reader.rest().len() {
+    let schema = schema(schema_json)?;
+    let reader = reader(&schema)?;
+    let one = |(index, mut bytes)| {
+        let value = read(&reader, &mut bytes)?;
+        match bytes.len() {
             0 => Ok(value),
             left => corrupt(format!("record {index}: {left} bytes left over")),
         }
     };
     records.into_iter().enumerate().map(one).collect()
+}
+
+/// Parses a schema to read with.
+pub(crate) fn schema(json: &str) -> Result<Schema> {
+    schema::schema(&parse(json)?).map_err(|error| AvroError::Schema(error.to_string()))
+}
+
+pub(crate) fn reader(schema: &Schema) -> Result<GenericDatumReader<'_>> {
+    apache_avro::util::max_allocation_bytes(MAX_LENGTH);
+    let reader = GenericDatumReader::builder(schema).build();
+    reader.map_err(|error| AvroError::Schema(error.to_string()))
+}
+
+/// Reads a value from the front of `bytes`.
+pub(crate) fn read(reader: &GenericDatumReader, bytes: &mut &[u8]) -> Result<Value> {
+    match reader.read_deser(bytes) {
+        Ok(json::Json(value)) => Ok(value),
+        Err(error) => Err(match error.details() {
+            // Raised before the value is taken: a length that the bytes hold is no damage.
+            Details::MemoryAllocation {
+                desired: Some(length),
+                ..
+            } if *length <= bytes.len() => AvroError::Unsupported {
+                feature: format!("avro value of {length} bytes"),
+            },
+            details => AvroError::Corrupt {
+                what: details.to_string(),
+            },
+        }),
+    }
 }

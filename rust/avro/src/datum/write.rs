@@ -1,4 +1,7 @@
 //! JSON values to Avro binary.
+//!
+//! Not by apache-avro's writer: its `Value` holds a map as a `HashMap`, which loses the order of
+//! the JSON, and its serde way would need every line here that matches a value with its type.
 
 use serde_json::{Map, Value};
 
@@ -140,7 +143,7 @@ fn as_float(value: &Value) -> Option<f64> {
     }
 }
 
-fn as_bytes(value: &Value) -> Option<Vec<u8>> {
+pub(crate) fn as_bytes(value: &Value) -> Option<Vec<u8>> {
     let chars = value.as_str()?.chars();
     chars.map(|c| u8::try_from(u32::from(c)).ok()).collect()
 }
