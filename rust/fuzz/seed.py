@@ -1,8 +1,6 @@
-"""Fill corpus/<target> with seeds: the real files of rust/format/tests/data, cut to what each target reads.
+"""Fill corpus/<target> with seeds: real files of the crates' tests, cut to what each target reads.
 
-Here, with nightly Rust and cargo-fuzz:
-
-    python3 seed.py && cargo +nightly fuzz run --fuzz-dir . log_scan -- -max_total_time=60
+`make fuzz` runs it first.
 """
 
 import base64
@@ -10,6 +8,8 @@ import pathlib
 
 HERE = pathlib.Path(__file__).parent
 DATA = HERE.parent / "format" / "tests" / "data"
+AVRO = HERE.parent / "avro" / "tests" / "data"
+RECORD = "02026b" + "01" + "0002" + "020a" + "020000000005" + "02" + "02020200" + "0202610200" + "00" + "00"
 FILTERS = {
     "simple": "/////wAAAAcBAAAAYBIgAEEgAEQCgAIAQA==",
     "dynamic": "/////wAAAAcBAAAAFAAAAAIAAAADAAAAAv////8AAAAHAQAAABRvNg7/////AAAABwEAAAAU+GIE",
@@ -31,6 +31,9 @@ def main() -> None:
         put("log_scan", path.name, path.read_bytes())
     for path in sorted((DATA / "hfile").iterdir()):
         put("hfile", path.name, path.read_bytes()[:-4].rstrip(b"\0"))
+    for name in ("v6_mor_archived.clean", "v9_mor_all_types.deltacommit"):
+        put("container", name, (AVRO / name).read_bytes())
+    put("records", "one", bytes.fromhex(RECORD))
     for name, text in FILTERS.items():
         put("bloom", name, base64.b64decode(text))
         put("bloom", name + ".txt", text.encode())
