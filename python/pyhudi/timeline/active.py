@@ -53,6 +53,8 @@ class Timeline:
         """Completed commits, delta commits and replace commits."""
         self.first_active: str | None = self._start()
         """The timeline's start: anything older that is not pending was committed and archived."""
+        self.bound: str | None = None
+        """Of a timeline that was cut: no instant after this time counts."""
         self._committed = {instant.requested: instant for instant in self.commits}
         self._pending_times = {
             i.requested for i in self.pending() if i.completed_action in COMMIT_ACTIONS
@@ -74,6 +76,17 @@ class Timeline:
                 Instant(parsed.requested, parsed.action, parsed.state, completed, parsed.name)
             )
         return cls(storage, layout, files)
+
+    def until(self, requested: str) -> Timeline:
+        """The timeline as it would be without instants requested after a time (time travel).
+
+        What was archived stays committed, but for instants after that time.
+        """
+        files = (file for states in self._files.values() for file in states.values())
+        cut = Timeline(self._storage, self._layout, (f for f in files if f.requested <= requested))
+        cut.first_active = self.first_active
+        cut.bound = requested
+        return cut
 
     def completed(self, *actions: str) -> tuple[Instant, ...]:
         """Completed instants of the given (completed) actions, of all when none is given."""
@@ -111,6 +124,8 @@ class Timeline:
         if requested in self._committed:
             return True
         if requested in self._pending_times or self.first_active is None:
+            return False
+        if self.bound is not None and requested > self.bound:
             return False
         return requested < self.first_active
 
