@@ -20,6 +20,7 @@ from pyhudi.errors import (
 if TYPE_CHECKING:
     from pyhudi._native import __version__
     from pyhudi.engine.local import LocalEngine
+    from pyhudi.field_merge import register_merger
     from pyhudi.scan import Scan
     from pyhudi.table import HudiTable, open_table
     from pyhudi.txn.create import create_table
@@ -43,6 +44,7 @@ __all__ = [
     "__version__",
     "create_table",
     "open_table",
+    "register_merger",
 ]
 
 _HOMES = {
@@ -53,6 +55,7 @@ _HOMES = {
     "__version__": "pyhudi._native",
     "create_table": "pyhudi.txn.create",
     "open_table": "pyhudi.table",
+    "register_merger": "pyhudi.field_merge",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
 

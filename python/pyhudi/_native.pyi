@@ -21,6 +21,7 @@ __all__ = [
     "DEBUG_BUILD",
     "BaseFile",
     "BatchReader",
+    "FieldRules",
     "KeyTagger",
     "LogFile",
     "MergeStats",
@@ -107,8 +108,37 @@ class MergeStats:
     def log_blocks(self) -> int:
         """Log blocks read, corrupt ones left out."""
     @property
+    def by_position(self) -> bool:
+        """Whether records were merged by their rows in the base file, without keys."""
+    @property
+    def spilled_parts(self) -> int:
+        """Parts that went to local files."""
+    @property
     def pruned_row_groups(self) -> int:
         """Row groups that statistics ruled out."""
+
+@final
+class FieldRules:
+    """How two live records of one key become one, column by column. See `pyhudi.field_merge`."""
+
+    def __new__(
+        cls,
+        fill: Literal["absent", "defaults", "marker"] = "absent",
+        *,
+        marker: str | None = None,
+        defaults: Any | None = None,
+        newest_meta: bool = False,
+        deletes_always_win: bool = False,
+        sequence_ordering: bool = False,
+        merger: Any | None = None,
+        merger_columns: Sequence[str] = ...,
+    ) -> FieldRules:
+        """fill: which values of the winner are taken from the loser.
+
+        defaults: Arrow data of one row, the columns' defaults that are not null. merger: called
+        with two record batches, older and newer records of the same keys; gives the merged batch,
+        or that and a boolean array of keys to be deleted.
+        """
 
 @final
 class BatchReader:
@@ -144,6 +174,10 @@ def read_slice(
     null_ordering_loses: bool = False,
     filters: Sequence[tuple[str, str, pa.Array[Any]]] = ...,
     batch_rows: int = 8192,
+    base_instant: str | None = None,
+    field_rules: FieldRules | None = None,
+    memory_limit: int | None = None,
+    spill_folder: str | None = None,
 ) -> tuple[BatchReader, MergeStats]:
     """One file slice, merged, as a stream of batches.
 
@@ -162,8 +196,15 @@ def read_slice(
     delete_keys: a string array (Arrow) of keys to be deleted as the newest, ordering-free records.
     null_ordering_loses: a base row with a null ordering value loses to any newer record (what
         Hudi's copy-on-write does) in place of counting as 0.
-    filters: conjuncts (column, one of = != < <= > >= in, literals) used to leave out row groups by
-        statistics where that cannot change the result. The rows are not filtered by them.
+    filters: conjuncts (column, one of = != < <= > >= in, literals). Row groups and rows of the base
+        file that fail them are left out where that changes nothing else; other rows that fail them
+        can come.
+    base_instant: the base file's instant. When every log block says which rows of that very base
+        file its records update, records are merged by row and no key is read.
+    field_rules: merge records column by column.
+    memory_limit: bytes that log records may take in memory; beyond it both sides of the slice go
+        to local files by key hash and are merged in parts. None keeps them in memory.
+    spill_folder: a local folder for them, the system's own by default. The files have no names.
     """
 
 def read_keys(

@@ -6,6 +6,7 @@ The scan belongs to the moment at which its table handle was loaded. What is rea
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pyhudi.engine.protocol import Engine
+
+
+_LEAST_MEMORY = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,7 @@ def new_scan(
     limit: int | None,
     read_optimized: bool,
     meta_fields: bool,
+    memory_limit: int | None = None,
 ) -> Scan:
     """A scan whose arguments fit the table; see `HudiTable.scan` for what they mean and raise."""
     schema = shown_schema(state)
@@ -157,8 +162,21 @@ def new_scan(
         where=None if where is None else parse_where(where, schema),
         limit=limit,
         read_optimized=read_optimized,
+        memory_limit=task_memory(memory_limit, engine),
     )
     return Scan(state, request, engine)
+
+
+def task_memory(limit: int | None, engine: Engine) -> int:
+    """The share of one task in a scan's memory; a quarter of the machine's when none is given.
+
+    Raises `ConfigError` for less than a megabyte.
+    """
+    if limit is None:
+        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    if limit < _LEAST_MEMORY:
+        raise ConfigError(f"memory_limit is {limit}; it must be at least {_LEAST_MEMORY} bytes")
+    return limit // engine.tasks_per_process
 
 
 def _limited(rows: pa.RecordBatchReader, limit: int) -> pa.RecordBatchReader:

@@ -167,6 +167,28 @@ def _parse(avro: str) -> Mapping[str, Any]:
     return record
 
 
+def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
+    """One row with the defaults of an Avro schema that are not null; None when there are none.
+
+    Raises `UnsupportedTableFeature` for a default of a type that is not plain.
+    """
+    found = {}
+    for field in _parse(avro)["fields"]:
+        default = field.get("default")
+        if default is None or field["name"] not in schema.names:
+            continue
+        kind = schema.field(field["name"]).type
+        if pa.types.is_nested(kind) or isinstance(default, dict | list):
+            raise UnsupportedTableFeature(
+                f"{field['name']} has a default of type {kind}, which partial updates would "
+                "have to compare with",
+            )
+        if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+            default = default.encode("latin-1")
+        found[field["name"]] = pa.array([default]).cast(kind)
+    return pa.RecordBatch.from_pydict(found) if found else None
+
+
 def _refuse_schema_on_read(storage: Storage, timeline: Timeline) -> None:
     """Such a table matches columns by id; matching them by name would show wrong values."""
     last = timeline.last_commit

@@ -108,6 +108,7 @@ class HudiTable:
         limit: int | None = None,
         read_optimized: bool = False,
         meta_fields: bool = False,
+        memory_limit: int | None = None,
     ) -> Scan:
         """The table's rows, merged; nothing is read before the scan's output is asked for.
 
@@ -115,6 +116,8 @@ class HudiTable:
         city = 'osaka'"), a pyarrow expression, or filter tuples as pyarrow takes them. limit: at
         most so many rows. read_optimized: the base files alone, without the newer records in log
         files. meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
+        memory_limit: bytes that log records may take in memory at any time, a quarter of the
+        machine's by default; more of them go to local files.
 
         Raises `SchemaMismatch` for columns or values that do not fit the schema, `ConfigError` for
         an argument that is no filter.
@@ -127,6 +130,7 @@ class HudiTable:
             limit=limit,
             read_optimized=read_optimized,
             meta_fields=meta_fields,
+            memory_limit=memory_limit,
         )
 
     def upsert(self, data: Any) -> WriteResult:
@@ -163,5 +167,6 @@ class HudiTable:
 def _load(storage: Storage) -> TableState:
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
-    schema = table_schema(storage, config, timeline).arrow
-    return TableState(storage, config, timeline, schema, text_columns(config, schema))
+    found = table_schema(storage, config, timeline)
+    as_text = text_columns(config, found.arrow)
+    return TableState(storage, config, timeline, found.arrow, as_text, found.avro)

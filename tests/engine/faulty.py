@@ -80,6 +80,11 @@ class FaultyEngine:
     ) -> list[Result]:
         return self.inner.run(self.fault(work), tasks, stage=stage, label=label)
 
+    @property
+    def tasks_per_process(self) -> int:
+        """Whatever the engine below says."""
+        return self.inner.tasks_per_process
+
     def scan(
         self,
         work: Callable[[Task], Iterator[pa.RecordBatch]],

@@ -6,18 +6,9 @@ being listed fails the tests, and so does a listed one that is read.
 
 from __future__ import annotations
 
-_PAYLOAD = "hoodie.compaction.payload.class"
-_PARTIAL = "hoodie.table.partial.update.mode"
 _SCHEMA_ON_READ = "hoodie.schema.on.read.enable"
 
 REFUSED: dict[str, str] = {
-    "v6_mor_payload_mysql_debezium-snapshot": _PAYLOAD,
-    "v6_mor_payload_overwrite_non_default-snapshot": _PAYLOAD,
-    "v6_mor_payload_partial_update-snapshot": _PAYLOAD,
-    "v6_mor_payload_postgres_debezium-snapshot": _PAYLOAD,
-    "v9_mor_payload_overwrite_non_default-snapshot": _PARTIAL,
-    "v9_mor_payload_partial_update-snapshot": _PARTIAL,
-    "v9_mor_payload_postgres_debezium-snapshot": _PARTIAL,
     "v6_cow_schema_on_read": _SCHEMA_ON_READ,
     "v6_mor_schema_on_read": _SCHEMA_ON_READ,
     "v9_cow_schema_on_read": _SCHEMA_ON_READ,

@@ -16,7 +16,7 @@ from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, Unsupported
 from pyhudi.view.partition_values import partition_filter
 from pyhudi.where import parse_where
 from pyhudi.work.read import read_task
-from tests.helpers.tables import GoldenTables
+from tests.helpers.tables import GoldenTables, unpack
 
 PARTITIONED = "v9_mor_log_compaction"
 TABLES = (
@@ -182,11 +182,12 @@ def test_wrong_arguments_are_told_at_once(
         open_golden(golden).scan(**arguments)
 
 
-def test_a_merge_rule_that_is_not_known_is_refused_but_base_files_read(
-    golden: GoldenTables,
-) -> None:
-    table = open_golden(golden, "v9_mor_payload_partial_update")
-    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.partial\.update\.mode"):
+def test_a_merge_rule_that_is_not_known_is_refused_but_base_files_read(tmp_path: Path) -> None:
+    base = unpack("v9_mor_event_time", tmp_path)
+    with (base / ".hoodie" / "hoodie.properties").open("a", encoding="utf-8") as file:
+        file.write("hoodie.record.merge.mode=CUSTOM\nhoodie.record.merge.strategy.id=mine\n")
+    table = pyhudi.open_table(base)
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.record\.merge\.strategy\.id"):
         table.scan().to_arrow()
     assert table.scan(read_optimized=True).count() > 0
 

@@ -20,7 +20,7 @@ from pyhudi.engine.lookahead import LookAhead
 from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
 
-_LOOK_AHEAD = 256 * 1024 * 1024
+_LOOK_AHEAD = 64 * 1024 * 1024
 
 
 class LocalEngine:
@@ -37,6 +37,11 @@ class LocalEngine:
         self.look_ahead_bytes = look_ahead_bytes
         if self.threads < 1 or look_ahead_bytes < 1:
             raise ConfigError("threads and look_ahead_bytes of LocalEngine must be at least 1")
+
+    @property
+    def tasks_per_process(self) -> int:
+        """As `Engine.tasks_per_process`."""
+        return self.threads
 
     def run(
         self,

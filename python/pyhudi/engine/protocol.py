@@ -50,6 +50,11 @@ class Attempt:
 class Engine(Protocol):
     """Runs tasks. See the module text for what every verb guarantees."""
 
+    @property
+    def tasks_per_process(self) -> int:
+        """How many tasks share the memory of one process."""
+        ...
+
     def run(
         self,
         work: Callable[[Task, Attempt], Result],

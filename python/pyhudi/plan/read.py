@@ -7,13 +7,15 @@ here; `work/read.py` carries it out, in this process or in another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.field_merge import FieldMerge, field_merge
+from pyhudi.schema import schema_defaults
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.partition_values import check_readable, partition_filter, path_values
 
@@ -35,6 +37,8 @@ class MergeRule:
     key_fields: tuple[str, ...] = ()
     delete_field: str | None = None
     delete_marker: str | None = None
+    fields: FieldMerge | None = None
+    """Set where records are merged column by column."""
     max_instant: str | None = None
     """Log blocks of later instants are passed over."""
     valid_instants: tuple[str, ...] | None = None
@@ -62,6 +66,8 @@ class ReadTask:
     where: Where | None = field(default=None)
     limit: int | None = None
     """At most so many rows of this slice."""
+    memory_limit: int | None = None
+    """Bytes for log records in memory; more of them go to local files."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,8 @@ class ScanRequest:
     where: Where | None = None
     limit: int | None = None
     read_optimized: bool = False
+    memory_limit: int | None = None
+    """Bytes for the log records of one task."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,8 @@ class TableState:
     """The table's columns as its files hold them, meta columns first."""
     as_text: tuple[str, ...] = ()
     """Columns whose values are given as text."""
+    avro: str = '{"type": "record", "name": "record", "fields": []}'
+    """Avro JSON text of the schema, without meta columns."""
 
 
 def shown_schema(state: TableState) -> pa.Schema:
@@ -103,12 +113,10 @@ def plan_scan(state: TableState, request: ScanRequest) -> list[ReadTask]:
     Raises `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
     """
     slices = scan_slices(state, request)
-    if any(one.logs for one in slices):
-        _check_mergeable(state.config)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
     check_readable(state.config, state.schema, columns)
-    rule = _merge_rule(state)
+    rule = _merge_rule(state) if any(one.logs for one in slices) else MergeRule()
     return [
         ReadTask(
             storage=state.storage,
@@ -121,6 +129,7 @@ def plan_scan(state: TableState, request: ScanRequest) -> list[ReadTask]:
             path_values=tuple(path_values(state.config, state.schema, one.partition).items()),
             where=request.where,
             limit=request.limit,
+            memory_limit=request.memory_limit,
         )
         for one in slices
     ]
@@ -136,31 +145,41 @@ def scan_slices(state: TableState, request: ScanRequest) -> list[FileSlice]:
     return view.slices()
 
 
-def _check_mergeable(config: TableConfig) -> None:
-    rule = unsupported_merge(config)
-    if rule is not None:
-        raise UnsupportedTableFeature(
-            f"{rule}: pyhudi cannot merge log files by this rule",
-            hint="scan(read_optimized=True) reads the base files alone.",
-        )
-
-
 def _merge_rule(state: TableState) -> MergeRule:
     config, timeline = state.config, state.timeline
-    if not config.is_merge_on_read or config.merge.mode == "CUSTOM":
-        return MergeRule()
     checked = config.version.blocks_need_commit_check
     last = timeline.last_commit
+    fields = _field_merge(state)
+    ordering = fields.ordering_fields if fields else None
     return MergeRule(
-        mode=config.merge.mode,
-        ordering_fields=config.ordering_fields,
+        mode=fields.mode if fields else _built_in(config),
+        ordering_fields=config.ordering_fields if ordering is None else ordering,
         key_fields=key_columns(config),
         delete_field=config.merge.delete_field,
         delete_marker=config.merge.delete_marker,
+        fields=fields,
         max_instant=last.requested if last else None,
         valid_instants=tuple(one.requested for one in timeline.commits) if checked else None,
         timeline_start=timeline.blocks_start if checked else None,
     )
+
+
+def _built_in(config: TableConfig) -> BuiltInMode:
+    rule = unsupported_merge(config)
+    if rule is not None or config.merge.mode == "CUSTOM":
+        raise UnsupportedTableFeature(
+            f"{rule}: pyhudi cannot merge log files by this rule",
+            hint="scan(read_optimized=True) reads the base files alone; pyhudi.register_merger "
+            "brings a merger of your own.",
+        )
+    return config.merge.mode
+
+
+def _field_merge(state: TableState) -> FieldMerge | None:
+    rule = field_merge(state.config)
+    if rule is None or rule.fill != "defaults":
+        return rule
+    return replace(rule, defaults=schema_defaults(state.avro, state.schema))
 
 
 def key_columns(config: TableConfig) -> tuple[str, ...]:

@@ -42,6 +42,11 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
+    @property
+    def tasks_per_process(self) -> int:
+        """As `Engine.tasks_per_process`: a Python worker of Spark runs one task at a time."""
+        return 1
+
     def run(
         self,
         work: Callable[[Task, Attempt], Result],

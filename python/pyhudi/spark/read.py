@@ -25,6 +25,7 @@ def read(
     limit: int | None = None,
     meta_fields: bool = False,
     read_optimized: bool = False,
+    memory_limit: int = 512 * 1024 * 1024,
     storage_options: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> DataFrame:
@@ -42,6 +43,8 @@ def read(
         limit: at most so many rows.
         meta_fields: Hudi's own columns too, in front.
         read_optimized: the base files alone, without the newer records in log files.
+        memory_limit: bytes that log records may take in the memory of each task; more of them go
+            to the executor's local files. Python workers live in `spark.executor.memoryOverhead`.
         storage_options: for the storage, as in `pyhudi.open_table`.
         options: `hoodie.…` options, as in `pyhudi.open_table`.
 
@@ -51,10 +54,16 @@ def read(
         SchemaMismatch: columns or values of the filter do not fit the schema.
         ConfigError: an argument is wrong.
     """
-    table = open_table(uri, storage_options=storage_options, options=options)
+    engine = SparkEngine(spark)
+    table = open_table(uri, engine=engine, storage_options=storage_options, options=options)
     scan = table.scan(
-        columns, where, limit=limit, meta_fields=meta_fields, read_optimized=read_optimized
+        columns,
+        where,
+        limit=limit,
+        meta_fields=meta_fields,
+        read_optimized=read_optimized,
+        memory_limit=memory_limit,
     )
-    frame = SparkEngine(spark).scan(read_task, scan.tasks, scan.schema)
+    frame = engine.scan(read_task, scan.tasks, scan.schema)
     # Each task stops at the limit already; this one is over all of them.
     return frame if limit is None else frame.limit(limit)

@@ -52,8 +52,30 @@ def _open(task: ReadTask) -> _native.BatchReader:
         valid_instants=merge.valid_instants,
         timeline_start=merge.timeline_start,
         filters=_pruning(task),
+        base_instant=task.slice.base.instant if task.slice.base else None,
+        field_rules=_field_rules(task),
+        memory_limit=task.memory_limit,
     )
     return reader
+
+
+def _field_rules(task: ReadTask) -> _native.FieldRules | None:
+    rule = task.merge.fields
+    if rule is None:
+        return None
+    looked_at = rule.merger_columns
+    if rule.merger is not None and looked_at is None:
+        looked_at = tuple(task.schema.names)
+    return _native.FieldRules(
+        rule.fill,
+        marker=rule.marker,
+        defaults=rule.defaults,
+        newest_meta=rule.newest_meta,
+        deletes_always_win=rule.deletes_always_win,
+        sequence_ordering=rule.sequence_ordering,
+        merger=rule.merger,
+        merger_columns=looked_at or (),
+    )
 
 
 def _read_columns(task: ReadTask) -> list[str]:

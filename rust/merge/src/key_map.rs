@@ -1,13 +1,12 @@
 //! The key map: which record of the log side stands for each key, and what it does to a base row.
 
-use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, StringArray};
+use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, StringArray};
 use arrow::buffer::BooleanBuffer;
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 use pyhudi_format::log::OrderingValue;
-use std::hash::BuildHasher;
 
-use crate::ordering::{MergeError, MergeRules, OrderingEncoder, OrderingRows};
+use crate::key_index::{KeyIndex, Place};
+use crate::ordering::{MergeError, MergeRules, OrderingRows, Weighed};
+use crate::records::{Encoder, Keys, Records, Standing, is_set};
 
 /// What a merge did, in rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,11 +27,24 @@ pub enum BaseOutcome {
     Keep(BooleanArray),
 }
 
+impl BaseOutcome {
+    pub(crate) fn without(rows: usize, dropped: &[usize]) -> Self {
+        if dropped.is_empty() {
+            return Self::KeepAll;
+        }
+        let mut keep = BooleanBufferBuilder::new(rows);
+        keep.append_n(rows, true);
+        for row in dropped {
+            keep.set_bit(*row, false);
+        }
+        Self::Keep(BooleanArray::new(keep.finish(), None))
+    }
+}
+
 /// The records of one key, reduced to the one that stands.
 #[derive(Clone, Copy)]
 struct Entry {
-    batch: u32,
-    row: u32,
+    place: Place,
     /// The record is a delete.
     deleted: bool,
     /// A base row with the key was met.
@@ -41,33 +53,14 @@ struct Entry {
     lost: bool,
 }
 
-/// An entry's number, with hash bits that the table itself does not look at.
-#[derive(Clone, Copy)]
-struct Slot {
-    tag: u32,
-    at: u32,
-}
-
-impl Slot {
-    fn tag(hash: u64) -> u32 {
-        (hash >> 25) as u32
-    }
-}
-
-/// The keys and ordering values of one batch of the log side.
-struct Batch {
-    keys: StringArray,
-    ordering: Option<OrderingRows>,
-}
-
 /// Log records by key. Add oldest first, then stream the base rows, then take the winners.
 pub struct KeyMap {
     rules: MergeRules,
-    encoder: OrderingEncoder,
-    hasher: FixedState,
-    table: HashTable<Slot>,
+    encoder: Encoder,
+    index: KeyIndex,
     entries: Vec<Entry>,
-    batches: Vec<Batch>,
+    /// Ordering values of each batch added.
+    ordering: Vec<Option<OrderingRows>>,
     counts: MergeCounts,
 }
 
@@ -78,37 +71,34 @@ impl KeyMap {
     /// An ordering field of a type without an order.
     pub fn new(rules: MergeRules) -> Result<Self, MergeError> {
         Ok(Self {
-            encoder: OrderingEncoder::new(&rules.ordering)?,
+            encoder: Encoder::new(&rules)?,
             rules,
-            hasher: FixedState::default(),
-            table: HashTable::new(),
+            index: KeyIndex::default(),
             entries: Vec::new(),
-            batches: Vec::new(),
+            ordering: Vec::new(),
             counts: MergeCounts::default(),
         })
     }
 
     /// Number of different keys.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.index.len()
     }
 
     /// Whether no record was added.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
+    }
+
+    /// Makes the records that [`Self::add`] takes.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
     }
 
     /// Bytes held beside the caller's own record batches, roughly.
     pub fn memory(&self) -> usize {
-        let ordering: usize = self
-            .batches
-            .iter()
-            .filter_map(|b| b.ordering.as_ref())
-            .map(OrderingRows::size)
-            .sum();
-        ordering
-            + self.entries.capacity() * size_of::<Entry>()
-            + self.table.capacity() * size_of::<Slot>()
+        let ordering = self.ordering.iter().flatten().map(OrderingRows::size);
+        ordering.sum::<usize>() + self.entries.capacity() * size_of::<Entry>() + self.index.memory()
     }
 
     /// Adds data records, newer than all before. Returns the batch number that [`Self::winners`]
@@ -122,14 +112,8 @@ impl KeyMap {
         ordering: &[ArrayRef],
         deleted: Option<&BooleanArray>,
     ) -> Result<usize, MergeError> {
-        let rows = self
-            .rules
-            .compares()
-            .then(|| self.encoder.encode(ordering))
-            .transpose()?;
-        self.add(keys, rows, |row| {
-            deleted.is_some_and(|d| d.is_valid(row) && d.value(row))
-        })
+        let records = self.encoder.rows(keys.into(), ordering, deleted.cloned())?;
+        Ok(self.add(records))
     }
 
     /// Adds the keys of a delete block with their ordering values.
@@ -141,73 +125,36 @@ impl KeyMap {
         keys: StringArray,
         ordering: &[OrderingValue<'_>],
     ) -> Result<(), MergeError> {
-        let rows = self
-            .rules
-            .compares()
-            .then(|| self.encoder.encode_deletes(ordering))
-            .transpose()?;
-        self.add(keys, rows, |_| true).map(|_| ())
+        let records = self.encoder.deletes(keys.into(), ordering)?;
+        self.add(records);
+        Ok(())
     }
 
-    fn add(
-        &mut self,
-        keys: StringArray,
-        ordering: Option<OrderingRows>,
-        deleted: impl Fn(usize) -> bool,
-    ) -> Result<usize, MergeError> {
-        if keys.null_count() > 0 {
-            let row = (0..keys.len()).find(|row| keys.is_null(*row)).unwrap_or(0);
-            return Err(MergeError::NullKey { row });
-        }
-        let batch = self.batches.len();
-        let rows = keys.len();
-        self.batches.push(Batch { keys, ordering });
-        for row in 0..rows {
-            let entry = Entry {
-                batch: batch as u32,
-                row: row as u32,
-                deleted: deleted(row),
+    /// Adds records, newer than all before. Returns their batch number.
+    pub fn add(&mut self, records: Records) -> usize {
+        let batch = self.ordering.len();
+        let Self {
+            index,
+            entries,
+            ordering,
+            ..
+        } = self;
+        let deleted = records.deleted;
+        ordering.push(records.ordering);
+        index.add(records.keys, |row, at, is_new| {
+            let new = Entry {
+                place: Place::new(batch, row),
+                deleted: is_set(deleted.as_ref(), row),
                 matched: false,
                 lost: false,
             };
-            self.put(entry);
-        }
-        Ok(batch)
-    }
-
-    fn put(&mut self, new: Entry) {
-        let Self {
-            table,
-            entries,
-            batches,
-            hasher,
-            rules,
-            ..
-        } = self;
-        let key_of = |entry: &Entry| batches[entry.batch as usize].keys.value(entry.row as usize);
-        let key = key_of(&new);
-        let hash = hasher.hash_one(key);
-        let tag = Slot::tag(hash);
-        let slot = table.entry(
-            hash,
-            |slot| slot.tag == tag && key_of(&entries[slot.at as usize]) == key,
-            |slot| hasher.hash_one(key_of(&entries[slot.at as usize])),
-        );
-        match slot {
-            hashbrown::hash_table::Entry::Vacant(slot) => {
-                slot.insert(Slot {
-                    tag,
-                    at: entries.len() as u32,
-                });
+            if is_new {
                 entries.push(new);
+            } else if weighed(ordering, &new).beats_log(&weighed(ordering, &entries[at])) {
+                entries[at] = new;
             }
-            hashbrown::hash_table::Entry::Occupied(slot) => {
-                let old = &mut entries[slot.get().at as usize];
-                if newer_wins(rules, batches, &new, old) {
-                    *old = new;
-                }
-            }
-        }
+        });
+        batch
     }
 
     /// Streams base rows past the map. Each key is merged with the first base row that has it.
@@ -216,28 +163,26 @@ impl KeyMap {
     /// A null key in a base row; ordering columns that do not have the types of the rules.
     pub fn merge_base(
         &mut self,
-        keys: &StringArray,
+        keys: impl Into<Keys>,
         ordering: &[ArrayRef],
     ) -> Result<BaseOutcome, MergeError> {
-        let hits = self.hits(keys)?;
+        let keys = keys.into();
+        let mut hits = self.index.hits(&keys)?;
+        let entries = &mut self.entries;
+        hits.retain(|(_, at)| !std::mem::replace(&mut entries[*at].matched, true));
         if hits.is_empty() {
             return Ok(BaseOutcome::KeepAll);
         }
-        let base = self
-            .rules
-            .compares()
-            .then(|| self.encoder.encode(ordering))
-            .transpose()?;
-        let mut keep = BooleanBufferBuilder::new(keys.len());
-        keep.append_n(keys.len(), true);
-        let mut dropped = false;
+        let rows = keys.len();
+        let base = self.encoder.rows(keys, ordering, None)?.ordering;
+        let mut dropped = Vec::new();
         for (row, at) in hits {
-            let log_wins = self.log_wins(at, base.as_ref(), row);
+            let log = weighed(&self.ordering, &self.entries[at]);
+            let wins = log.beats_base(base.as_ref(), row, self.rules.null_ordering_loses);
             let entry = &mut self.entries[at];
-            entry.lost = !log_wins;
-            if log_wins {
-                keep.set_bit(row, false);
-                dropped = true;
+            entry.lost = !wins;
+            if wins {
+                dropped.push(row);
                 let count = if entry.deleted {
                     &mut self.counts.deleted
                 } else {
@@ -246,79 +191,66 @@ impl KeyMap {
                 *count += 1;
             }
         }
-        Ok(if dropped {
-            BaseOutcome::Keep(BooleanArray::new(keep.finish(), None))
-        } else {
-            BaseOutcome::KeepAll
-        })
+        Ok(BaseOutcome::without(rows, &dropped))
     }
 
-    /// (base row, entry) of each base row whose key is in the map and was not met before.
+    /// Which of these keys the map has a record of.
     ///
-    /// In two passes, so that the second one's waits for memory overlap: few rows get there, and
-    /// nearly all of them are hits.
-    fn hits(&mut self, keys: &StringArray) -> Result<Vec<(usize, usize)>, MergeError> {
-        if keys.null_count() > 0 {
-            let row = (0..keys.len()).find(|row| keys.is_null(*row)).unwrap_or(0);
-            return Err(MergeError::NullKey { row });
+    /// # Errors
+    /// A null key.
+    pub fn contains(&self, keys: &Keys) -> Result<BooleanBuffer, MergeError> {
+        self.index.contains(keys)
+    }
+
+    /// The records that stand for their keys, batch by batch. The others could be left out without
+    /// changing the result. To be called before any base row has passed.
+    pub fn standing(&self) -> Vec<Standing> {
+        let mut rows: Vec<Vec<usize>> = vec![Vec::new(); self.ordering.len()];
+        let mut deleted: Vec<Vec<bool>> = vec![Vec::new(); self.ordering.len()];
+        for entry in &self.entries {
+            let (batch, row) = entry.place.pair();
+            rows[batch].push(row);
+            deleted[batch].push(entry.deleted);
         }
-        let mut hits = Vec::new();
-        for row in 0..keys.len() {
-            let hash = self.hasher.hash_one(keys.value(row));
-            let tag = Slot::tag(hash);
-            if let Some(slot) = self.table.find(hash, |slot| slot.tag == tag) {
-                hits.push((row, slot.at as usize));
-            }
-        }
-        let (entries, batches) = (&mut self.entries, &self.batches);
-        let (table, hasher) = (&self.table, &self.hasher);
-        hits.retain_mut(|(row, at)| {
-            let key = keys.value(*row);
-            let is_key =
-                |entry: &Entry| batches[entry.batch as usize].keys.value(entry.row as usize) == key;
-            if !is_key(&entries[*at]) {
-                let found = table.find(hasher.hash_one(key), |slot| {
-                    is_key(&entries[slot.at as usize])
-                });
-                match found {
-                    Some(slot) => *at = slot.at as usize,
-                    None => return false,
+        let parts = rows.into_iter().zip(deleted).enumerate();
+        parts
+            .filter(|(_, (rows, _))| !rows.is_empty())
+            .map(|(batch, (rows, deleted))| {
+                let places: Vec<_> = rows.iter().map(|row| (batch, *row)).collect();
+                Standing {
+                    records: Records {
+                        keys: self.index.batch(batch).take(&rows),
+                        ordering: self.encoder.gather(&self.ordering, &places),
+                        deleted: Some(deleted.into()),
+                    },
+                    rows,
+                    batch,
                 }
-            }
-            !std::mem::replace(&mut entries[*at].matched, true)
-        });
-        Ok(hits)
+            })
+            .collect()
     }
 
-    fn log_wins(&self, at: usize, base: Option<&OrderingRows>, row: usize) -> bool {
-        let entry = &self.entries[at];
-        let (Some(base), Some(log)) = (base, self.ordering_of(entry)) else {
-            return true;
-        };
-        (entry.deleted && log.is_default(entry.row as usize))
-            || (self.rules.null_ordering_loses && base.is_null(row))
-            || log.at_least(entry.row as usize, base, row)
-    }
-
-    fn ordering_of(&self, entry: &Entry) -> Option<&OrderingRows> {
-        self.batches[entry.batch as usize].ordering.as_ref()
-    }
-
-    /// For each data batch, in the order added, which of its rows are to be given out. To be called
+    /// For each batch, in the order added, which of its rows are to be given out. To be called
     /// when all base rows have passed. Also completes the counts.
     pub fn winners(&mut self) -> Vec<BooleanBuffer> {
-        let mut masks: Vec<BooleanBufferBuilder> = self
-            .batches
-            .iter()
+        let wins = |entry: &Entry| !entry.deleted && !entry.lost;
+        let new = self.entries.iter().filter(|e| wins(e) && !e.matched);
+        self.counts.inserted += new.count() as u64;
+        self.masks(wins)
+    }
+
+    fn masks(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<BooleanBuffer> {
+        let mut masks: Vec<BooleanBufferBuilder> = (0..self.ordering.len())
             .map(|batch| {
-                let mut mask = BooleanBufferBuilder::new(batch.keys.len());
-                mask.append_n(batch.keys.len(), false);
+                let rows = self.index.batch(batch).len();
+                let mut mask = BooleanBufferBuilder::new(rows);
+                mask.append_n(rows, false);
                 mask
             })
             .collect();
-        for entry in self.entries.iter().filter(|e| !e.deleted && !e.lost) {
-            masks[entry.batch as usize].set_bit(entry.row as usize, true);
-            self.counts.inserted += u64::from(!entry.matched);
+        for entry in self.entries.iter().filter(|entry| wanted(entry)) {
+            let (batch, row) = entry.place.pair();
+            masks[batch].set_bit(row, true);
         }
         masks.iter_mut().map(BooleanBufferBuilder::finish).collect()
     }
@@ -329,16 +261,10 @@ impl KeyMap {
     }
 }
 
-fn newer_wins(rules: &MergeRules, batches: &[Batch], new: &Entry, old: &Entry) -> bool {
-    if !rules.compares() {
-        return true;
+fn weighed<'a>(ordering: &'a [Option<OrderingRows>], entry: &Entry) -> Weighed<'a> {
+    let (batch, row) = entry.place.pair();
+    Weighed {
+        ordering: ordering[batch].as_ref().map(|rows| (rows, row)),
+        deleted: entry.deleted,
     }
-    let ordering = |entry: &Entry| batches[entry.batch as usize].ordering.as_ref();
-    let (Some(new_rows), Some(old_rows)) = (ordering(new), ordering(old)) else {
-        return true;
-    };
-    let (new_row, old_row) = (new.row as usize, old.row as usize);
-    (new.deleted && new_rows.is_default(new_row))
-        || (old.deleted && old_rows.is_default(old_row))
-        || new_rows.at_least(new_row, old_rows, old_row)
 }

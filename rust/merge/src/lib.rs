@@ -4,18 +4,24 @@
 //! past it. Keys stay in their Arrow buffers and the hash table holds row numbers: no key is copied
 //! and nothing is allocated per row. Nothing here reads files or knows a format.
 //!
-//! The rules are those of `FileGroupRecordBuffer` and `BufferedRecordMergerFactory` (Hudi 1.2.0),
-//! which pyhudi follows for every table version.
+//! Two maps, chosen by the table's rules: [`KeyMap`] where one of a key's records stands as it is,
+//! [`FieldMap`] where a row is made of several. The rules are those of `FileGroupRecordBuffer` and
+//! `BufferedRecordMergerFactory` (Hudi 1.2.0), which pyhudi follows for every table version.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod combine;
+mod field_map;
+mod key_index;
 mod key_map;
 mod ordering;
+mod records;
 mod tagger;
 
 pub use combine::combine_rows;
+pub use field_map::{ColumnSet, FieldMap, FieldRules, Fill, RowMerger, StandingRows, Written};
 pub use key_map::{BaseOutcome, KeyMap, MergeCounts};
-pub use ordering::{MergeError, MergeMode, MergeRules};
+pub use ordering::{MergeError, MergeMode, MergeRules, OrderingRows};
+pub use records::{Encoder, Keys, Records, Standing};
 pub use tagger::KeyTagger;

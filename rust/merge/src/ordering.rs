@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, Scalar,
-    StringArray, new_null_array,
+    Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int32Array,
+    Int64Array, Scalar, StringArray, new_null_array,
 };
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{cast, is_not_null};
@@ -29,6 +29,9 @@ pub enum MergeError {
         /// Row within its batch.
         row: usize,
     },
+    /// A merger that is not built in failed.
+    #[error("the merger failed: {0}")]
+    Merger(Box<dyn std::error::Error + Send + Sync>),
     /// Arrow's own error.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
@@ -56,13 +59,55 @@ pub struct MergeRules {
 }
 
 impl MergeRules {
-    pub(crate) fn compares(&self) -> bool {
+    /// Whether ordering values are looked at.
+    pub fn compares(&self) -> bool {
         self.mode == MergeMode::EventTime && !self.ordering.is_empty()
     }
 }
 
+/// A record's ordering value, and whether the record is a delete.
+pub(crate) struct Weighed<'a> {
+    pub(crate) ordering: Option<(&'a OrderingRows, usize)>,
+    pub(crate) deleted: bool,
+}
+
+impl Weighed<'_> {
+    /// A delete without an ordering value: it beats what is older, and what is newer beats it.
+    fn is_commit_time_delete(&self) -> bool {
+        self.deleted
+            && self
+                .ordering
+                .is_some_and(|(rows, row)| rows.is_default(row))
+    }
+
+    /// Whether this record stands against an older one of the log side.
+    pub(crate) fn beats_log(&self, older: &Weighed<'_>) -> bool {
+        let (Some((mine, row)), Some((theirs, other))) = (self.ordering, older.ordering) else {
+            return true;
+        };
+        self.is_commit_time_delete()
+            || older.is_commit_time_delete()
+            || mine.at_least(row, theirs, other)
+    }
+
+    /// Whether this record of the log side stands against a base row.
+    pub(crate) fn beats_base(
+        &self,
+        base: Option<&OrderingRows>,
+        base_row: usize,
+        null_ordering_loses: bool,
+    ) -> bool {
+        let (Some((mine, row)), Some(base)) = (self.ordering, base) else {
+            return true;
+        };
+        self.is_commit_time_delete()
+            || (null_ordering_loses && base.is_null(base_row))
+            || mine.at_least(row, base, base_row)
+    }
+}
+
 /// Ordering values of a batch of records, ready to be compared.
-pub(crate) struct OrderingRows {
+pub struct OrderingRows {
     rows: Rows,
     /// Records whose ordering value is the default, which makes a delete among them a commit-time one.
     default: BooleanArray,
@@ -86,6 +131,17 @@ impl OrderingRows {
     pub(crate) fn size(&self) -> usize {
         self.rows.size()
     }
+
+    /// As columns that can be written and read back ([`crate::Encoder::restore`]): the values'
+    /// bytes, which are defaults, which hold a null.
+    ///
+    /// # Errors
+    /// More than two gigabytes of values.
+    pub fn into_columns(
+        self,
+    ) -> Result<(BinaryArray, BooleanArray, Option<BooleanArray>), MergeError> {
+        Ok((self.rows.try_into_binary()?, self.default, self.null))
+    }
 }
 
 /// Turns ordering columns into comparable rows.
@@ -104,6 +160,48 @@ impl OrderingEncoder {
             types: types.to_vec(),
             converter: RowConverter::new(fields)?,
         })
+    }
+
+    /// Rows out of several batches; none when one of those has no ordering values.
+    pub(crate) fn gather(
+        &self,
+        batches: &[Option<OrderingRows>],
+        places: &[(usize, usize)],
+    ) -> Option<OrderingRows> {
+        let mut rows = self.converter.empty_rows(places.len(), 16 * places.len());
+        let mut default = Vec::with_capacity(places.len());
+        let mut null = Vec::with_capacity(places.len());
+        for (batch, row) in places {
+            let from = batches[*batch].as_ref()?;
+            rows.push(from.rows.row(*row));
+            default.push(from.is_default(*row));
+            null.push(from.is_null(*row));
+        }
+        Some(OrderingRows {
+            rows,
+            default: default.into(),
+            null: Some(null.into()),
+        })
+    }
+
+    pub(crate) fn restore(
+        &self,
+        values: &BinaryArray,
+        default: BooleanArray,
+        null: Option<BooleanArray>,
+    ) -> OrderingRows {
+        let parser = self.converter.parser();
+        let mut rows = self
+            .converter
+            .empty_rows(values.len(), values.value_data().len());
+        for value in values.iter().flatten() {
+            rows.push(parser.parse(value));
+        }
+        OrderingRows {
+            rows,
+            default,
+            null,
+        }
     }
 
     /// Rows of data columns.

@@ -50,7 +50,7 @@ fn a_later_event_replaces_the_base_row() {
     map.add_rows(keys(&["a"]), &longs(&[2]), None).unwrap();
     assert_eq!(
         kept(
-            map.merge_base(&keys(&["a", "b"]), &longs(&[1, 1])).unwrap(),
+            map.merge_base(keys(&["a", "b"]), &longs(&[1, 1])).unwrap(),
             2
         ),
         [false, true]
@@ -71,7 +71,7 @@ fn a_late_event_leaves_the_base_row() {
     let mut map = event_time();
     map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &longs(&[2])).unwrap(), 1),
         [true]
     );
     assert_eq!(wins(&mut map), [[false]]);
@@ -84,7 +84,7 @@ fn ties_go_to_the_newer_record() {
     map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
     map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &longs(&[1])).unwrap(), 1),
         [false]
     );
     assert_eq!(wins(&mut map), [[false], [true]]);
@@ -96,7 +96,7 @@ fn an_event_time_delete_older_than_the_base_row_does_nothing() {
     map.add_deletes(keys(&["a"]), &[OrderingValue::Long(1)])
         .unwrap();
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &longs(&[2])).unwrap(), 1),
         [true]
     );
 }
@@ -108,7 +108,7 @@ fn a_delete_without_ordering_value_beats_everything_before_it() {
         map.add_rows(keys(&["a"]), &longs(&[5]), None).unwrap();
         map.add_deletes(keys(&["a"]), &[value]).unwrap();
         assert_eq!(
-            kept(map.merge_base(&keys(&["a"]), &longs(&[9])).unwrap(), 1),
+            kept(map.merge_base(keys(&["a"]), &longs(&[9])).unwrap(), 1),
             [false]
         );
         assert_eq!(map.counts().deleted, 1);
@@ -123,7 +123,7 @@ fn a_record_after_such_a_delete_stands_but_can_still_lose_to_the_base_row() {
         .unwrap();
     map.add_rows(keys(&["a"]), &longs(&[1]), None).unwrap();
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &longs(&[2])).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &longs(&[2])).unwrap(), 1),
         [true]
     );
     assert_eq!(wins(&mut map), [vec![false], vec![false]]);
@@ -135,7 +135,7 @@ fn long_zero_is_a_value_and_integer_zero_is_none() {
     map.add_deletes(keys(&["a"]), &[OrderingValue::Long(0)])
         .unwrap();
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &longs(&[1])).unwrap(), 1),
         [true]
     );
 }
@@ -146,7 +146,7 @@ fn a_delete_whose_value_is_of_another_class_wins() {
     map.add_deletes(keys(&["a"]), &[OrderingValue::String("1".into())])
         .unwrap();
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &longs(&[5])).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &longs(&[5])).unwrap(), 1),
         [false]
     );
 }
@@ -158,7 +158,7 @@ fn a_row_marked_deleted_is_a_delete_with_its_ordering_value() {
     map.add_rows(keys(&["a", "b", "c"]), &longs(&[3, 1, 3]), Some(&deleted))
         .unwrap();
     let outcome = map
-        .merge_base(&keys(&["a", "b", "c"]), &longs(&[2, 2, 2]))
+        .merge_base(keys(&["a", "b", "c"]), &longs(&[2, 2, 2]))
         .unwrap();
     assert_eq!(kept(outcome, 3), [false, true, false]);
     assert_eq!(wins(&mut map), [[false, false, true]]);
@@ -171,7 +171,7 @@ fn a_null_ordering_value_counts_as_zero() {
     map.add_rows(keys(&["a"]), &[null], None).unwrap();
     let minus: ArrayRef = Arc::new(Int32Array::from(vec![-1]));
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &[minus]).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &[minus]).unwrap(), 1),
         [false]
     );
 }
@@ -184,7 +184,7 @@ fn copy_on_write_lets_anything_beat_a_null() {
     map.add_rows(keys(&["a"]), &longs(&[-5]), None).unwrap();
     let null: ArrayRef = Arc::new(Int64Array::from(vec![None]));
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &[null]).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &[null]).unwrap(), 1),
         [false]
     );
 }
@@ -217,7 +217,7 @@ fn commit_time_takes_the_last_whatever_its_value() {
         .unwrap();
     map.add_deletes(keys(&["b"]), &[OrderingValue::Long(0)])
         .unwrap();
-    let outcome = map.merge_base(&keys(&["a", "b"]), &longs(&[9, 9])).unwrap();
+    let outcome = map.merge_base(keys(&["a", "b"]), &longs(&[9, 9])).unwrap();
     assert_eq!(kept(outcome, 2), [false, false]);
 }
 
@@ -225,10 +225,10 @@ fn commit_time_takes_the_last_whatever_its_value() {
 fn each_key_is_merged_with_one_base_row() {
     let mut map = event_time();
     map.add_rows(keys(&["a"]), &longs(&[2]), None).unwrap();
-    let outcome = map.merge_base(&keys(&["a", "a"]), &longs(&[1, 1])).unwrap();
+    let outcome = map.merge_base(keys(&["a", "a"]), &longs(&[1, 1])).unwrap();
     assert_eq!(kept(outcome, 2), [false, true]);
     assert_eq!(
-        kept(map.merge_base(&keys(&["a"]), &longs(&[1])).unwrap(), 1),
+        kept(map.merge_base(keys(&["a"]), &longs(&[1])).unwrap(), 1),
         [true]
     );
 }
@@ -364,7 +364,10 @@ fn agrees_with_a_plain_model_over_random_histories() {
                 .collect::<Vec<_>>(),
         );
         let times: Vec<i64> = base.iter().map(|(_, ts)| *ts).collect();
-        let stay = kept(map.merge_base(&names, &longs(&times)).unwrap(), base.len());
+        let stay = kept(
+            map.merge_base(names.clone(), &longs(&times)).unwrap(),
+            base.len(),
+        );
         let given: Vec<i64> = wins(&mut map)
             .iter()
             .zip(&serials)

@@ -35,6 +35,11 @@ pub(crate) fn slice_error(error: SliceError) -> PyErr {
     let message = error.to_string();
     match error {
         SliceError::Store(source) => store_error(source),
+        SliceError::Merger(source) => match source.downcast::<PyErr>() {
+            Ok(raised) => *raised,
+            Err(_) => raise("SchemaMismatch", message, &[]),
+        },
+        SliceError::Spill(_) => raise("StorageError", message, &[]),
         SliceError::Unsupported { .. } => raise("UnsupportedTableFeature", message, &[]),
         SliceError::Schema(_) | SliceError::Arrow(_) => raise("SchemaMismatch", message, &[]),
         SliceError::Corrupt { file, offset, .. } => corrupt(message, &file, offset),

@@ -12,6 +12,7 @@
 mod args;
 mod avro;
 mod error;
+mod field_rules;
 mod keys;
 mod read;
 mod store;
@@ -28,6 +29,8 @@ mod _native {
         arrow_schema, avro_schema, container_to_json, json_to_container, with_meta_fields,
         without_meta_fields,
     };
+    #[pymodule_export]
+    use super::field_rules::FieldRules;
     #[pymodule_export]
     use super::keys::{KeyTagger, add_keys, combine, with_meta_columns};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,14 +10,15 @@ use arrow::array::{RecordBatch, make_array};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
 use pyhudi_slice::{
-    BlockFilter, Comparison, Filter, Incoming, ReadStats, Result as SliceResult, SliceError,
-    SliceKeys, SliceRead, SliceReader,
+    BlockFilter, Comparison, Filter, Incoming, MergeSpec, ReadStats, Result as SliceResult,
+    SliceError, SliceKeys, SliceRead, SliceReader, SpillOptions,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::args::{Batches, merge_mode, source, texts};
 use crate::error::{config_error, slice_error};
+use crate::field_rules::FieldRules;
 use crate::store::Store;
 
 /// Batches that Python iterates over. Not a `pyarrow.RecordBatchReader`: an error that crosses the C
@@ -155,6 +157,16 @@ impl MergeStats {
     }
 
     #[getter]
+    fn by_position(&self) -> bool {
+        self.0.by_position.load(Ordering::Relaxed) > 0
+    }
+
+    #[getter]
+    fn spilled_parts(&self) -> u64 {
+        self.0.spilled_parts.load(Ordering::Relaxed)
+    }
+
+    #[getter]
     fn pruned_row_groups(&self) -> u64 {
         self.0.pruned_row_groups.load(Ordering::Relaxed)
     }
@@ -198,10 +210,12 @@ fn block_filter(
     store, *, base, logs, schema, columns, merge_mode, ordering_fields=Vec::new(),
     key_fields=vec!["_hoodie_record_key".to_owned()], delete_field=None, delete_marker=None,
     max_instant=None, valid_instants=None, timeline_start=None, incoming=None, delete_keys=None,
-    null_ordering_loses=false, filters=Vec::new(), batch_rows=8192,
+    null_ordering_loses=false, filters=Vec::new(), batch_rows=8192, base_instant=None,
+    field_rules=None, memory_limit=None, spill_folder=None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_slice(
+    py: Python<'_>,
     store: PyRef<'_, Store>,
     base: Option<String>,
     logs: Vec<String>,
@@ -220,6 +234,10 @@ pub fn read_slice(
     null_ordering_loses: bool,
     filters: Vec<(String, String, PyArrowType<arrow::array::ArrayData>)>,
     batch_rows: usize,
+    base_instant: Option<String>,
+    field_rules: Option<PyRef<'_, FieldRules>>,
+    memory_limit: Option<usize>,
+    spill_folder: Option<PathBuf>,
 ) -> PyResult<(BatchReader, MergeStats)> {
     let incoming = Incoming {
         rows: incoming.as_ref().map(source).transpose()?,
@@ -235,15 +253,23 @@ pub fn read_slice(
         logs,
         schema: Arc::new(schema.0),
         columns,
-        mode: self::merge_mode(merge_mode)?,
-        ordering_fields,
         key_fields,
-        delete_marker: delete_field.zip(delete_marker),
+        merge: MergeSpec {
+            mode: self::merge_mode(merge_mode)?,
+            ordering_fields,
+            delete_marker: delete_field.zip(delete_marker),
+            null_ordering_loses,
+            ..field_rules.map_or_else(MergeSpec::default, |rules| rules.spec(py))
+        },
+        base_instant,
         filter: block_filter(max_instant, valid_instants, timeline_start),
         incoming,
-        null_ordering_loses,
         filters: filters.into_iter().flatten().collect(),
         batch_rows: batch_rows.max(1),
+        spill: memory_limit.map(|memory_limit| SpillOptions {
+            memory_limit,
+            folder: spill_folder,
+        }),
     })
     .map_err(slice_error)?;
     let stats = MergeStats(reader.stats());
@@ -273,15 +299,14 @@ pub fn read_keys(
         logs,
         schema: Arc::new(schema.0),
         columns: Vec::new(),
-        mode: pyhudi_merge::MergeMode::CommitTime,
-        ordering_fields: Vec::new(),
         key_fields,
-        delete_marker: None,
+        merge: MergeSpec::default(),
+        base_instant: None,
         filter: block_filter(max_instant, valid_instants, timeline_start),
         incoming: Incoming::default(),
-        null_ordering_loses: false,
         filters: Vec::new(),
         batch_rows: 8192,
+        spill: None,
     };
     let keys = py.detach(|| SliceKeys::new(read)).map_err(slice_error)?;
     Ok(BatchReader::new(SliceKeys::schema(), Box::new(keys)))

@@ -5,19 +5,25 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use bytes::Bytes;
 use parquet::DecodeResult;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::arrow_reader::{
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter,
+};
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
+use parquet::arrow::{ProjectionMask, RowNumber};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder};
 use pyhudi_format::ReadAt;
 use pyhudi_store::{Store, StoreFile};
 
+use crate::columns::names_of;
 use crate::error::{Result, SliceError};
+use crate::log_side::ROW_NUMBER;
 use crate::prune::{Filter, keep_row_groups};
+use crate::row_test::RowTest;
 
 /// What is asked of a Parquet file.
 pub(crate) struct ParquetRead<'a> {
@@ -26,6 +32,10 @@ pub(crate) struct ParquetRead<'a> {
     /// Row groups that cannot hold a matching row are left out.
     pub(crate) filters: &'a [Filter],
     pub(crate) batch_rows: usize,
+    /// Add the column [`ROW_NUMBER`].
+    pub(crate) row_numbers: bool,
+    /// Rows that fail it are left out.
+    pub(crate) test: Option<RowTest>,
 }
 
 /// Batches of one base file, in file order, with the file's own types.
@@ -37,21 +47,24 @@ pub(crate) struct BaseReader {
 }
 
 impl BaseReader {
-    pub(crate) fn open(store: &Store, path: &str, read: &ParquetRead<'_>) -> Result<Self> {
+    pub(crate) fn open(store: &Store, path: &str, read: ParquetRead<'_>) -> Result<Self> {
         let file = store.file(path)?;
         let metadata = footer(path, &file)?;
         let damaged = |error| SliceError::parquet(path, None, error);
-        let arrow = arrow_metadata(metadata).map_err(damaged)?;
+        let arrow = arrow_metadata(metadata, read.row_numbers).map_err(damaged)?;
         let mask = projection(&arrow, read.columns);
         let groups = keep_row_groups(&arrow, read.filters)?;
         let all = arrow.metadata().num_row_groups();
         let pruned_row_groups = (all - groups.len()) as u64;
-        let decoder = ParquetPushDecoderBuilder::new_with_metadata(arrow)
+        let filter = read.test.map(|test| row_filter(&arrow, test));
+        let mut builder = ParquetPushDecoderBuilder::new_with_metadata(arrow)
             .with_projection(mask)
             .with_row_groups(groups)
-            .with_batch_size(read.batch_rows)
-            .build()
-            .map_err(damaged)?;
+            .with_batch_size(read.batch_rows);
+        if let Some(filter) = filter {
+            builder = builder.with_row_filter(filter);
+        }
+        let decoder = builder.build().map_err(damaged)?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -152,7 +165,8 @@ pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
         .and_then(|pairs| pairs.iter().find(|pair| pair.key == "parquet.avro.schema"))
         .and_then(|pair| pair.value.clone());
     let rows = metadata.file_metadata().num_rows();
-    let arrow = arrow_metadata(metadata).map_err(|error| SliceError::parquet(path, None, error))?;
+    let arrow =
+        arrow_metadata(metadata, false).map_err(|error| SliceError::parquet(path, None, error))?;
     Ok(BaseSchema {
         avro,
         arrow: Arc::clone(arrow.schema()),
@@ -165,8 +179,25 @@ fn reader_options() -> ArrowReaderOptions {
     ArrowReaderOptions::new().with_skip_arrow_metadata(true)
 }
 
-fn arrow_metadata(metadata: ParquetMetaData) -> Result<ArrowReaderMetadata, ParquetError> {
-    ArrowReaderMetadata::try_new(Arc::new(metadata), reader_options())
+fn arrow_metadata(
+    metadata: ParquetMetaData,
+    row_numbers: bool,
+) -> Result<ArrowReaderMetadata, ParquetError> {
+    let mut options = reader_options();
+    if row_numbers {
+        let number = Field::new(ROW_NUMBER, DataType::Int64, false).with_extension_type(RowNumber);
+        options = options.with_virtual_columns(vec![Arc::new(number)])?;
+    }
+    ArrowReaderMetadata::try_new(Arc::new(metadata), options)
+}
+
+fn row_filter(arrow: &ArrowReaderMetadata, test: RowTest) -> RowFilter {
+    let names = names_of(&test.columns);
+    let predicate = ArrowPredicateFn::new(projection(arrow, &names), move |batch| {
+        test.needed(&batch)
+            .map_err(|error| ArrowError::ExternalError(Box::new(error)))
+    });
+    RowFilter::new(vec![Box::new(predicate)])
 }
 
 /// Top-level columns by name. Not [`ProjectionMask::columns`], which takes a dot for nesting.

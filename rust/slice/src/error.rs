@@ -32,6 +32,12 @@ pub enum SliceError {
     /// The storage failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Local files for records beyond the memory limit failed.
+    #[error("local files failed: {0}")]
+    Spill(String),
+    /// A merger that is not built in failed.
+    #[error("the merger failed: {0}")]
+    Merger(Box<dyn std::error::Error + Send + Sync>),
     /// A computation on batches failed.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
@@ -110,6 +116,7 @@ impl From<MergeError> for SliceError {
     fn from(error: MergeError) -> Self {
         match error {
             MergeError::Arrow(source) => Self::Arrow(source),
+            MergeError::Merger(source) => Self::Merger(source),
             other => Self::Schema(other.to_string()),
         }
     }

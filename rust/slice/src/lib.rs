@@ -10,14 +10,22 @@
 mod adapt;
 mod base;
 mod blocks;
+mod columns;
 mod error;
 mod java_text;
 mod keys;
+mod log_map;
+mod log_side;
+mod merge_spec;
 mod meta;
 mod parquet_schema;
+mod positions;
 mod prune;
 mod read;
 mod records;
+mod row_test;
+mod slice_keys;
+mod spill;
 mod write_base;
 mod write_log;
 
@@ -25,9 +33,12 @@ pub use base::{BaseSchema, base_schema};
 pub use blocks::{BlockFilter, BlockInfo, list_blocks};
 pub use error::{Result, SliceError};
 pub use keys::{PartitionPaths, RecordKeys, add_keys, combine};
+pub use merge_spec::{CustomMerger, FillRule, MergeSpec};
 pub use meta::with_meta_columns;
 pub use prune::{Comparison, Filter};
-pub use read::{Incoming, ReadStats, SliceKeys, SliceRead, SliceReader};
+pub use read::{Incoming, ReadStats, SliceRead, SliceReader};
+pub use slice_keys::SliceKeys;
+pub use spill::SpillOptions;
 pub use write_base::{BaseFile, BaseFileOptions, BloomOptions, Codec, write_base_file};
 pub use write_log::{LogFile, LogFileOptions, write_log_file};
 

@@ -91,7 +91,7 @@ fn may_match(
 }
 
 /// Whether values keep their order from the stored type to the literal's.
-fn same_order(stored: &DataType, literal: &DataType) -> bool {
+pub(crate) fn same_order(stored: &DataType, literal: &DataType) -> bool {
     stored == literal
         || stored.is_integer() && literal.is_integer()
         || matches!((stored, literal), (DataType::Timestamp(_, a), DataType::Timestamp(_, b)) if a.is_some() == b.is_some())

@@ -1,31 +1,35 @@
 //! One file slice, merged, as a stream of batches.
 //!
-//! Log records go into the key map first, oldest block first, then the base file streams past it.
-//! Given out are the base rows that stand, then the log rows that won, in log order.
+//! Log records are collected first, oldest block first, then the base file streams past them. Given
+//! out are the base rows that stand and the rows made of both sides, then the log rows that won. A
+//! log side beyond the memory limit goes to disk in parts, and the base side after it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
-use arrow::compute::{filter_record_batch, or_kleene};
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use pyhudi_format::log::OrderingValue;
-use pyhudi_merge::{BaseOutcome, KeyMap, MergeMode, MergeRules};
+use pyhudi_merge::MergeCounts;
 use pyhudi_store::Store;
 
-use crate::RECORD_KEY;
 use crate::adapt::adapt;
 use crate::base::{BaseReader, ParquetRead};
-use crate::blocks::{BlockFilter, LogSource, choose_blocks};
+use crate::blocks::{BlockFilter, ChosenBlock, LogSource, choose_blocks};
+use crate::columns::{Columns, names_of, select};
 use crate::error::{Result, SliceError};
-use crate::java_text::java_text;
-use crate::keys::{RecordKeys, text_field};
+use crate::log_map::{LogMap, MapKind, Winners};
+use crate::log_side::{Collected, LogSide, Shape};
+use crate::merge_spec::MergeSpec;
+use crate::positions::positions_of;
 use crate::prune::Filter;
 use crate::records::{Decode, LogRecords};
+use crate::row_test::{RowTest, SharedMap, is_testable};
+use crate::spill::{SpillOptions, SpilledPart, part_of};
 
-const IS_DELETED: &str = "_hoodie_is_deleted";
-const OPERATION: &str = "_hoodie_operation";
+/// Bytes that records take in memory for each byte of their blocks, at a guess.
+const EXPANSION: u64 = 3;
 
 /// Records that are newer than all of the slice, for copy-on-write updates.
 #[derive(Default)]
@@ -42,30 +46,28 @@ pub struct SliceRead {
     pub store: Store,
     /// Path of the base file; none in a slice of log files alone.
     pub base: Option<String>,
+    /// Instant of the base file, for record positions; none to go by keys alone.
+    pub base_instant: Option<String>,
     /// Paths of the log files, oldest first, CDC files left out.
     pub logs: Vec<String>,
     /// The table's schema, meta fields included.
     pub schema: SchemaRef,
     /// The columns to give, in order.
     pub columns: Vec<String>,
-    /// The merge mode.
-    pub mode: MergeMode,
-    /// The ordering fields.
-    pub ordering_fields: Vec<String>,
     /// The stored key column, or the record key fields where meta fields are off.
     pub key_fields: Vec<String>,
-    /// A row is a delete when the field, as text, equals the marker.
-    pub delete_marker: Option<(String, String)>,
+    /// How records of one key become one.
+    pub merge: MergeSpec,
     /// Which log blocks count.
     pub filter: BlockFilter,
     /// Newest records.
     pub incoming: Incoming,
-    /// See [`MergeRules::null_ordering_loses`].
-    pub null_ordering_loses: bool,
-    /// For leaving out row groups.
+    /// Rows that fail one of these may be left out.
     pub filters: Vec<Filter>,
     /// Most rows of a batch.
     pub batch_rows: usize,
+    /// What to do with more records than fit in memory; none to keep them all there.
+    pub spill: Option<SpillOptions>,
 }
 
 /// Counters of one read; final once the reader is exhausted.
@@ -84,94 +86,44 @@ pub struct ReadStats {
     pub rollback_blocks: AtomicU64,
     pub log_blocks: AtomicU64,
     pub pruned_row_groups: AtomicU64,
+    pub by_position: AtomicU64,
+    pub spilled_parts: AtomicU64,
 }
 
 impl ReadStats {
     fn add(counter: &AtomicU64, count: usize) {
         counter.fetch_add(count as u64, Ordering::Relaxed);
     }
-}
 
-/// The columns read at each place, and how a key is made.
-struct Columns {
-    /// Given out.
-    out: SchemaRef,
-    /// Read from base files when there is something to merge.
-    base: SchemaRef,
-    /// Read from log blocks.
-    log: SchemaRef,
-    keys: RecordKeys,
-}
-
-impl Columns {
-    fn of(read: &SliceRead) -> Result<Self> {
-        let mut names = read.columns.clone();
-        let out = select(&read.schema, &names)?;
-        let root = |path: &String| match path.split_once('.') {
-            Some((root, _)) if read.schema.index_of(path).is_err() => root.to_owned(),
-            _ => path.clone(),
-        };
-        push_new(&mut names, read.key_fields.iter().map(root));
-        if read.mode == MergeMode::EventTime {
-            push_new(&mut names, read.ordering_fields.iter().map(root));
-        }
-        let base = select(&read.schema, &names)?;
-        let marker = read.delete_marker.iter().map(|(field, _)| field.clone());
-        let optional = std::iter::once(IS_DELETED.to_owned()).chain(marker);
-        push_new(
-            &mut names,
-            optional.filter(|name| read.schema.index_of(name).is_ok()),
-        );
-        let log = with_operation(select(&read.schema, &names)?.as_ref());
-        let prefixed = read.key_fields.len() > 1;
-        Ok(Self {
-            out,
-            base,
-            log,
-            keys: RecordKeys {
-                fields: read.key_fields.clone(),
-                prefixed,
-            },
-        })
+    fn add_counts(&self, counts: MergeCounts) {
+        Self::add(&self.updated, counts.updated as usize);
+        Self::add(&self.deleted, counts.deleted as usize);
+        Self::add(&self.inserted, counts.inserted as usize);
     }
 }
 
-/// Flink writes the operation of a change log into its records, but leaves it out of the table's
-/// schema.
-fn with_operation(schema: &Schema) -> SchemaRef {
-    let mut fields = schema.fields().to_vec();
-    if schema.index_of(OPERATION).is_err() {
-        fields.push(text_field(OPERATION));
-    }
-    Arc::new(Schema::new(fields))
+/// Where base rows come from.
+enum BaseSide {
+    File(BaseReader),
+    Part(SpilledPart),
 }
 
-fn push_new(names: &mut Vec<String>, more: impl Iterator<Item = String>) {
-    for name in more {
-        if !names.contains(&name) {
-            names.push(name);
+impl Iterator for BaseSide {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::File(reader) => reader.next(),
+            Self::Part(part) => part.next(),
         }
     }
 }
 
-fn select(schema: &SchemaRef, names: &[String]) -> Result<SchemaRef> {
-    let fields = names.iter().map(|name| {
-        schema
-            .fields()
-            .iter()
-            .find(|field| field.name() == name)
-            .cloned()
-            .ok_or_else(|| SliceError::Schema(format!("the table has no column {name}")))
-    });
-    Ok(Arc::new(Schema::new(fields.collect::<Result<Fields>>()?)))
-}
-
-fn names_of(schema: &Schema) -> Vec<String> {
-    schema
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .collect()
+/// A part on disk that waits to be merged, and how often it was split.
+struct WaitingPart {
+    log: SpilledPart,
+    base: SpilledPart,
+    depth: u32,
 }
 
 enum Stage {
@@ -179,18 +131,24 @@ enum Stage {
     Start,
     /// No log records: the base file as it is.
     Plain(BaseReader),
-    /// The base file streams past the key map.
-    Merge(Box<Merge>, Option<BaseReader>),
+    /// The base side streams past the log side.
+    Merge(SharedMap, Option<BaseSide>),
     /// Log rows that won.
-    Winners(VecDeque<RecordBatch>),
-    Done,
+    Winners(Winners),
+    /// The next part that is on disk, if there is one.
+    NextPart,
 }
 
 /// The batches of one file slice. Reads nothing before the first is asked for.
 pub struct SliceReader {
     read: SliceRead,
-    columns: Columns,
+    out: SchemaRef,
+    /// Set when the log blocks are known.
+    merging: Option<Arc<(Shape, MapKind)>>,
     stage: Stage,
+    /// Made and not given out yet.
+    ready: VecDeque<RecordBatch>,
+    waiting: VecDeque<WaitingPart>,
     stats: Arc<ReadStats>,
 }
 
@@ -200,11 +158,15 @@ impl SliceReader {
     /// # Errors
     /// A column that the table's schema lacks.
     pub fn new(read: SliceRead) -> Result<Self> {
-        let columns = Columns::of(&read)?;
+        // Checks every column that a merge by keys would read.
+        let out = Columns::of(&read, false)?.out;
         Ok(Self {
             read,
-            columns,
+            out,
+            merging: None,
             stage: Stage::Start,
+            ready: VecDeque::new(),
+            waiting: VecDeque::new(),
             stats: Arc::default(),
         })
     }
@@ -214,62 +176,235 @@ impl SliceReader {
         Arc::clone(&self.stats)
     }
 
+    /// Schema of the batches.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.out)
+    }
+
     /// The next batch, none at the end.
     ///
     /// # Errors
     /// Damaged files, failing storage, a feature that is not supported.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            let stage = std::mem::replace(&mut self.stage, Stage::Done);
-            let (next, batch) = match stage {
-                Stage::Start => (self.start()?, None),
-                Stage::Plain(base) => self.plain(base)?,
-                Stage::Merge(merge, Some(base)) => self.merge(merge, base)?,
-                Stage::Merge(merge, None) => (Stage::Winners(self.winners(*merge)?), None),
-                Stage::Winners(mut rest) => match rest.pop_front() {
-                    Some(batch) => (Stage::Winners(rest), Some(batch)),
-                    None => (Stage::Done, None),
-                },
-                Stage::Done => return Ok(None),
-            };
-            self.stage = next;
-            if let Some(batch) = batch.filter(|batch| batch.num_rows() > 0) {
-                return Ok(Some(batch));
+            while let Some(batch) = self.ready.pop_front() {
+                if batch.num_rows() > 0 {
+                    return Ok(Some(batch));
+                }
             }
+            let stage = std::mem::replace(&mut self.stage, Stage::NextPart);
+            self.stage = match stage {
+                Stage::Start => self.start()?,
+                Stage::Plain(base) => self.plain(base)?,
+                Stage::Merge(map, Some(base)) => self.merge(map, base)?,
+                Stage::Merge(map, None) => self.winners(map)?,
+                Stage::Winners(winners) => self.winner(winners)?,
+                Stage::NextPart => match self.waiting.pop_front() {
+                    Some(part) => self.open_part(part)?,
+                    None => return Ok(None),
+                },
+            };
         }
     }
 
     fn start(&mut self) -> Result<Stage> {
-        let mut merge = Merge::new(&self.read, &self.columns)?;
-        self.read_logs(&mut merge)?;
-        self.take_incoming(&mut merge)?;
-        if merge.map.is_empty() {
-            let names = names_of(&self.columns.out);
-            return Ok(self
-                .open_base(&names, true)?
-                .map_or(Stage::Done, Stage::Plain));
+        let sources = open_logs(&self.read.store, &self.read.logs)?;
+        let (blocks, counts) = choose_blocks(&sources, &self.read.filter)?;
+        ReadStats::add(&self.stats.log_blocks, counts.read as usize);
+        ReadStats::add(&self.stats.corrupt_blocks, counts.corrupt as usize);
+        ReadStats::add(&self.stats.rollback_blocks, counts.rollback as usize);
+        if let Some(positions) = self.usable_positions(&blocks)
+            && let Some(stage) = self.collect(&sources, &blocks, Some(&positions))?
+        {
+            ReadStats::add(&self.stats.by_position, 1);
+            return Ok(stage);
         }
-        let names = names_of(&self.columns.base);
-        let base = self.open_base(&names, false)?;
-        Ok(Stage::Merge(Box::new(merge), base))
+        let stage = self.collect(&sources, &blocks, None)?;
+        stage.ok_or_else(|| SliceError::Schema("keys do not fit their records".to_owned()))
     }
 
-    fn open_base(&self, columns: &[String], prune: bool) -> Result<Option<BaseReader>> {
+    fn usable_positions(&self, blocks: &[ChosenBlock]) -> Option<Vec<Vec<u64>>> {
+        let incoming = &self.read.incoming;
+        let only_logs = incoming.rows.is_none() && incoming.delete_keys.is_none();
+        let instant = self.read.base_instant.as_ref()?;
+        let usable = only_logs && self.read.base.is_some() && !blocks.is_empty();
+        usable.then(|| positions_of(blocks, instant)).flatten()
+    }
+
+    /// Collects the log side. None when a block has another number of records than of positions.
+    fn collect(
+        &mut self,
+        sources: &[LogSource],
+        blocks: &[ChosenBlock],
+        positions: Option<&[Vec<u64>]>,
+    ) -> Result<Option<Stage>> {
+        let columns = Columns::of(&self.read, positions.is_some())?;
+        let partial = blocks.iter().any(|chosen| chosen.block.is_partial());
+        let kind = self.read.merge.kind(&columns, partial)?;
+        let shape = Shape {
+            columns,
+            by_position: positions.is_some(),
+            spec: self.read.merge.clone(),
+        };
+        let merging = Arc::new((shape, kind));
+        let (shape, kind) = merging.as_ref();
+        let spill = self.read.spill.clone();
+        let parts = parts_for(blocks, spill.as_ref());
+        let mut side = LogSide::new(shape, kind, spill.as_ref(), parts, 0, self.read.batch_rows)?;
+        if !self.read_blocks(sources, blocks, positions, shape, &mut side)? {
+            return Ok(None);
+        }
+        self.take_incoming(&mut side)?;
+        let collected = side.finish();
+        self.merging = Some(Arc::clone(&merging));
+        self.after_log_side(collected, None, 0).map(Some)
+    }
+
+    fn read_blocks(
+        &self,
+        sources: &[LogSource],
+        blocks: &[ChosenBlock],
+        positions: Option<&[Vec<u64>]>,
+        shape: &Shape,
+        side: &mut LogSide<'_>,
+    ) -> Result<bool> {
+        let columns = names_of(&shape.columns.log);
+        let decode = Decode {
+            columns: &columns,
+            batch_rows: self.read.batch_rows,
+            only_rows: false,
+        };
+        for (number, chosen) in blocks.iter().enumerate() {
+            let known = positions.map(|all| all[number].as_slice());
+            let mut seen = 0;
+            let mut fits = true;
+            let source = &sources[chosen.source];
+            decode.block(source, &chosen.block, &mut |records| {
+                let count = records.len();
+                let own = known.map(|known| known.get(seen..seen + count).unwrap_or_default());
+                seen += count;
+                fits &= own.is_none_or(|own| own.len() == count);
+                if !fits {
+                    return Ok(());
+                }
+                ReadStats::add(&self.stats.log_records, count);
+                match records {
+                    LogRecords::Rows(batch) => side.add_rows(&batch, own),
+                    LogRecords::Deletes { keys, ordering } => {
+                        side.add_deletes(keys, own, &ordering)
+                    }
+                }
+            })?;
+            if !fits || known.is_some_and(|known| known.len() != seen) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn take_incoming(&mut self, side: &mut LogSide<'_>) -> Result<()> {
+        if let Some(rows) = self.read.incoming.rows.take() {
+            for batch in rows {
+                side.add_rows(&batch?, None)?;
+            }
+        }
+        if let Some(keys) = self.read.incoming.delete_keys.take() {
+            let ordering = vec![OrderingValue::Int(0); keys.len()];
+            side.add_deletes(keys, None, &ordering)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with the base side: `part` of it that is on disk, or else the base file.
+    fn after_log_side(
+        &mut self,
+        collected: Collected,
+        part: Option<SpilledPart>,
+        depth: u32,
+    ) -> Result<Stage> {
+        match collected {
+            Collected::InMemory(map) if map.is_empty() && part.is_none() => {
+                let names = names_of(&self.out);
+                let base = self.open_base(&names, Opening::Plain)?;
+                Ok(base.map_or(Stage::NextPart, Stage::Plain))
+            }
+            Collected::InMemory(map) => {
+                let map = Arc::new(Mutex::new(*map));
+                let base = match part {
+                    Some(part) => Some(BaseSide::Part(part)),
+                    None => self
+                        .open_base(&self.base_columns(), Opening::Merged(&map))?
+                        .map(BaseSide::File),
+                };
+                Ok(Stage::Merge(map, base))
+            }
+            Collected::OnDisk(mut spill) => {
+                let base = match part {
+                    Some(part) => Some(BaseSide::Part(part)),
+                    None => self
+                        .open_base(&self.base_columns(), Opening::Spilled)?
+                        .map(BaseSide::File),
+                };
+                for batch in base.into_iter().flatten() {
+                    let (keys, batch) = self.base_rows(&batch?, depth)?;
+                    spill.add_base(&keys, &batch)?;
+                }
+                let parts = spill.finish()?;
+                ReadStats::add(&self.stats.spilled_parts, parts.len());
+                for (log, base) in parts.into_iter().rev() {
+                    self.waiting.push_front(WaitingPart {
+                        log,
+                        base,
+                        depth: depth + 1,
+                    });
+                }
+                Ok(Stage::NextPart)
+            }
+        }
+    }
+
+    fn open_part(&mut self, part: WaitingPart) -> Result<Stage> {
+        let merging = self.merging()?;
+        let (shape, kind) = merging.as_ref();
+        let spill = self.read.spill.clone();
+        let rows = self.read.batch_rows;
+        let mut side = LogSide::new(shape, kind, spill.as_ref(), 8, part.depth, rows)?;
+        for batch in part.log {
+            let part = part_of(&batch?, side.encoder())?;
+            side.add(part)?;
+        }
+        let collected = side.finish();
+        self.after_log_side(collected, Some(part.base), part.depth)
+    }
+
+    fn merging(&self) -> Result<Arc<(Shape, MapKind)>> {
+        let merging = self.merging.as_ref().map(Arc::clone);
+        merging.ok_or_else(|| SliceError::Schema("the log side was not read".to_owned()))
+    }
+
+    fn base_columns(&self) -> Vec<String> {
+        self.merging
+            .as_ref()
+            .map(|merging| names_of(&merging.0.columns.base))
+            .unwrap_or_default()
+    }
+
+    fn open_base(&self, columns: &[String], opening: Opening<'_>) -> Result<Option<BaseReader>> {
         let Some(path) = &self.read.base else {
             return Ok(None);
         };
-        // A row group left out could hold the base row of a log record.
-        let filters = if prune {
-            self.read.filters.as_slice()
-        } else {
-            &[]
-        };
-        let read = ParquetRead {
-            columns,
-            filters,
-            batch_rows: self.read.batch_rows,
-        };
-        let base = BaseReader::open(&self.read.store, path, &read)?;
+        let filters = self.row_group_filters(opening);
+        let base = BaseReader::open(
+            &self.read.store,
+            path,
+            ParquetRead {
+                columns,
+                filters,
+                batch_rows: self.read.batch_rows,
+                row_numbers: self.by_position() && !matches!(opening, Opening::Plain),
+                test: self.row_test(opening)?,
+            },
+        )?;
         ReadStats::add(
             &self.stats.pruned_row_groups,
             base.pruned_row_groups as usize,
@@ -277,309 +412,168 @@ impl SliceReader {
         Ok(Some(base))
     }
 
-    fn read_logs(&self, merge: &mut Merge) -> Result<()> {
-        let sources = open_logs(&self.read.store, &self.read.logs)?;
-        let (blocks, counts) = choose_blocks(&sources, &self.read.filter)?;
-        ReadStats::add(&self.stats.log_blocks, counts.read as usize);
-        ReadStats::add(&self.stats.corrupt_blocks, counts.corrupt as usize);
-        ReadStats::add(&self.stats.rollback_blocks, counts.rollback as usize);
-        let columns = names_of(&self.columns.log);
-        let decode = Decode {
-            columns: &columns,
-            batch_rows: self.read.batch_rows,
-            only_rows: false,
-        };
-        for chosen in blocks {
-            decode.block(
-                &sources[chosen.source],
-                &chosen.block,
-                &mut |records| match records {
-                    LogRecords::Rows(batch) => {
-                        ReadStats::add(&self.stats.log_records, batch.num_rows());
-                        merge.add_rows(&self.read, &self.columns, &batch)
-                    }
-                    LogRecords::Deletes { keys, ordering } => {
-                        ReadStats::add(&self.stats.log_records, keys.len());
-                        merge.add_deletes(keys, &ordering)
-                    }
-                },
-            )?;
-        }
-        Ok(())
+    fn by_position(&self) -> bool {
+        self.merging.as_ref().is_some_and(|m| m.0.by_position)
     }
 
-    fn take_incoming(&mut self, merge: &mut Merge) -> Result<()> {
-        if let Some(rows) = self.read.incoming.rows.take() {
-            for batch in rows {
-                merge.add_rows(&self.read, &self.columns, &batch?)?;
+    /// Whether a base row that fails the filters cannot change what becomes of a log record.
+    fn log_always_wins(&self) -> bool {
+        self.merging.as_ref().is_none_or(|merging| {
+            matches!(merging.1, MapKind::Keys(_)) && !self.read.merge.compares()
+        })
+    }
+
+    fn row_group_filters(&self, opening: Opening<'_>) -> &[Filter] {
+        match opening {
+            Opening::Plain => &self.read.filters,
+            _ if self.log_always_wins() => &self.read.filters,
+            _ => &[],
+        }
+    }
+
+    /// Tests rows before all their columns are decoded, where there is something to be gained.
+    fn row_test(&self, opening: Opening<'_>) -> Result<Option<RowTest>> {
+        let mut filters = self.read.filters.clone();
+        filters.retain(|filter| is_testable(filter, &self.read.schema));
+        let free =
+            matches!(opening, Opening::Plain) || (self.by_position() && self.log_always_wins());
+        if filters.is_empty() || (!free && self.by_position()) {
+            return Ok(None);
+        }
+        let mut names: Vec<String> = filters.iter().map(|f| f.column.clone()).collect();
+        let log = match opening {
+            _ if free => None,
+            Opening::Merged(map) => {
+                let keys = self.merging()?.0.columns.keys.clone();
+                names.extend(key_roots(&keys.fields, &self.read.schema));
+                Some((Arc::clone(map), keys))
             }
-        }
-        if let Some(keys) = self.read.incoming.delete_keys.take() {
-            let ordering = vec![OrderingValue::Int(0); keys.len()];
-            merge.add_deletes(keys, &ordering)?;
-        }
-        Ok(())
+            _ => return Ok(None),
+        };
+        names.sort();
+        names.dedup();
+        Ok(Some(RowTest {
+            filters,
+            columns: select(&self.read.schema, &names)?,
+            log,
+        }))
     }
 
-    fn plain(&self, mut base: BaseReader) -> Result<(Stage, Option<RecordBatch>)> {
+    fn plain(&mut self, mut base: BaseReader) -> Result<Stage> {
         let Some(batch) = base.next().transpose()? else {
-            return Ok((Stage::Done, None));
+            return Ok(Stage::NextPart);
         };
         ReadStats::add(&self.stats.base_rows, batch.num_rows());
-        let batch = adapt(&batch, &self.columns.out)?;
-        Ok((Stage::Plain(base), Some(batch)))
+        self.ready.push_back(adapt(&batch, &self.out)?);
+        Ok(Stage::Plain(base))
     }
 
-    fn merge(
+    /// Keys and adapted columns of a batch of base rows, counted when it comes from the file.
+    fn base_rows(
         &self,
-        mut merge: Box<Merge>,
-        mut base: BaseReader,
-    ) -> Result<(Stage, Option<RecordBatch>)> {
-        let Some(batch) = base.next().transpose()? else {
-            return Ok((Stage::Merge(merge, None), None));
-        };
-        ReadStats::add(&self.stats.base_rows, batch.num_rows());
-        let batch = adapt(&batch, &self.columns.base)?;
-        let keys = self.columns.keys.of(&batch)?;
-        let out = self.columns.out.fields().len();
-        let kept = match merge.map.merge_base(&keys, &merge.ordering(&batch)?)? {
-            BaseOutcome::KeepAll => first_columns(&batch, out)?,
-            BaseOutcome::Keep(mask) => filter_record_batch(&first_columns(&batch, out)?, &mask)?,
-        };
-        Ok((Stage::Merge(merge, Some(base)), Some(kept)))
+        batch: &RecordBatch,
+        depth: u32,
+    ) -> Result<(pyhudi_merge::Keys, RecordBatch)> {
+        let merging = self.merging()?;
+        let shape = &merging.0;
+        if depth == 0 {
+            ReadStats::add(&self.stats.base_rows, batch.num_rows());
+        }
+        let batch = adapt(batch, &shape.base_schema())?;
+        Ok((shape.base_keys(&batch)?, batch))
     }
 
-    fn winners(&self, mut merge: Merge) -> Result<VecDeque<RecordBatch>> {
-        let masks = merge.map.winners();
-        let counts = merge.map.counts();
-        ReadStats::add(&self.stats.updated, counts.updated as usize);
-        ReadStats::add(&self.stats.deleted, counts.deleted as usize);
-        ReadStats::add(&self.stats.inserted, counts.inserted as usize);
-        merge
-            .rows
-            .iter()
-            .map(|(number, batch)| {
-                let mask = BooleanArray::new(masks[*number].clone(), None);
-                Ok(filter_record_batch(batch, &mask)?)
-            })
-            .collect()
+    fn merge(&mut self, map: SharedMap, mut base: BaseSide) -> Result<Stage> {
+        let Some(batch) = base.next().transpose()? else {
+            return Ok(Stage::Merge(map, None));
+        };
+        let depth = u32::from(matches!(base, BaseSide::Part(_)));
+        let (keys, batch) = self.base_rows(&batch, depth)?;
+        let merging = self.merging()?;
+        let shape = &merging.0;
+        let ordering = shape.ordering(&batch)?;
+        let rows = shape.merged(&batch)?;
+        let given = map
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .merge_base(keys, &ordering, &rows)?;
+        for batch in given {
+            self.ready.push_back(self.fitted(&batch)?);
+        }
+        Ok(Stage::Merge(map, Some(base)))
+    }
+
+    fn winners(&mut self, map: SharedMap) -> Result<Stage> {
+        let map = Arc::into_inner(map)
+            .ok_or_else(|| SliceError::Schema("the base file is still being read".to_owned()))?;
+        let map: LogMap = map.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (winners, counts) = map.winners(self.read.batch_rows)?;
+        self.stats.add_counts(counts);
+        Ok(Stage::Winners(winners))
+    }
+
+    fn winner(&mut self, mut winners: Winners) -> Result<Stage> {
+        let Some(batch) = winners.next_batch()? else {
+            return Ok(Stage::NextPart);
+        };
+        self.ready.push_back(self.fitted(&batch)?);
+        Ok(Stage::Winners(winners))
+    }
+
+    /// The leading columns, in the output's schema unless they hold nulls that it does not allow.
+    fn fitted(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns = batch.columns()[..self.out.fields().len()].to_vec();
+        let broken = |(column, field): (&ArrayRef, &FieldRef)| {
+            !field.is_nullable() && column.null_count() > 0
+        };
+        let schema = if columns.iter().zip(self.out.fields()).any(broken) {
+            let fields = batch.schema().fields()[..columns.len()].to_vec();
+            Arc::new(Schema::new(fields))
+        } else {
+            Arc::clone(&self.out)
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(
+            schema, columns, &options,
+        )?)
     }
 }
 
-fn open_logs(store: &Store, logs: &[String]) -> Result<Vec<LogSource>> {
+/// What a base file is opened for.
+#[derive(Clone, Copy)]
+enum Opening<'a> {
+    /// To be given out as it is.
+    Plain,
+    /// To stream past the log side.
+    Merged(&'a SharedMap),
+    /// To be split on disk.
+    Spilled,
+}
+
+fn key_roots<'a>(
+    fields: &'a [String],
+    schema: &'a SchemaRef,
+) -> impl Iterator<Item = String> + use<'a> {
+    fields.iter().map(|path| match path.split_once('.') {
+        Some((root, _)) if schema.index_of(path).is_err() => root.to_owned(),
+        _ => path.clone(),
+    })
+}
+
+/// Into how many parts to split a log side, so that each fits in memory.
+fn parts_for(blocks: &[ChosenBlock], spill: Option<&SpillOptions>) -> usize {
+    let bytes: u64 = blocks.iter().map(|chosen| chosen.block.content_len).sum();
+    let room = spill.map_or(u64::MAX, |spill| (spill.memory_limit as u64 / 4).max(1));
+    (bytes.saturating_mul(EXPANSION) / room + 1).clamp(4, 128) as usize
+}
+
+pub(crate) fn open_logs(store: &Store, logs: &[String]) -> Result<Vec<LogSource>> {
     logs.iter()
         .map(|path| LogSource::open(store, path))
         .collect()
 }
 
-fn first_columns(batch: &RecordBatch, count: usize) -> Result<RecordBatch> {
-    Ok(batch.project(&(0..count).collect::<Vec<_>>())?)
-}
-
 impl Iterator for SliceReader {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.next_batch().transpose()
-    }
-}
-
-impl SliceReader {
-    /// Schema of the batches.
-    pub fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.columns.out)
-    }
-}
-
-/// The log side: the key map, and the columns of its data records that are given out.
-struct Merge {
-    map: KeyMap,
-    ordering_fields: Vec<String>,
-    /// Batch number in the key map, and the batch.
-    rows: Vec<(usize, RecordBatch)>,
-}
-
-impl Merge {
-    fn new(read: &SliceRead, columns: &Columns) -> Result<Self> {
-        let ordering_fields = match read.mode {
-            MergeMode::EventTime => read.ordering_fields.clone(),
-            MergeMode::CommitTime => Vec::new(),
-        };
-        let types = ordering_fields
-            .iter()
-            .map(|path| Ok(nested(&columns.log, path)?.data_type().clone()))
-            .collect::<Result<Vec<_>>>()?;
-        let rules = MergeRules {
-            mode: read.mode,
-            ordering: types,
-            null_ordering_loses: read.null_ordering_loses,
-        };
-        Ok(Self {
-            map: KeyMap::new(rules)?,
-            ordering_fields,
-            rows: Vec::new(),
-        })
-    }
-
-    fn ordering(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        self.ordering_fields
-            .iter()
-            .map(|path| crate::keys::column(batch, path))
-            .collect()
-    }
-
-    fn add_rows(&mut self, read: &SliceRead, columns: &Columns, batch: &RecordBatch) -> Result<()> {
-        let batch = adapt(batch, &columns.log)?;
-        let keys = columns.keys.of(&batch)?;
-        let deleted = deleted(&batch, read.delete_marker.as_ref())?;
-        let number = self
-            .map
-            .add_rows(keys, &self.ordering(&batch)?, deleted.as_ref())?;
-        self.rows
-            .push((number, first_columns(&batch, columns.out.fields().len())?));
-        Ok(())
-    }
-
-    fn add_deletes(&mut self, keys: StringArray, ordering: &[OrderingValue<'_>]) -> Result<()> {
-        Ok(self.map.add_deletes(keys, ordering)?)
-    }
-}
-
-/// The field of a dotted path.
-fn nested(schema: &Schema, path: &str) -> Result<Field> {
-    let missing = || SliceError::Schema(format!("the table has no column {path}"));
-    if let Ok(field) = schema.field_with_name(path) {
-        return Ok(field.clone());
-    }
-    let mut parts = path.split('.');
-    let root = parts.next().ok_or_else(missing)?;
-    let mut field = schema.field_with_name(root).map_err(|_| missing())?.clone();
-    for part in parts {
-        let DataType::Struct(fields) = field.data_type() else {
-            return Err(missing());
-        };
-        let (_, child) = fields.find(part).ok_or_else(missing)?;
-        field = child.as_ref().clone();
-    }
-    Ok(field)
-}
-
-/// Rows that say their key is deleted (`DeleteContext`, Hudi 1.2.0); none if no row can say so.
-fn deleted(batch: &RecordBatch, marker: Option<&(String, String)>) -> Result<Option<BooleanArray>> {
-    let mut deleted: Option<BooleanArray> = None;
-    let mut add = |more: BooleanArray| -> Result<()> {
-        deleted = Some(match deleted.take() {
-            Some(before) => or_kleene(&before, &more)?,
-            None => more,
-        });
-        Ok(())
-    };
-    if let Some(flag) = batch
-        .column_by_name(IS_DELETED)
-        .and_then(|c| c.as_boolean_opt())
-    {
-        add(flag.clone())?;
-    }
-    if let Some(operation) = batch
-        .column_by_name(OPERATION)
-        .and_then(|c| c.as_string_opt::<i32>())
-        .filter(|operation| operation.null_count() < operation.len())
-    {
-        add(operation
-            .iter()
-            .map(|op| op.map(|op| op == "D" || op == "-U"))
-            .collect())?;
-    }
-    if let Some((field, value)) = marker
-        && let Some(column) = batch.column_by_name(field)
-    {
-        let texts = java_text(column, field)?;
-        add(texts
-            .iter()
-            .map(|text| text.map(|text| text == value))
-            .collect())?;
-    }
-    Ok(deleted)
-}
-
-/// Every record key that the base file and the log data blocks of a slice hold, deleted ones too,
-/// as batches of one column, `_hoodie_record_key`. Keys can come more than once.
-pub struct SliceKeys {
-    keys: RecordKeys,
-    base: Option<BaseReader>,
-    columns: SchemaRef,
-    log: VecDeque<RecordBatch>,
-}
-
-impl SliceKeys {
-    /// Reads the log side; the base file is streamed.
-    ///
-    /// # Errors
-    /// Damaged files, failing storage, a feature that is not supported.
-    pub fn new(read: SliceRead) -> Result<Self> {
-        let read = SliceRead {
-            columns: Vec::new(),
-            mode: MergeMode::CommitTime,
-            ..read
-        };
-        let Columns {
-            base: columns,
-            keys,
-            ..
-        } = Columns::of(&read)?;
-        let names = names_of(&columns);
-        let sources = open_logs(&read.store, &read.logs)?;
-        let decode = Decode {
-            columns: &names,
-            batch_rows: read.batch_rows,
-            only_rows: true,
-        };
-        let mut log = VecDeque::new();
-        for chosen in choose_blocks(&sources, &read.filter)?.0 {
-            decode.block(&sources[chosen.source], &chosen.block, &mut |records| {
-                if let LogRecords::Rows(batch) = records {
-                    log.push_back(batch);
-                }
-                Ok(())
-            })?;
-        }
-        let parquet = ParquetRead {
-            columns: &names,
-            filters: &[],
-            batch_rows: read.batch_rows,
-        };
-        let base = read
-            .base
-            .map(|path| BaseReader::open(&read.store, &path, &parquet))
-            .transpose()?;
-        Ok(Self {
-            keys,
-            base,
-            columns,
-            log,
-        })
-    }
-
-    /// Schema of the batches.
-    pub fn schema() -> SchemaRef {
-        Arc::new(Schema::new(vec![text_field(RECORD_KEY)]))
-    }
-
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let batch = match self.base.as_mut().and_then(Iterator::next) {
-            Some(batch) => Some(batch?),
-            None => self.log.pop_front(),
-        };
-        let Some(batch) = batch else { return Ok(None) };
-        let keys = self.keys.of(&adapt(&batch, &self.columns)?)?;
-        Ok(Some(RecordBatch::try_new(
-            Self::schema(),
-            vec![Arc::new(keys)],
-        )?))
-    }
-}
-
-impl Iterator for SliceKeys {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {

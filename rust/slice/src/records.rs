@@ -29,6 +29,15 @@ pub(crate) enum LogRecords<'a> {
     },
 }
 
+impl LogRecords<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Rows(batch) => batch.num_rows(),
+            Self::Deletes { keys, .. } => keys.len(),
+        }
+    }
+}
+
 /// How blocks are decoded.
 pub(crate) struct Decode<'a> {
     /// Top-level columns wanted.
@@ -46,14 +55,6 @@ impl Decode<'_> {
         block: &LogBlock,
         sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
     ) -> Result<()> {
-        if block.is_partial() {
-            return Err(SliceError::Unsupported {
-                feature: format!(
-                    "log blocks of partial records (IS_PARTIAL, {})",
-                    source.path
-                ),
-            });
-        }
         if block.block_type == BlockType::Delete && self.only_rows {
             return Ok(());
         }

@@ -1,0 +1,625 @@
+//! Records of one key merged field by field: partial updates, and mergers that are not built in.
+//!
+//! As in the key map one record stands for each key, but here it can be made of several: whenever
+//! two live records meet, a new row is made of them, a batch of such rows at a time.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, Scalar, StringArray, UInt32Array,
+};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::kernels::cmp;
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{cast, interleave_record_batch, is_null, or, take_record_batch};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+
+use crate::key_index::{KeyIndex, Place};
+use crate::key_map::{BaseOutcome, MergeCounts};
+use crate::ordering::{MergeError, MergeRules, OrderingRows, Weighed};
+use crate::records::{Encoder, Keys, Records, is_set};
+
+/// Which values of the record that wins are taken from the one that loses.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fill {
+    /// Only those of columns that the winner was written without.
+    Absent,
+    /// Those equal to the column's default: null, or the given value (one row, column by column).
+    Defaults(Vec<Option<ArrayRef>>),
+    /// Texts and bytes equal to this marker.
+    Marker(String),
+}
+
+/// A merger that is not built in. It sees pairs of live records of one key.
+pub trait RowMerger: Send + Sync {
+    /// Merges row by row: batches of equal length and schema. Gives the merged rows and which of
+    /// them are deleted.
+    ///
+    /// # Errors
+    /// Whatever stops the merger.
+    fn merge(
+        &self,
+        older: &RecordBatch,
+        newer: &RecordBatch,
+    ) -> Result<(RecordBatch, Option<BooleanArray>), MergeError>;
+}
+
+/// The rules of a merge field by field.
+#[derive(Clone)]
+pub struct FieldRules {
+    /// Which of two records wins.
+    pub order: MergeRules,
+    /// What becomes of the winner's values.
+    pub fill: Fill,
+    /// Columns, by number, that come from the newer record whichever wins.
+    pub newest: Vec<usize>,
+    /// A delete wins over what is older whatever its ordering value, and what is newer over it
+    /// (payload classes of table versions before 9).
+    pub deletes_always_win: bool,
+    /// Takes the place of all of the above for two live records.
+    pub merger: Option<Arc<dyn RowMerger>>,
+}
+
+/// For each column of a map's rows whether a record was written with it.
+pub type ColumnSet = Vec<bool>;
+
+/// Which columns the records of a batch were written with.
+#[derive(Debug, Clone)]
+pub enum Written {
+    /// With all of them.
+    All,
+    /// All records with these.
+    Same(ColumnSet),
+    /// Each record with its own.
+    Each(Vec<ColumnSet>),
+}
+
+/// [`Written`], with sets of columns by their numbers.
+enum Sets {
+    Same(u32),
+    Each(Vec<u32>),
+}
+
+impl Sets {
+    fn of(&self, row: usize) -> u32 {
+        match self {
+            Self::Same(set) => *set,
+            Self::Each(sets) => sets[row],
+        }
+    }
+}
+
+/// A record of each key, as [`FieldMap::standing`] gives them.
+pub struct StandingRows {
+    /// Keys, ordering values and deletes.
+    pub records: Records,
+    /// The rows, arbitrary for deletes.
+    pub rows: RecordBatch,
+    /// The columns that each was written with.
+    pub written: Written,
+}
+
+/// What stands for a key.
+struct Entry {
+    /// None for a delete.
+    data: Option<Place>,
+    ordering: Place,
+    matched: bool,
+}
+
+/// Log records by key, merged field by field. Add oldest first, then stream the base rows, then take
+/// the winners.
+pub struct FieldMap {
+    rules: FieldRules,
+    encoder: Encoder,
+    schema: SchemaRef,
+    index: KeyIndex,
+    entries: Vec<Entry>,
+    ordering: Vec<Option<OrderingRows>>,
+    /// Rows as added and as made by merging.
+    rows: Vec<RecordBatch>,
+    written: Vec<Sets>,
+    /// Sets of columns: whether each column is in. The first has them all.
+    sets: Vec<ColumnSet>,
+    counts: MergeCounts,
+}
+
+/// Two live records of one key: the entry, the newer row, and whether the newer one wins.
+struct Meeting {
+    entry: usize,
+    row: usize,
+    newer_wins: bool,
+}
+
+impl FieldMap {
+    /// An empty map of rows with these columns.
+    ///
+    /// # Errors
+    /// An ordering field of a type without an order.
+    pub fn new(rules: FieldRules, schema: &SchemaRef) -> Result<Self, MergeError> {
+        Ok(Self {
+            encoder: Encoder::new(&rules.order)?,
+            sets: vec![vec![true; schema.fields().len()]],
+            schema: nullable(schema),
+            rules,
+            index: KeyIndex::default(),
+            entries: Vec::new(),
+            ordering: Vec::new(),
+            rows: Vec::new(),
+            written: Vec::new(),
+            counts: MergeCounts::default(),
+        })
+    }
+
+    /// Number of different keys.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether no record was added.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Makes the records that [`Self::add`] takes.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// Bytes held, roughly.
+    pub fn memory(&self) -> usize {
+        let ordering = self.ordering.iter().flatten().map(OrderingRows::size);
+        let rows = self.rows.iter().map(RecordBatch::get_array_memory_size);
+        ordering.chain(rows).sum::<usize>()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.index.memory()
+    }
+
+    /// Adds records, newer than all before. `rows` has their values, none for a delete block.
+    ///
+    /// # Errors
+    /// A merger that fails.
+    pub fn add(
+        &mut self,
+        records: Records,
+        rows: Option<RecordBatch>,
+        written: Written,
+    ) -> Result<(), MergeError> {
+        let batch = self.ordering.len();
+        let Records {
+            keys,
+            ordering,
+            deleted,
+        } = records;
+        self.ordering.push(ordering);
+        let data = rows
+            .map(|rows| self.push_rows(&rows, written))
+            .transpose()?;
+        let is_deleted = |row: usize| data.is_none() || is_set(deleted.as_ref(), row);
+        let mut seen = Vec::with_capacity(keys.len());
+        self.index
+            .add(keys, |row, entry, is_new| seen.push((row, entry, is_new)));
+        let mut meetings: Vec<Meeting> = Vec::new();
+        let mut waiting = vec![false; self.index.len()];
+        for (row, entry, is_new) in seen {
+            let place = data
+                .filter(|_| !is_deleted(row))
+                .map(|data| Place::new(data, row));
+            let ordering = Place::new(batch, row);
+            if is_new {
+                self.entries.push(Entry {
+                    data: place,
+                    ordering,
+                    matched: false,
+                });
+                continue;
+            }
+            if waiting[entry] {
+                // The same key twice in one batch: one after the other.
+                for meeting in &meetings {
+                    waiting[meeting.entry] = false;
+                }
+                self.meet(&std::mem::take(&mut meetings), batch, data)?;
+            }
+            let newer_wins = self.newer_wins(entry, ordering, place.is_none());
+            let old = &mut self.entries[entry];
+            if let (Some(_), Some(_)) = (old.data, place) {
+                waiting[entry] = true;
+                meetings.push(Meeting {
+                    entry,
+                    row,
+                    newer_wins,
+                });
+            } else if newer_wins {
+                old.data = place;
+                old.ordering = ordering;
+            }
+        }
+        self.meet(&meetings, batch, data)
+    }
+
+    fn push_rows(&mut self, rows: &RecordBatch, written: Written) -> Result<usize, MergeError> {
+        let sets = match written {
+            Written::All => Sets::Same(0),
+            Written::Same(set) => Sets::Same(self.set(set)),
+            Written::Each(sets) => Sets::Each(sets.into_iter().map(|set| self.set(set)).collect()),
+        };
+        self.rows.push(self.loose(rows)?);
+        self.written.push(sets);
+        Ok(self.rows.len() - 1)
+    }
+
+    /// Rows of several origins stand together only when all columns may hold nulls.
+    fn loose(&self, rows: &RecordBatch) -> Result<RecordBatch, MergeError> {
+        let columns = rows.columns().to_vec();
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+
+    fn set(&mut self, columns: ColumnSet) -> u32 {
+        let known = self.sets.iter().position(|set| *set == columns);
+        known.unwrap_or_else(|| {
+            self.sets.push(columns);
+            self.sets.len() - 1
+        }) as u32
+    }
+
+    fn newer_wins(&self, entry: usize, newer: Place, deleted: bool) -> bool {
+        let old = &self.entries[entry];
+        if self.rules.deletes_always_win && (deleted || old.data.is_none()) {
+            return true;
+        }
+        let newer = self.weighed(newer, deleted);
+        newer.beats_log(&self.weighed(old.ordering, old.data.is_none()))
+    }
+
+    fn weighed(&self, place: Place, deleted: bool) -> Weighed<'_> {
+        let (batch, row) = place.pair();
+        Weighed {
+            ordering: self.ordering[batch].as_ref().map(|rows| (rows, row)),
+            deleted,
+        }
+    }
+
+    /// Makes one row of each two that meet.
+    fn meet(
+        &mut self,
+        meetings: &[Meeting],
+        batch: usize,
+        data: Option<usize>,
+    ) -> Result<(), MergeError> {
+        let Some(data) = data.filter(|_| !meetings.is_empty()) else {
+            return Ok(());
+        };
+        let older: Vec<Place> = meetings
+            .iter()
+            .filter_map(|meeting| self.entries[meeting.entry].data)
+            .collect();
+        let newer: Vec<Place> = meetings
+            .iter()
+            .map(|meeting| Place::new(data, meeting.row))
+            .collect();
+        let pair = Pair {
+            older: self.gather(&older)?,
+            newer: self.gather(&newer)?,
+            older_sets: self.sets_of(&older),
+            newer_sets: self.sets_of(&newer),
+            newer_wins: meetings.iter().map(|m| Some(m.newer_wins)).collect(),
+        };
+        let (merged, deleted) = self.merged(&pair)?;
+        let sets: Vec<u32> = pair
+            .older_sets
+            .iter()
+            .zip(&pair.newer_sets)
+            .map(|(older, newer)| self.union(*older, *newer))
+            .collect();
+        let number = self.rows.len();
+        self.rows.push(merged);
+        self.written.push(Sets::Each(sets));
+        for (row, meeting) in meetings.iter().enumerate() {
+            let gone = is_set(deleted.as_ref(), row);
+            let entry = &mut self.entries[meeting.entry];
+            entry.data = (!gone).then(|| Place::new(number, row));
+            if meeting.newer_wins {
+                entry.ordering = Place::new(batch, meeting.row);
+            }
+        }
+        Ok(())
+    }
+
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        if a == 0 || b == 0 || a == b {
+            return if a == b { a } else { 0 };
+        }
+        let both = self.sets[a as usize]
+            .iter()
+            .zip(&self.sets[b as usize])
+            .map(|(a, b)| *a || *b)
+            .collect();
+        self.set(both)
+    }
+
+    fn sets_of(&self, places: &[Place]) -> Vec<u32> {
+        let set = |place: &Place| self.written[place.batch as usize].of(place.row as usize);
+        places.iter().map(set).collect()
+    }
+
+    fn gather(&self, places: &[Place]) -> Result<RecordBatch, MergeError> {
+        if places.is_empty() {
+            return Ok(RecordBatch::new_empty(Arc::clone(&self.schema)));
+        }
+        let batches: Vec<&RecordBatch> = self.rows.iter().collect();
+        let at: Vec<(usize, usize)> = places.iter().map(|place| place.pair()).collect();
+        Ok(interleave_record_batch(&batches, &at)?)
+    }
+
+    fn merged(&self, pair: &Pair) -> Result<(RecordBatch, Option<BooleanArray>), MergeError> {
+        if let Some(merger) = &self.rules.merger {
+            let (rows, deleted) = merger.merge(&pair.older, &pair.newer)?;
+            return Ok((self.loose(&rows)?, deleted));
+        }
+        let columns = (0..self.schema.fields().len())
+            .map(|column| self.field(pair, column))
+            .collect::<Result<Vec<_>, MergeError>>()?;
+        let schema = Arc::clone(&self.schema);
+        Ok((RecordBatch::try_new(schema, columns)?, None))
+    }
+
+    fn field(&self, pair: &Pair, column: usize) -> Result<ArrayRef, MergeError> {
+        let (older, newer) = (pair.older.column(column), pair.newer.column(column));
+        if self.rules.newest.contains(&column) {
+            return Ok(Arc::clone(newer));
+        }
+        let winner = zip(&pair.newer_wins, newer, older)?;
+        let fill = match (&self.rules.fill, self.sets.len()) {
+            (Fill::Absent, 1) => return Ok(winner),
+            (Fill::Absent, _) => self.absent(pair, column),
+            (Fill::Defaults(defaults), _) => {
+                is_default(&winner, defaults.get(column).and_then(Option::as_ref))?
+            }
+            (Fill::Marker(marker), _) => match is_marker(&winner, marker)? {
+                Some(found) => found,
+                None => return Ok(winner),
+            },
+        };
+        if fill.true_count() == 0 {
+            return Ok(winner);
+        }
+        let loser = zip(&pair.newer_wins, older, newer)?;
+        Ok(zip(&fill, &loser, &winner)?)
+    }
+
+    /// Rows whose winner was written without a column that the loser has.
+    fn absent(&self, pair: &Pair, column: usize) -> BooleanArray {
+        let has = |set: u32| self.sets[set as usize][column];
+        (0..pair.newer_wins.len())
+            .map(|row| {
+                let (newer, older) = (pair.newer_sets[row], pair.older_sets[row]);
+                let (winner, loser) = if pair.newer_wins.value(row) {
+                    (newer, older)
+                } else {
+                    (older, newer)
+                };
+                Some(!has(winner) && has(loser))
+            })
+            .collect()
+    }
+
+    /// The records that stand for their keys, `batch_rows` at a time. To be called before any base
+    /// row has passed.
+    ///
+    /// # Errors
+    /// Rows that do not fit into one batch.
+    pub fn standing(&self, batch_rows: usize) -> Result<Vec<StandingRows>, MergeError> {
+        let Some(keys) = self.index.keys() else {
+            return Ok(Vec::new());
+        };
+        let all: Vec<usize> = (0..self.entries.len()).collect();
+        all.chunks(batch_rows.max(1))
+            .map(|chunk| self.standing_rows(&keys, chunk))
+            .collect()
+    }
+
+    fn standing_rows(&self, keys: &Keys, chunk: &[usize]) -> Result<StandingRows, MergeError> {
+        let ordering: Vec<_> = chunk
+            .iter()
+            .map(|entry| self.entries[*entry].ordering.pair())
+            .collect();
+        let deleted: Vec<bool> = chunk
+            .iter()
+            .map(|entry| self.entries[*entry].data.is_none())
+            .collect();
+        let live = chunk.iter().filter_map(|entry| self.entries[*entry].data);
+        let rows = self.gather(&live.collect::<Vec<_>>())?;
+        let mut next = 0;
+        let at: UInt32Array = deleted
+            .iter()
+            .map(|deleted| {
+                (!deleted).then(|| {
+                    next += 1;
+                    next - 1
+                })
+            })
+            .collect();
+        let set = |entry: &usize| {
+            let set = self.entries[*entry].data.map_or(0, |place| {
+                self.written[place.batch as usize].of(place.row as usize)
+            });
+            self.sets[set as usize].clone()
+        };
+        Ok(StandingRows {
+            records: Records {
+                keys: keys.take(chunk),
+                ordering: self.encoder.gather(&self.ordering, &ordering),
+                deleted: Some(deleted.into()),
+            },
+            rows: take_record_batch(&rows, &at)?,
+            written: Written::Each(chunk.iter().map(set).collect()),
+        })
+    }
+
+    /// Which of these keys the map has a record of.
+    ///
+    /// # Errors
+    /// A null key.
+    pub fn contains(&self, keys: &Keys) -> Result<BooleanBuffer, MergeError> {
+        self.index.contains(keys)
+    }
+
+    /// Streams base rows past the map: which of them stay as they are, and the rows made of others.
+    ///
+    /// # Errors
+    /// A null key in a base row; ordering columns that do not have the types of the rules; a merger
+    /// that fails.
+    pub fn merge_base(
+        &mut self,
+        keys: impl Into<Keys>,
+        ordering: &[ArrayRef],
+        rows: &RecordBatch,
+    ) -> Result<(BaseOutcome, Option<RecordBatch>), MergeError> {
+        let keys = keys.into();
+        let count = keys.len();
+        let mut hits = self.index.hits(&keys)?;
+        let entries = &mut self.entries;
+        hits.retain(|(_, at)| !std::mem::replace(&mut entries[*at].matched, true));
+        if hits.is_empty() {
+            return Ok((BaseOutcome::KeepAll, None));
+        }
+        let base = self.encoder.rows(keys, ordering, None)?.ordering;
+        let mut dropped = Vec::new();
+        let mut meetings = Vec::new();
+        for (row, entry) in hits {
+            let newer_wins = self.beats_base(entry, base.as_ref(), row);
+            if self.entries[entry].data.is_some() {
+                dropped.push(row);
+                meetings.push(Meeting {
+                    entry,
+                    row,
+                    newer_wins,
+                });
+            } else if newer_wins {
+                dropped.push(row);
+                self.counts.deleted += 1;
+            }
+        }
+        let made = self.meet_base(&meetings, rows)?;
+        Ok((BaseOutcome::without(count, &dropped), made))
+    }
+
+    fn beats_base(&self, entry: usize, base: Option<&OrderingRows>, row: usize) -> bool {
+        let log = &self.entries[entry];
+        let deleted = log.data.is_none();
+        (deleted && self.rules.deletes_always_win)
+            || self.weighed(log.ordering, deleted).beats_base(
+                base,
+                row,
+                self.rules.order.null_ordering_loses,
+            )
+    }
+
+    fn meet_base(
+        &mut self,
+        meetings: &[Meeting],
+        rows: &RecordBatch,
+    ) -> Result<Option<RecordBatch>, MergeError> {
+        if meetings.is_empty() {
+            return Ok(None);
+        }
+        let at: UInt32Array = meetings.iter().map(|m| Some(m.row as u32)).collect();
+        let newer: Vec<Place> = meetings
+            .iter()
+            .filter_map(|meeting| self.entries[meeting.entry].data)
+            .collect();
+        let pair = Pair {
+            older: self.loose(&take_record_batch(rows, &at)?)?,
+            newer: self.gather(&newer)?,
+            older_sets: vec![0; meetings.len()],
+            newer_sets: self.sets_of(&newer),
+            newer_wins: meetings.iter().map(|m| Some(m.newer_wins)).collect(),
+        };
+        let (merged, deleted) = self.merged(&pair)?;
+        let gone = deleted.as_ref().map_or(0, BooleanArray::true_count) as u64;
+        self.counts.deleted += gone;
+        self.counts.updated += meetings.len() as u64 - gone;
+        Ok(Some(match deleted.filter(|d| d.true_count() > 0) {
+            Some(deleted) => {
+                let stays: BooleanArray =
+                    deleted.iter().map(|d| Some(!d.unwrap_or(false))).collect();
+                arrow::compute::filter_record_batch(&merged, &stays)?
+            }
+            None => merged,
+        }))
+    }
+
+    /// The rows that no base row met, `batch_rows` at a time. To be called when all base rows have
+    /// passed. Also completes the counts.
+    ///
+    /// # Errors
+    /// Rows that do not fit into one batch.
+    pub fn winners(&mut self, batch_rows: usize) -> Result<Vec<RecordBatch>, MergeError> {
+        let places: Vec<Place> = self
+            .entries
+            .iter()
+            .filter(|entry| !entry.matched)
+            .filter_map(|entry| entry.data)
+            .collect();
+        self.counts.inserted += places.len() as u64;
+        places
+            .chunks(batch_rows.max(1))
+            .map(|places| self.gather(places))
+            .collect()
+    }
+
+    /// What the merge did so far.
+    pub fn counts(&self) -> MergeCounts {
+        self.counts
+    }
+}
+
+/// Rows that meet: older and newer of each key, in step.
+struct Pair {
+    older: RecordBatch,
+    newer: RecordBatch,
+    older_sets: Vec<u32>,
+    newer_sets: Vec<u32>,
+    newer_wins: BooleanArray,
+}
+
+/// Rows whose value is the column's default.
+fn is_default(values: &ArrayRef, default: Option<&ArrayRef>) -> Result<BooleanArray, MergeError> {
+    let null = is_null(values)?;
+    let Some(default) = default else {
+        return Ok(null);
+    };
+    let default = Scalar::new(cast(default, values.data_type())?);
+    let values: &dyn Datum = values;
+    let equal = cmp::eq(values, &default)?;
+    Ok(or(&null, &without_nulls(&equal))?)
+}
+
+fn without_nulls(mask: &BooleanArray) -> BooleanArray {
+    mask.iter().map(|value| Some(value == Some(true))).collect()
+}
+
+/// Rows whose value is the marker; none for columns that hold neither text nor bytes.
+fn is_marker(values: &ArrayRef, marker: &str) -> Result<Option<BooleanArray>, MergeError> {
+    let found = match values.data_type() {
+        DataType::Utf8 => {
+            let marker = Scalar::new(StringArray::from(vec![marker]));
+            let values: &dyn Datum = values;
+            cmp::eq(values, &marker)?
+        }
+        DataType::Binary => values
+            .as_binary::<i32>()
+            .iter()
+            .map(|value| Some(value == Some(marker.as_bytes())))
+            .collect(),
+        _ => return Ok(None),
+    };
+    Ok(Some(without_nulls(&found)))
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}

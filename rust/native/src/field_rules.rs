@@ -1,0 +1,157 @@
+//! Merging field by field, as Python says it, and mergers written in Python.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow_pyarrow::{FromPyArrow, IntoPyArrow};
+use pyhudi_merge::{MergeError, RowMerger};
+use pyhudi_slice::{CustomMerger, FillRule, MergeSpec};
+use pyo3::prelude::*;
+
+use crate::args::{one_batch, stream};
+use crate::error::{config_error, mismatch, slice_error};
+
+/// See the stub.
+#[pyclass(frozen, module = "pyhudi._native")]
+pub struct FieldRules {
+    fill: FillRule,
+    newest_meta: bool,
+    deletes_always_win: bool,
+    sequence_ordering: bool,
+    merger: Option<(Py<PyAny>, Vec<String>)>,
+}
+
+#[pymethods]
+impl FieldRules {
+    #[new]
+    #[pyo3(signature = (
+        fill="absent", *, marker=None, defaults=None, newest_meta=false,
+        deletes_always_win=false, sequence_ordering=false, merger=None, merger_columns=Vec::new(),
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        fill: &str,
+        marker: Option<String>,
+        defaults: Option<Bound<'_, PyAny>>,
+        newest_meta: bool,
+        deletes_always_win: bool,
+        sequence_ordering: bool,
+        merger: Option<Py<PyAny>>,
+        merger_columns: Vec<String>,
+    ) -> PyResult<Self> {
+        let fill = match (fill, marker) {
+            ("absent", None) => FillRule::Absent,
+            ("defaults", None) => FillRule::Defaults(defaults.as_ref().map(one_row).transpose()?),
+            ("marker", Some(marker)) => FillRule::Marker(marker),
+            (other, _) => return Err(config_error(format!("fill {other} with this marker"))),
+        };
+        Ok(Self {
+            fill,
+            newest_meta,
+            deletes_always_win,
+            sequence_ordering,
+            merger: merger.map(|merger| (merger, merger_columns)),
+        })
+    }
+}
+
+impl FieldRules {
+    pub(crate) fn spec(&self, py: Python<'_>) -> MergeSpec {
+        MergeSpec {
+            fill: self.fill.clone(),
+            newest_meta: self.newest_meta,
+            deletes_always_win: self.deletes_always_win,
+            sequence_ordering: self.sequence_ordering,
+            merger: self
+                .merger
+                .as_ref()
+                .map(|(function, columns)| CustomMerger {
+                    merger: Arc::new(PythonMerger(function.clone_ref(py))),
+                    columns: columns.clone(),
+                }),
+            ..MergeSpec::default()
+        }
+    }
+}
+
+fn one_row(data: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let batch = one_batch(stream(data)?).map_err(slice_error)?;
+    if batch.num_rows() == 1 {
+        Ok(batch)
+    } else {
+        Err(config_error("defaults need exactly one row".to_owned()))
+    }
+}
+
+/// A function `(older, newer) -> merged` or `(merged, deleted)`.
+struct PythonMerger(Py<PyAny>);
+
+impl RowMerger for PythonMerger {
+    fn merge(
+        &self,
+        older: &RecordBatch,
+        newer: &RecordBatch,
+    ) -> Result<(RecordBatch, Option<BooleanArray>), MergeError> {
+        Python::attach(|py| self.call(py, older, newer))
+            .map_err(|error| MergeError::Merger(Box::new(error)))
+    }
+}
+
+impl PythonMerger {
+    fn call(
+        &self,
+        py: Python<'_>,
+        older: &RecordBatch,
+        newer: &RecordBatch,
+    ) -> PyResult<(RecordBatch, Option<BooleanArray>)> {
+        let arguments = (
+            older.clone().into_pyarrow(py)?,
+            newer.clone().into_pyarrow(py)?,
+        );
+        let answer = self.0.bind(py).call1(arguments)?;
+        let (rows, deleted) = match answer.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
+            Ok((rows, deleted)) => (rows, Some(deleted)),
+            Err(_) => (answer, None),
+        };
+        let merged = one_batch(stream(&rows)?).map_err(slice_error)?;
+        if merged.num_rows() != newer.num_rows() {
+            return Err(mismatch(format!(
+                "the merger gave {} rows for {} pairs",
+                merged.num_rows(),
+                newer.num_rows()
+            )));
+        }
+        Ok((
+            in_order(&merged, newer)?,
+            deleted.map(|d| mask(&d, &merged)).transpose()?,
+        ))
+    }
+}
+
+/// The merger's columns by name, in the types that the table has.
+fn in_order(merged: &RecordBatch, like: &RecordBatch) -> PyResult<RecordBatch> {
+    let columns = like.schema_ref().fields().iter().map(|field| {
+        let column = merged
+            .column_by_name(field.name())
+            .ok_or_else(|| mismatch(format!("the merger left out the column {}", field.name())))?;
+        if column.data_type() == field.data_type() {
+            Ok(Arc::clone(column))
+        } else {
+            arrow::compute::cast(column, field.data_type())
+                .map_err(|error| slice_error(error.into()))
+        }
+    });
+    let columns = columns.collect::<PyResult<Vec<_>>>()?;
+    RecordBatch::try_new(like.schema(), columns).map_err(|error| slice_error(error.into()))
+}
+
+fn mask(deleted: &Bound<'_, PyAny>, rows: &RecordBatch) -> PyResult<BooleanArray> {
+    let data = arrow::array::ArrayData::from_pyarrow_bound(deleted)?;
+    let array = arrow::array::make_array(data);
+    match array.as_boolean_opt() {
+        Some(mask) if mask.len() == rows.num_rows() => Ok(mask.clone()),
+        _ => Err(mismatch(
+            "the merger's second result must be a boolean array, one value a pair".to_owned(),
+        )),
+    }
+}

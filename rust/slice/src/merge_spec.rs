@@ -1,0 +1,192 @@
+//! How records of one key become one, as the caller says it.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
+use pyhudi_merge::{FieldRules, Fill, MergeMode, MergeRules, RowMerger};
+
+use crate::columns::{Columns, nested};
+use crate::error::{Result, SliceError};
+use crate::log_map::MapKind;
+
+const META_PREFIX: &str = "_hoodie_";
+
+/// A merger that is not built in.
+#[derive(Clone)]
+pub struct CustomMerger {
+    /// What it does with two live records.
+    pub merger: Arc<dyn RowMerger>,
+    /// The columns it looks at or makes, besides those that are read anyway.
+    pub columns: Vec<String>,
+}
+
+/// Which values of the winning record are taken from the losing one.
+#[derive(Debug, Clone, Default)]
+pub enum FillRule {
+    /// None, but for records written without a column.
+    #[default]
+    Absent,
+    /// Nulls, and values equal to those of this one row, whose columns are found by name.
+    Defaults(Option<RecordBatch>),
+    /// Texts and bytes equal to the marker.
+    Marker(String),
+}
+
+/// The merge rules of a table.
+#[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent rules of tables")]
+pub struct MergeSpec {
+    /// Which of two records wins.
+    pub mode: MergeMode,
+    /// The ordering fields; a dot reaches into a struct.
+    pub ordering_fields: Vec<String>,
+    /// The ordering field is text of two numbers, `file.position`, compared as numbers.
+    pub sequence_ordering: bool,
+    /// A row is a delete when the field, as text, equals the marker.
+    pub delete_marker: Option<(String, String)>,
+    /// See [`MergeRules::null_ordering_loses`].
+    pub null_ordering_loses: bool,
+    /// Values taken from the losing record.
+    pub fill: FillRule,
+    /// Meta columns come from the newer record whichever wins.
+    pub newest_meta: bool,
+    /// See [`FieldRules::deletes_always_win`].
+    pub deletes_always_win: bool,
+    /// In the place of the rules above for two live records.
+    pub merger: Option<CustomMerger>,
+}
+
+impl Default for MergeSpec {
+    fn default() -> Self {
+        Self {
+            mode: MergeMode::CommitTime,
+            ordering_fields: Vec::new(),
+            sequence_ordering: false,
+            delete_marker: None,
+            null_ordering_loses: false,
+            fill: FillRule::Absent,
+            newest_meta: false,
+            deletes_always_win: false,
+            merger: None,
+        }
+    }
+}
+
+impl MergeSpec {
+    /// Whether ordering values are looked at.
+    pub(crate) fn compares(&self) -> bool {
+        self.mode == MergeMode::EventTime && !self.ordering_fields.is_empty()
+    }
+
+    /// The map that these rules need. `partial`: some records lack columns.
+    pub(crate) fn kind(&self, columns: &Columns, partial: bool) -> Result<MapKind> {
+        let order = self.order(&columns.log)?;
+        let plain = matches!(self.fill, FillRule::Absent)
+            && self.merger.is_none()
+            && !self.newest_meta
+            && !self.deletes_always_win
+            && !partial;
+        if plain {
+            return Ok(MapKind::Keys(order));
+        }
+        let schema = Arc::clone(&columns.merged);
+        let rules = FieldRules {
+            order,
+            fill: self.fill_of(&schema),
+            newest: self.newest(&schema),
+            deletes_always_win: self.deletes_always_win,
+            merger: self
+                .merger
+                .as_ref()
+                .map(|custom| Arc::clone(&custom.merger)),
+        };
+        Ok(MapKind::Fields(rules, schema))
+    }
+
+    fn order(&self, schema: &SchemaRef) -> Result<MergeRules> {
+        let types = if !self.compares() {
+            Vec::new()
+        } else if self.sequence_ordering {
+            vec![DataType::Int64, DataType::Int64]
+        } else {
+            let kind = |path: &String| Ok(nested(schema, path)?.data_type().clone());
+            let fields = self.ordering_fields.iter();
+            fields.map(kind).collect::<Result<Vec<_>>>()?
+        };
+        Ok(MergeRules {
+            mode: self.mode,
+            ordering: types,
+            null_ordering_loses: self.null_ordering_loses,
+        })
+    }
+
+    fn fill_of(&self, schema: &SchemaRef) -> Fill {
+        match &self.fill {
+            FillRule::Absent => Fill::Absent,
+            FillRule::Marker(marker) => Fill::Marker(marker.clone()),
+            FillRule::Defaults(row) => Fill::Defaults(
+                schema
+                    .fields()
+                    .iter()
+                    .map(|field| row.as_ref()?.column_by_name(field.name()).cloned())
+                    .collect(),
+            ),
+        }
+    }
+
+    fn newest(&self, schema: &SchemaRef) -> Vec<usize> {
+        let fields = schema.fields().iter().enumerate();
+        fields
+            .filter(|(_, field)| self.newest_meta && field.name().starts_with(META_PREFIX))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// The ordering columns of a batch.
+    pub(crate) fn ordering(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+        if !self.compares() {
+            return Ok(Vec::new());
+        }
+        let columns = self
+            .ordering_fields
+            .iter()
+            .map(|path| crate::keys::column(batch, path))
+            .collect::<Result<Vec<_>>>()?;
+        match columns.first() {
+            Some(first) if self.sequence_ordering => sequence(first),
+            _ => Ok(columns),
+        }
+    }
+}
+
+/// `file.position` as two numbers (`MySqlDebeziumAvroPayload`, Hudi 1.2.0).
+fn sequence(column: &ArrayRef) -> Result<Vec<ArrayRef>> {
+    let texts = column.as_string_opt::<i32>().ok_or_else(|| {
+        SliceError::Schema(format!(
+            "the event sequence is {}, not text",
+            column.data_type()
+        ))
+    })?;
+    let part = |at: usize| -> ArrayRef {
+        let number = |text: &str| text.split('.').nth(at)?.parse::<i64>().ok();
+        let numbers: Int64Array = texts.iter().map(|text| text.and_then(number)).collect();
+        Arc::new(numbers)
+    };
+    let bad = (0..texts.len()).find(|row| texts.is_valid(*row) && part_missing(texts.value(*row)));
+    match bad {
+        Some(row) => Err(SliceError::Schema(format!(
+            "{:?} is no event sequence (file.position)",
+            texts.value(row)
+        ))),
+        None => Ok(vec![part(0), part(1)]),
+    }
+}
+
+fn part_missing(text: &str) -> bool {
+    let mut parts = text.split('.').map(str::parse::<i64>);
+    !matches!(
+        (parts.next(), parts.next(), parts.next()),
+        (Some(Ok(_)), Some(Ok(_)), None)
+    )
+}

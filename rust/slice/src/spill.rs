@@ -1,0 +1,298 @@
+//! Records beyond the memory limit: both sides of a slice on local disk, split by key hash.
+//!
+//! All records of a key are in the same part, so parts are merged one after the other. Files have no
+//! name and vanish with the process. They hold Arrow IPC streams.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch, RecordBatchOptions,
+    StructArray, UInt32Array, UInt64Array, new_null_array,
+};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, UInt64Type};
+use arrow::error::ArrowError;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use foldhash::fast::FixedState;
+use pyhudi_merge::{Encoder, Keys, Records, Written};
+
+use crate::error::{Result, SliceError};
+use crate::log_map::Part;
+
+/// How often a part that is still too large is split again. Keys that share their hashes that often
+/// cannot be told apart any further.
+pub(crate) const MAX_DEPTH: u32 = 3;
+
+/// Where parts are kept, and how large the merge in memory may get.
+#[derive(Debug, Clone)]
+pub struct SpillOptions {
+    /// Bytes for the records of one slice that are in memory.
+    pub memory_limit: usize,
+    /// A local folder; none for the system's own.
+    pub folder: Option<PathBuf>,
+}
+
+/// Parts that are being written.
+pub(crate) struct Spill {
+    hasher: FixedState,
+    rows: SchemaRef,
+    log: Vec<PartFile>,
+    base: Vec<PartFile>,
+}
+
+impl Spill {
+    /// `rows`: columns of the log side's rows. `base`: columns of the base side.
+    pub(crate) fn new(
+        options: &SpillOptions,
+        parts: usize,
+        depth: u32,
+        rows: &SchemaRef,
+        base: &SchemaRef,
+    ) -> Result<Self> {
+        let record = record_schema(rows);
+        let files = |schema: &SchemaRef| -> Result<Vec<PartFile>> {
+            let file = |_| PartFile::create(options, schema);
+            (0..parts).map(file).collect()
+        };
+        Ok(Self {
+            hasher: FixedState::with_seed(u64::from(depth) + 1),
+            log: files(&record)?,
+            base: files(&nullable(base))?,
+            rows: nullable(rows),
+        })
+    }
+
+    pub(crate) fn add_log(&mut self, part: Part) -> Result<()> {
+        let split = self.split(&part.records.keys);
+        let batch = record_batch(part, &self.rows)?;
+        write_parts(&mut self.log, &batch, &split)
+    }
+
+    pub(crate) fn add_base(&mut self, keys: &Keys, batch: &RecordBatch) -> Result<()> {
+        let split = self.split(keys);
+        write_parts(&mut self.base, batch, &split)
+    }
+
+    /// The rows of each part.
+    fn split(&self, keys: &Keys) -> Vec<Vec<u32>> {
+        let mut split = vec![Vec::new(); self.log.len()];
+        for row in 0..keys.len() {
+            let hash = keys.hash(&self.hasher, row) >> 32;
+            split[hash as usize % self.log.len()].push(row as u32);
+        }
+        split
+    }
+
+    /// Log and base side of each part, to be read.
+    pub(crate) fn finish(self) -> Result<Vec<(SpilledPart, SpilledPart)>> {
+        self.log
+            .into_iter()
+            .zip(self.base)
+            .map(|(log, base)| Ok((log.finish()?, base.finish()?)))
+            .collect()
+    }
+}
+
+fn write_parts(files: &mut [PartFile], batch: &RecordBatch, split: &[Vec<u32>]) -> Result<()> {
+    for (file, rows) in files.iter_mut().zip(split) {
+        if !rows.is_empty() {
+            let at = UInt32Array::from(rows.clone());
+            file.write(&take_record_batch(batch, &at)?)?;
+        }
+    }
+    Ok(())
+}
+
+struct PartFile {
+    schema: SchemaRef,
+    writer: StreamWriter<BufWriter<File>>,
+}
+
+impl PartFile {
+    fn create(options: &SpillOptions, schema: &SchemaRef) -> Result<Self> {
+        let file = match &options.folder {
+            Some(folder) => tempfile::tempfile_in(folder),
+            None => tempfile::tempfile(),
+        };
+        let file = file.map_err(|error| failed(&error))?;
+        Ok(Self {
+            schema: Arc::clone(schema),
+            writer: StreamWriter::try_new_buffered(file, schema)?,
+        })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let columns = batch.columns().to_vec();
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+        Ok(self.writer.write(&batch)?)
+    }
+
+    fn finish(mut self) -> Result<SpilledPart> {
+        self.writer.finish()?;
+        let buffered = self.writer.into_inner()?;
+        let mut file = buffered
+            .into_inner()
+            .map_err(|error| failed(error.error()))?;
+        file.seek(SeekFrom::Start(0))
+            .map_err(|error| failed(&error))?;
+        Ok(SpilledPart(StreamReader::try_new_buffered(file, None)?))
+    }
+}
+
+fn failed(error: &std::io::Error) -> SliceError {
+    SliceError::Spill(format!("records beyond memory_limit: {error}"))
+}
+
+/// One side of a part, batch by batch.
+pub(crate) struct SpilledPart(StreamReader<BufReader<File>>);
+
+impl Iterator for SpilledPart {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.0.next()?;
+        Some(batch.map_err(|error: ArrowError| SliceError::Spill(error.to_string())))
+    }
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Columns of a log record on disk: key, ordering value and its marks, delete, columns it was
+/// written with, row.
+fn record_schema(rows: &SchemaRef) -> SchemaRef {
+    let rows = DataType::Struct(nullable(rows).fields().clone());
+    Arc::new(Schema::new(vec![
+        Field::new("text", DataType::Utf8, true),
+        Field::new("position", DataType::UInt64, true),
+        Field::new("ordering", DataType::Binary, true),
+        Field::new("default", DataType::Boolean, true),
+        Field::new("null", DataType::Boolean, true),
+        Field::new("deleted", DataType::Boolean, true),
+        Field::new("written", DataType::Binary, true),
+        Field::new("row", rows, true),
+    ]))
+}
+
+fn record_batch(part: Part, rows: &SchemaRef) -> Result<RecordBatch> {
+    let count = part.records.keys.len();
+    let nothing = |kind: &DataType| new_null_array(kind, count);
+    let (text, position): (ArrayRef, ArrayRef) = match part.records.keys {
+        Keys::Text(keys) => (Arc::new(keys), nothing(&DataType::UInt64)),
+        Keys::Positions(keys) => (nothing(&DataType::Utf8), Arc::new(UInt64Array::from(keys))),
+    };
+    let flags = |mask: Option<BooleanArray>| -> ArrayRef {
+        mask.map_or_else(|| nothing(&DataType::Boolean), |mask| Arc::new(mask))
+    };
+    let (ordering, default, null): (ArrayRef, _, _) = match part.records.ordering {
+        None => (nothing(&DataType::Binary), None, None),
+        Some(ordering) => {
+            let (values, default, null) = ordering.into_columns()?;
+            (Arc::new(values), Some(default), null)
+        }
+    };
+    let written: ArrayRef = match part.written {
+        Written::All => nothing(&DataType::Binary),
+        Written::Same(set) => {
+            let bytes = bytes_of(&set);
+            Arc::new(BinaryArray::from_iter_values(std::iter::repeat_n(
+                bytes, count,
+            )))
+        }
+        Written::Each(sets) => Arc::new(BinaryArray::from_iter_values(
+            sets.iter().map(|set| bytes_of(set)),
+        )),
+    };
+    let row: ArrayRef = match part.rows {
+        None => nothing(&DataType::Struct(rows.fields().clone())),
+        Some(batch) => Arc::new(StructArray::try_new_with_length(
+            rows.fields().clone(),
+            batch.columns().to_vec(),
+            None,
+            count,
+        )?),
+    };
+    let columns = vec![
+        text,
+        position,
+        ordering,
+        flags(default),
+        flags(null),
+        flags(part.records.deleted),
+        written,
+        row,
+    ];
+    Ok(RecordBatch::try_new(record_schema(rows), columns)?)
+}
+
+fn bytes_of(set: &[bool]) -> Vec<u8> {
+    set.iter().map(|column| u8::from(*column)).collect()
+}
+
+/// A log record batch as [`record_batch`] made it.
+pub(crate) fn part_of(batch: &RecordBatch, encoder: &Encoder) -> Result<Part> {
+    let columns = batch.columns();
+    let [
+        text,
+        position,
+        ordering,
+        default,
+        null,
+        deleted,
+        written,
+        row,
+    ] = columns
+    else {
+        return Err(SliceError::Spill("unexpected columns".to_owned()));
+    };
+    let keys = if text.null_count() < text.len() {
+        Keys::Text(text.as_string::<i32>().clone())
+    } else {
+        let positions = position.as_primitive::<UInt64Type>();
+        Keys::Positions(positions.values().to_vec())
+    };
+    let flags =
+        |mask: &ArrayRef| (mask.null_count() < mask.len()).then(|| mask.as_boolean().clone());
+    let ordering = match flags(default) {
+        Some(default) => encoder.restore(ordering.as_binary::<i32>(), default, flags(null)),
+        None => None,
+    };
+    let sets = written.as_binary::<i32>();
+    let written = if sets.null_count() == sets.len() {
+        Written::All
+    } else {
+        let set = |bytes: Option<&[u8]>| {
+            let bytes = bytes.unwrap_or_default();
+            bytes.iter().map(|byte| *byte != 0).collect()
+        };
+        Written::Each(sets.iter().map(set).collect())
+    };
+    let rows = row.as_struct();
+    let rows = (rows.null_count() < rows.len() || rows.is_empty()).then(|| rows_of(rows));
+    Ok(Part {
+        records: Records {
+            keys,
+            ordering,
+            deleted: flags(deleted),
+        },
+        rows: rows.transpose()?,
+        written,
+    })
+}
+
+fn rows_of(rows: &StructArray) -> Result<RecordBatch> {
+    let fields: &Fields = rows.fields();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    Ok(RecordBatch::try_new_with_options(
+        Arc::new(Schema::new(fields.clone())),
+        rows.columns().to_vec(),
+        &options,
+    )?)
+}

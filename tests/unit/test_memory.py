@@ -1,0 +1,99 @@
+"""Log records beyond the memory limit: the same rows, from local files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import _native
+from pyhudi.errors import ConfigError, StorageError, UnsupportedTableFeature
+from pyhudi.work.read import read_task
+from tests.helpers.tables import GoldenTables, names
+
+MERGE_ON_READ = [name for name in names() if name.startswith(("v6_mor_payload", "v9_mor"))]
+SCHEMA = pa.schema([("_hoodie_record_key", pa.string()), ("n", pa.int64()), ("text", pa.string())])
+AVRO = _native.avro_schema(SCHEMA, "r", "n")
+
+
+def rows(batches: list[pa.RecordBatch]) -> list[str]:
+    return sorted(str(row) for batch in batches for row in batch.to_pylist())
+
+
+@pytest.mark.parametrize("name", MERGE_ON_READ)
+def test_rows_are_the_same_when_nothing_fits_in_memory(name: str, golden: GoldenTables) -> None:
+    try:
+        tasks = pyhudi.open_table(golden.unpack(name)).scan(meta_fields=True).tasks
+    except UnsupportedTableFeature as refused:
+        pytest.skip(str(refused))
+    for task in tasks:
+        spilled = replace(task, memory_limit=1)
+        assert rows(list(read_task(spilled))) == rows(list(read_task(task)))
+
+
+def batch(numbers: list[int], text: str) -> pa.Table:
+    keys = [f"k{number:07}" for number in numbers]
+    return pa.table([keys, numbers, [text] * len(keys)], schema=SCHEMA)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> _native.Store:
+    store = _native.Store(str(tmp_path))
+    _native.write_base_file(store, "b.parquet", batch(list(range(3000)), "base"), avro_schema=AVRO)
+    for log in range(4):
+        changed = batch(list(range(log, 5000, 2)), f"log {log} " + "x" * 200)
+        _native.write_log_file(store, f".l{log}", instant=str(log), avro_schema=AVRO, rows=changed)
+    return store
+
+
+def read(
+    store: _native.Store, memory_limit: int | None, folder: str | None = None
+) -> tuple[pa.Table, _native.MergeStats]:
+    reader, stats = _native.read_slice(
+        store,
+        base="b.parquet",
+        logs=[f".l{log}" for log in range(4)],
+        schema=SCHEMA,
+        columns=SCHEMA.names,
+        merge_mode="COMMIT_TIME_ORDERING",
+        memory_limit=memory_limit,
+        spill_folder=folder,
+    )
+    return reader.read_all().sort_by("n"), stats
+
+
+def test_what_is_superseded_is_let_go_before_anything_goes_to_disk(store: _native.Store) -> None:
+    whole, _ = read(store, None)
+    limited, stats = read(store, 32 << 20)
+    assert stats.spilled_parts == 0
+    assert limited.equals(whole)
+
+
+def test_parts_that_are_still_too_large_are_split_again(store: _native.Store) -> None:
+    whole, in_memory = read(store, None)
+    limited, stats = read(store, 10_000)
+    assert stats.spilled_parts > 128
+    assert limited.equals(whole)
+    for count in ("base_rows", "log_records", "updated", "deleted", "inserted"):
+        assert getattr(stats, count) == getattr(in_memory, count), count
+
+
+def test_a_folder_that_cannot_be_used_is_an_error(store: _native.Store, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="memory_limit"):
+        read(store, 100_000, str(tmp_path / "missing"))
+
+
+def test_nothing_is_left_on_disk(store: _native.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "spill"
+    folder.mkdir()
+    read(store, 100_000, str(folder))
+    assert not list(folder.iterdir())
+
+
+def test_a_limit_that_makes_no_sense_is_told(golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack("v9_mor_event_time"))
+    with pytest.raises(ConfigError, match="memory_limit"):
+        table.scan(memory_limit=10)
