@@ -19,6 +19,7 @@ from pyhudi.errors import (
 
 if TYPE_CHECKING:
     from pyhudi._native import __version__
+    from pyhudi.changes import Changes, Diff
     from pyhudi.engine.local import LocalEngine
     from pyhudi.field_merge import register_merger
     from pyhudi.scan import Scan
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from pyhudi.txn.result import WriteResult
 
 __all__ = [
+    "Changes",
     "CommitConflict",
     "ConfigError",
     "CorruptTable",
+    "Diff",
     "HistoryUnavailable",
     "HudiError",
     "HudiTable",
@@ -48,6 +51,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Changes": "pyhudi.changes",
+    "Diff": "pyhudi.changes",
     "HudiTable": "pyhudi.table",
     "LocalEngine": "pyhudi.engine.local",
     "Scan": "pyhudi.scan",

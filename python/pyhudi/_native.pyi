@@ -35,7 +35,10 @@ __all__ = [
     "container_to_json",
     "json_to_container",
     "log_blocks",
+    "match_changes",
+    "read_cdc",
     "read_keys",
+    "read_log_keys",
     "read_slice",
     "rollback_block",
     "with_meta_columns",
@@ -222,6 +225,59 @@ def read_keys(
 
     One column, `_hoodie_record_key`. Keys can come more than once. This is what an index that reads
     files tags with: a key that a log file deleted still belongs to its file group.
+    """
+
+def match_changes(
+    before: Any | None,
+    after: Any | None,
+    *,
+    schema: pa.Schema,
+    images: int,
+    key_fields: Sequence[str],
+    place: str | None = None,
+    constants: Sequence[tuple[str, pa.Array[Any]]] = ...,
+    only_keys: Any | None = None,
+    bucket: tuple[int, int] | None = None,
+    as_json: bool = False,
+) -> BatchReader:
+    """What changed from one state of some rows to another: op, key, before, after, changed.
+
+    before, after: streams of rows; without one of them every row is a delete or an insert. The rows
+        of `before` that count are held, those of `after` stream past them.
+    schema: the columns to compare, the first `images` of which make up an image. Columns of another
+        type are cast to it. Rows that differ in none are left out.
+    key_fields: as in `read_slice`. place: column with the partition path. Rows pair by key and
+        place, then by key alone; of rows that repeat a key, equal ones pair first.
+    constants: columns that have one value in all rows, as arrays of one row.
+    only_keys: stream of one string column; other keys are passed over.
+    bucket: (n, of): only keys of the bucket n count. Equal keys have equal buckets.
+    as_json: images as JSON text, as Hudi gives rows of data files, in place of structs.
+    changed: of updates the names of image columns that differ, else null.
+    """
+
+def read_cdc(
+    store: Store,
+    files: Sequence[str],
+    *,
+    schema: pa.Schema,
+    before: Any | None = None,
+    after: Any | None = None,
+    as_json: bool = False,
+) -> BatchReader:
+    """What change logs tell: op, key, before, after, changed (null), with the rows as logged.
+
+    files: the change logs of one base file of one commit. schema: the columns of an image.
+    before, after: rows of the replaced and of the new base file with their `_hoodie_record_key`,
+        where the logs lack images; a key that is missing there raises `CorruptTable`.
+    as_json: images as JSON text, as Hudi gives them, in place of structs.
+    """
+
+def read_log_keys(
+    store: Store, logs: Sequence[str], *, key_fields: Sequence[str] = ...
+) -> BatchReader:
+    """Every record key in data and delete blocks of log files, whether or not the blocks count.
+
+    One column, `_hoodie_record_key`. Keys can come more than once.
     """
 
 @final

@@ -7,7 +7,7 @@ The scan belongs to the moment at which its table handle was loaded. What is rea
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError
+from pyhudi.outputs import Outputs, limited, stream
 from pyhudi.plan.read import (
     ReadTask,
     ScanRequest,
@@ -29,10 +30,6 @@ from pyhudi.view.describe import slices_table
 from pyhudi.where import column_type, parse_where
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas as pd
-    import polars as pl
-
     from pyhudi.engine.protocol import Engine
 
 
@@ -40,7 +37,7 @@ _LEAST_MEMORY = 1 << 20
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Outputs):
     """Rows of a table, described but not read. Made by `HudiTable.scan`.
 
     It can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
@@ -70,30 +67,6 @@ class Scan:
         """The rows as a stream that reads ahead within bounds, by partition and file group."""
         return self._read(self.tasks, self.schema)
 
-    def to_arrow(self) -> pa.Table:
-        """All rows in memory."""
-        return self.to_reader().read_all()
-
-    def to_pandas(self) -> pd.DataFrame:
-        """All rows as a pandas DataFrame. Needs the extra `pandas`."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
-
-    def to_polars(self) -> pl.DataFrame:
-        """All rows as a polars DataFrame. Needs the extra `polars`."""
-        import polars as pl  # noqa: PLC0415 - an extra
-
-        return pl.DataFrame(self.to_arrow())
-
-    def to_duckdb(
-        self, connection: duckdb.DuckDBPyConnection, name: str
-    ) -> duckdb.DuckDBPyConnection:
-        """Makes the scan a view of a DuckDB connection; each query on it reads anew.
-
-        Gives back the connection. Needs the extra `duckdb`.
-        """
-        return connection.register(name, self)
-
     def count(self) -> int:
         """How many rows the scan gives. Only columns that matter for it are read."""
         narrow = replace(self, request=replace(self.request, output=(self._narrow_column(),)))
@@ -107,21 +80,11 @@ class Scan:
         """
         return slices_table(scan_slices(self.state, self.request))
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow PyCapsule stream of the rows."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
-
     def _read(self, tasks: Sequence[ReadTask], schema: pa.Schema) -> pa.RecordBatchReader:
         from pyhudi.work.read import read_task  # noqa: PLC0415 - planning needs no core
 
-        rows = self.engine.scan(read_task, tasks, schema, label=f"scan {self.state.storage.uri}")
-        if not isinstance(rows, pa.RecordBatchReader):
-            raise ConfigError(
-                f"{type(self.engine).__name__} does not give Arrow streams",
-                hint="On Spark, read with pyhudi.spark.read(spark, uri).",
-            )
-        limit = self.request.limit
-        return rows if limit is None else _limited(rows, limit)
+        label = f"scan {self.state.storage.uri}"
+        return limited(stream(self.engine, read_task, tasks, schema, label), self.request.limit)
 
     def _narrow_column(self) -> str:
         """A column that is cheap to read, one that the filter reads anyway if it has any."""
@@ -177,17 +140,3 @@ def task_memory(limit: int | None, engine: Engine) -> int:
     if limit < _LEAST_MEMORY:
         raise ConfigError(f"memory_limit is {limit}; it must be at least {_LEAST_MEMORY} bytes")
     return limit // engine.tasks_per_process
-
-
-def _limited(rows: pa.RecordBatchReader, limit: int) -> pa.RecordBatchReader:
-    def batches() -> Iterator[pa.RecordBatch]:
-        left = limit
-        if left:
-            for batch in rows:
-                yield batch.slice(0, left)
-                left -= min(left, batch.num_rows)
-                if not left:
-                    break
-        rows.close()
-
-    return pa.RecordBatchReader.from_batches(rows.schema, batches())

@@ -20,6 +20,7 @@ from pyhudi.view.partition_values import text_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pyhudi.changes import Changes, Diff
     from pyhudi.engine.protocol import Engine
     from pyhudi.txn.result import WriteResult
 
@@ -132,6 +133,57 @@ class HudiTable:
             meta_fields=meta_fields,
             memory_limit=memory_limit,
         )
+
+    def changes(
+        self,
+        start: str | None = None,
+        end: str | None = None,
+        *,
+        where: Any = None,
+        limit: int | None = None,
+        images: Literal["struct", "json"] = "struct",
+    ) -> Changes:
+        """What commits changed, record by record, in a table with change data capture.
+
+        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it), `before` and
+        `after`: the record's data columns as a struct, or null.
+
+        start, end: the commits after `start` and up to `end`; requested times below table version
+        8, completion times from 8 on. No start, "earliest" or zeros: from the beginning. No end: up
+        to the last commit. where: a filter on the four columns, as `scan` takes it
+        ("op = 'd' AND before.city = 'osaka'"). limit: at most so many rows. images: "json" gives
+        them as Hudi's JSON text.
+
+        Raises `UnsupportedTableFeature` for a table without `hoodie.table.cdc.enabled`,
+        `HistoryUnavailable` when commits of the range were archived or files of it cleaned, or when
+        a writer rewrote a file without a change log; `ConfigError` for wrong arguments.
+        """
+        from pyhudi.changes import new_changes  # noqa: PLC0415 - scans need none of it
+
+        return new_changes(
+            self._state,
+            self.engine,
+            start=start,
+            end=end,
+            where=where,
+            limit=limit,
+            images=images,
+        )
+
+    def diff(self, a: str, b: str) -> Diff:
+        """What differs between the table as of `a` and as of `b`, by record key.
+
+        Columns: `op` (i, u or d), `before` and `after` (the record's data columns as a struct, or
+        null), `changed` (of updates the names of the columns that differ). Only file groups that
+        differ are read; no change logs are needed. A record that moved to another partition or file
+        group is no delete and insert. Both states come with the columns that the table has now.
+
+        Raises `HistoryUnavailable` for a moment that is no longer known, `ConfigError` for what is
+        none, `UnsupportedTableFeature` for rows without key or of a merge rule that pyhudi lacks.
+        """
+        from pyhudi.changes import new_diff  # noqa: PLC0415 - scans need none of it
+
+        return new_diff(self._state, self.engine, a, b)
 
     def upsert(self, data: Any) -> WriteResult:
         """Replaces rows whose keys the table has, adds the others, in one commit.

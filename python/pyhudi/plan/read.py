@@ -112,11 +112,18 @@ def plan_scan(state: TableState, request: ScanRequest) -> list[ReadTask]:
 
     Raises `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
     """
-    slices = scan_slices(state, request)
+    return slice_tasks(state, request, scan_slices(state, request), merge_rule(state))
+
+
+def slice_tasks(
+    state: TableState, request: ScanRequest, slices: Sequence[FileSlice], rule: MergeRule
+) -> list[ReadTask]:
+    """One task a slice, whatever chose the slices. Raises as `plan_scan` does."""
+    if any(one.logs for one in slices):
+        _check_mergeable(state.config)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
     check_readable(state.config, state.schema, columns)
-    rule = _merge_rule(state) if any(one.logs for one in slices) else MergeRule()
     return [
         ReadTask(
             storage=state.storage,
@@ -145,34 +152,36 @@ def scan_slices(state: TableState, request: ScanRequest) -> list[FileSlice]:
     return view.slices()
 
 
-def _merge_rule(state: TableState) -> MergeRule:
+def _check_mergeable(config: TableConfig) -> None:
+    if field_merge(config) is None and unsupported_merge(config) is not None:
+        raise UnsupportedTableFeature(
+            f"{unsupported_merge(config)}: pyhudi cannot merge log files by this rule",
+            hint="scan(read_optimized=True) reads the base files alone; pyhudi.register_merger "
+            "brings a merger of your own.",
+        )
+
+
+def merge_rule(state: TableState) -> MergeRule:
+    """How the slices of a snapshot are merged, and which of their log blocks count."""
     config, timeline = state.config, state.timeline
+    fields = _field_merge(state)
+    mode = fields.mode if fields else config.merge.mode
+    if not config.is_merge_on_read or mode == "CUSTOM":
+        return MergeRule()
     checked = config.version.blocks_need_commit_check
     last = timeline.last_commit
-    fields = _field_merge(state)
     ordering = fields.ordering_fields if fields else None
     return MergeRule(
-        mode=fields.mode if fields else _built_in(config),
+        mode=mode,
         ordering_fields=config.ordering_fields if ordering is None else ordering,
         key_fields=key_columns(config),
         delete_field=config.merge.delete_field,
         delete_marker=config.merge.delete_marker,
         fields=fields,
-        max_instant=last.requested if last else None,
+        max_instant=last.requested if last else timeline.bound,
         valid_instants=tuple(one.requested for one in timeline.commits) if checked else None,
         timeline_start=timeline.blocks_start if checked else None,
     )
-
-
-def _built_in(config: TableConfig) -> BuiltInMode:
-    rule = unsupported_merge(config)
-    if rule is not None or config.merge.mode == "CUSTOM":
-        raise UnsupportedTableFeature(
-            f"{rule}: pyhudi cannot merge log files by this rule",
-            hint="scan(read_optimized=True) reads the base files alone; pyhudi.register_merger "
-            "brings a merger of your own.",
-        )
-    return config.merge.mode
 
 
 def _field_merge(state: TableState) -> FieldMerge | None:

@@ -79,6 +79,16 @@ class FileSystemView:
             for one in grouping.committed_slices(group, self._facts)
         ]
 
+    def slices_of(self, key: GroupKey) -> list[FileSlice]:
+        """Every committed slice of one group, newest first, also of a replaced one."""
+        group = self.groups.get(key)
+        return [] if group is None else grouping.committed_slices(group, self._facts)
+
+    def merged_slice_of(self, key: GroupKey) -> FileSlice | None:
+        """What a snapshot reads of one group, or would read were it not replaced."""
+        compaction = self._facts.pending_compactions.get(key)
+        return grouping.merged_slice(self.slices_of(key), compaction)
+
     @property
     def groups(self) -> dict[GroupKey, GroupFiles]:
         """All data files by group, replaced groups and uncommitted files among them."""

@@ -20,7 +20,7 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
     Module-level and fed by a picklable task, so every engine can run it.
     """
     left = task.limit
-    reader = _open(task)
+    reader = open_slice(task)
     try:
         for read in reader:
             batch = _filtered(_as_shown(read, task), task)
@@ -35,7 +35,8 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
         reader.close()
 
 
-def _open(task: ReadTask) -> _native.BatchReader:
+def open_slice(task: ReadTask) -> _native.BatchReader:
+    """The columns that a task needs, as they are stored: without filter, limit and path values."""
     merge = task.merge
     reader, _ = _native.read_slice(
         task.storage.native,

@@ -17,6 +17,7 @@ mod key_index;
 mod key_map;
 mod ordering;
 mod records;
+mod row_matcher;
 mod tagger;
 
 pub use combine::combine_rows;
@@ -24,4 +25,5 @@ pub use field_map::{ColumnSet, FieldMap, FieldRules, Fill, RowMerger, StandingRo
 pub use key_map::{BaseOutcome, KeyMap, MergeCounts};
 pub use ordering::{MergeError, MergeMode, MergeRules, OrderingRows};
 pub use records::{Encoder, Keys, Records, Standing};
+pub use row_matcher::{Found, Location, RowMatcher, key_bucket};
 pub use tagger::KeyTagger;

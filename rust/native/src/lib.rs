@@ -11,6 +11,7 @@
 
 mod args;
 mod avro;
+mod changes;
 mod error;
 mod field_rules;
 mod keys;
@@ -29,6 +30,8 @@ mod _native {
         arrow_schema, avro_schema, container_to_json, json_to_container, with_meta_fields,
         without_meta_fields,
     };
+    #[pymodule_export]
+    use super::changes::{match_changes, read_cdc, read_log_keys};
     #[pymodule_export]
     use super::field_rules::FieldRules;
     #[pymodule_export]

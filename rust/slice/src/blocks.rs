@@ -59,7 +59,7 @@ impl LogSource {
         })
     }
 
-    fn scan(&self) -> LogScanner<StoreFile> {
+    pub(crate) fn scan(&self) -> LogScanner<StoreFile> {
         LogScanner::new(self.file.clone(), Corruption::Check)
     }
 }

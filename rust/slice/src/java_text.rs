@@ -56,7 +56,7 @@ pub(crate) fn java_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
 }
 
 /// `Double.toString`.
-fn double_text(value: f64) -> String {
+pub(crate) fn double_text(value: f64) -> String {
     java_float(
         value.is_nan(),
         value.is_infinite(),
@@ -67,7 +67,7 @@ fn double_text(value: f64) -> String {
 }
 
 /// `Float.toString`.
-fn float_text(value: f32) -> String {
+pub(crate) fn float_text(value: f32) -> String {
     java_float(
         value.is_nan(),
         value.is_infinite(),

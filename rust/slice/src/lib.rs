@@ -10,6 +10,7 @@
 mod adapt;
 mod base;
 mod blocks;
+mod changes;
 mod columns;
 mod error;
 mod java_text;
@@ -31,6 +32,7 @@ mod write_log;
 
 pub use base::{BaseSchema, base_schema};
 pub use blocks::{BlockFilter, BlockInfo, list_blocks};
+pub use changes::{Batches, CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
 pub use error::{Result, SliceError};
 pub use keys::{PartitionPaths, RecordKeys, add_keys, combine};
 pub use merge_spec::{CustomMerger, FillRule, MergeSpec};

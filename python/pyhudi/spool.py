@@ -1,0 +1,63 @@
+"""Batches that are put aside: in memory up to a limit, then in a local file. Not a table's file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import IO
+
+import pyarrow as pa
+
+IN_MEMORY = 64 * 1024 * 1024
+"""Bytes that a spool holds before it writes to disk."""
+
+
+class Spool:
+    """Batches of one schema, to be read as often as wanted once all have come.
+
+    The file, if there is one, has no name and goes away with the spool.
+    """
+
+    def __init__(self, schema: pa.Schema, in_memory: int = IN_MEMORY) -> None:
+        self.schema = schema
+        self.size = 0
+        """Bytes of all batches, as they are in memory."""
+        self._limit = in_memory
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+        self._file: IO[bytes] | None = None
+        self._writer: pa.RecordBatchStreamWriter | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Puts a batch aside."""
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+        self.size += batch.nbytes
+        if self._held_bytes > self._limit:
+            self._write()
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """All batches, in the order they came; one reading at a time, and after the last `add`."""
+        if self._file is not None:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+            self._file.seek(0)
+            yield from pa.ipc.open_stream(self._file)
+        yield from self._held
+
+    def close(self) -> None:
+        """Lets go of what is held."""
+        self._held = []
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self) -> None:
+        if self._writer is None:
+            self._file = tempfile.TemporaryFile(prefix="pyhudi-")  # noqa: SIM115 - closed by close
+            self._writer = pa.ipc.new_stream(self._file, self.schema)
+        for batch in self._held:
+            self._writer.write_batch(batch)
+        self._held = []
+        self._held_bytes = 0

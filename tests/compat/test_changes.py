@@ -1,0 +1,261 @@
+"""Changes are what Hudi's change queries give; a diff leads from one moment to another."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import HudiTable
+from pyhudi.plan.past import state_as_of
+from pyhudi.scan import new_scan
+from tests.helpers.rows import canonical, difference, encode_table
+from tests.helpers.tables import GoldenTables, facts, names, unpack
+
+OPS = {"i", "u", "d"}
+
+
+@dataclass(frozen=True)
+class ChangeCase:
+    """One change query of one golden table."""
+
+    table: str
+    number: int
+    begin: str
+    end: str | None
+    rows: tuple[Mapping[str, Any], ...]
+
+    def __str__(self) -> str:
+        return f"{self.table}-{self.number}"
+
+
+def change_cases() -> Iterator[ChangeCase]:
+    """Every change query that Hudi answered."""
+    for name in names():
+        for number, case in enumerate(facts(name)["expected"].get("cdc", ())):
+            rows = tuple(case["rows"])
+            assert len(rows) == case["count"]
+            yield ChangeCase(name, number, case["begin"], case["end"], rows)
+
+
+CASES = list(change_cases())
+
+
+def image(text: str | None) -> dict[str, Any] | None:
+    """The data columns of an image; Hudi's text "null" is a missing one."""
+    found = None if text is None else json.loads(text)
+    return found and {k: v for k, v in found.items() if not k.startswith("_hoodie_")}
+
+
+def comparable(rows: Iterator[Mapping[str, Any]], without: set[str]) -> list[str]:
+    """Change rows as text, but for columns of which Hudi makes nonsense."""
+
+    def data(text: str | None) -> dict[str, Any] | None:
+        found = image(text)
+        return found and {k: v for k, v in found.items() if k not in without}
+
+    return [
+        canonical({**row, "before": data(row["before"]), "after": data(row["after"])})
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_changes_are_those_of_hudi(case: ChangeCase, golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack(case.table))
+    found = table.changes(case.begin, case.end, images="json").to_arrow()
+    images = [image(row[side]) for row in case.rows for side in ("before", "after")]
+    decimals = {k for one in images if one for k, v in one.items() if isinstance(v, dict | list)}
+    mine = comparable(iter(found.to_pylist()), decimals)
+    assert difference(mine, comparable(iter(case.rows), decimals)) is None
+
+
+@pytest.mark.parametrize("name", sorted({case.table for case in CASES}))
+def test_structs_say_the_same_as_texts(name: str, golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack(name))
+    structs, texts = table.changes().to_arrow(), table.changes(images="json").to_arrow()
+    assert structs.schema == table.changes().schema
+    assert structs.schema.field("after").type == pa.struct(list(table.schema))
+    for side in ("before", "after"):
+        rows = [json.loads(text) if text else None for text in texts[side].to_pylist()]
+        for struct, text in zip(structs[side].to_pylist(), rows, strict=True):
+            plain = struct and {k: float(v) if k == "amount" else v for k, v in struct.items()}
+            assert plain == text
+
+
+def test_decimals_are_values_in_structs_and_numbers_in_text(golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack("v6_cow_cdc_op_key_only"))
+    kind = table.changes().schema.field("after").type.field("amount").type
+    assert kind == pa.decimal128(10, 2)
+    texts = table.changes(images="json", where="op = 'i'", limit=1).to_arrow()["after"].to_pylist()
+    assert '"amount":16.32' in texts[0] or '"amount":3182.60' in texts[0]
+
+
+LOGGED_WITHOUT_CAPTURE = (
+    "v6_mor_bucket",
+    "v6_mor_compaction",
+    "v6_mor_log_compaction",
+    "v6_mor_null_ordering",
+    "v6_mor_parquet_log",
+    "v6_mor_rollback",
+    "v6_mor_uncommitted_rolled_back",
+)
+"""Merge-on-read tables whose commits only append logs, and tell the slice they appended to."""
+
+
+@pytest.mark.parametrize("name", sorted({*(c.table for c in CASES), *LOGGED_WITHOUT_CAPTURE}))
+def test_changes_lead_from_one_commit_to_the_next(name: str, tmp_path: Path) -> None:
+    base = unpack(name, tmp_path)
+    with (base / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("\nhoodie.table.cdc.enabled=true\n")
+    table = pyhudi.open_table(base)
+    ends = range_ends(table)
+    for (a, begin), (b, end) in itertools.pairwise(ends.items()):
+        rows = encoded(table.changes(begin, end).to_arrow())
+        old = Counter(row["before"] for row in rows if row["before"])
+        new = Counter(row["after"] for row in rows if row["after"])
+        before = Counter(rows_as_of(table, a))
+        assert not old - before, (a, b)
+        assert difference((before - old + new).elements(), rows_as_of(table, b)) is None, (a, b)
+
+
+def range_ends(table: HudiTable) -> dict[str, str]:
+    """What a range names each commit by: its requested or, from version 8 on, completion time."""
+    by_completion = table.config.version.incremental_by_completion_time
+    commits = table._state.timeline.commits
+    return {
+        one.requested: (one.completed or "") if by_completion else one.requested for one in commits
+    }
+
+
+DIFFED = (
+    "v6_cow_archived",
+    "v6_cow_auto_keys",
+    "v6_cow_clustering",
+    "v6_cow_custom_key",
+    "v6_cow_duplicates",
+    "v6_cow_evolution",
+    "v6_cow_global_bloom",
+    "v6_cow_millis",
+    "v6_cow_no_partition_columns",
+    "v6_cow_overwrite_table",
+    "v6_cow_overwrites",
+    "v6_cow_restore",
+    "v6_cow_timestamp_key",
+    "v6_cow_urlencode",
+    "v6_cow_virtual_keys",
+    "v6_mor_all_types",
+    "v6_mor_bucket_two_fields",
+    "v6_mor_compaction",
+    "v6_mor_failed_rolled_back",
+    "v6_mor_hfile_log",
+    "v6_mor_log_compaction",
+    "v6_mor_parquet_log",
+    "v6_mor_payload_delete_marker",
+    "v6_mor_restore",
+    "v6_mor_rollback",
+    "v6_mor_uncommitted_rolled_back",
+    "v6_mor_virtual_keys",
+    "v6by12_mor_event_time",
+    "v8_cow_clustering",
+    "v8_cow_nonpart",
+    "v8_cow_overwrites",
+    "v8_cow_restore",
+    "v8_mor_compaction",
+    "v8_mor_consistent",
+    "v8_mor_event_time",
+    "v8_mor_evolution",
+    "v8_mor_failed_rolled_back",
+    "v8_mor_global_simple",
+    "v9_cow_all_types",
+    "v9_cow_clustering",
+    "v9_cow_duplicates",
+    "v9_cow_overwrites",
+    "v9_mor_clustering",
+    "v9_mor_compaction",
+    "v9_mor_event_time",
+    "v9_mor_log_compaction",
+    "v9_mor_overwrite_table",
+    "v9_mor_restore",
+    "v9_mor_rollback",
+    "v9_mor_two_orderings",
+    "v9_mor_upgraded_from_6",
+    "v9_mor_virtual_keys",
+)
+REPEATED_KEYS = ("duplicates", "millis")
+
+
+def moments(table: HudiTable) -> list[str]:
+    """Requested times of the commits on the active timeline."""
+    timeline = table.inspect.timeline().to_pylist()
+    actions = {"commit", "deltacommit", "replacecommit"}
+    done = (one for one in timeline if one["state"] == "COMPLETED" and one["action"] in actions)
+    return [one["requested"] for one in done]
+
+
+def rows_as_of(table: HudiTable, moment: str) -> list[str]:
+    """The table's rows at a moment, with the columns that it has now."""
+    state = state_as_of(table._state, moment)
+    scan = new_scan(
+        state,
+        table.engine,
+        columns=None,
+        where=None,
+        limit=None,
+        read_optimized=False,
+        meta_fields=False,
+    )
+    return [canonical(row) for row in encode_table(scan.to_arrow())]
+
+
+def encoded(changes: pa.Table) -> list[dict[str, Any]]:
+    """Change rows with images as canonical text."""
+    rows = encode_table(changes)
+    return [
+        {**row, **{s: row[s] and canonical(row[s]) for s in ("before", "after")}} for row in rows
+    ]
+
+
+@pytest.mark.parametrize("name", DIFFED)
+def test_a_diff_leads_from_one_moment_to_another(name: str, golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack(name))
+    times = moments(table)
+    states = {time: rows_as_of(table, time) for time in times}
+    for a, b in itertools.product(times, times):
+        rows = encoded(table.diff(a, b).to_arrow())
+        old = Counter(row["before"] for row in rows if row["before"])
+        new = Counter(row["after"] for row in rows if row["after"])
+        assert not old - Counter(states[a]), (a, b)
+        assert difference((Counter(states[a]) - old + new).elements(), states[b]) is None, (a, b)
+        assert a != b or not rows
+        for row in rows:
+            check_row(row, table.schema.names)
+        if not any(word in name for word in REPEATED_KEYS):
+            assert not keys_of(table, rows, "d") & keys_of(table, rows, "i"), (a, b)
+
+
+def check_row(row: Mapping[str, Any], columns: Sequence[str]) -> None:
+    """What holds for every row of a diff."""
+    assert row["op"] in OPS
+    assert (row["before"] is None, row["after"] is None) == (row["op"] == "i", row["op"] == "d")
+    if row["op"] != "u":
+        assert row["changed"] is None
+        return
+    before, after = json.loads(row["before"]), json.loads(row["after"])
+    assert row["changed"] == [n for n in columns if before[n] != after[n]] != []
+
+
+def keys_of(table: HudiTable, rows: list[dict[str, Any]], op: str) -> set[tuple[Any, ...]]:
+    """Record keys of the rows of one kind; of tables with generated keys there are none."""
+    if not table.config.record_key_fields:
+        return set()
+    images = (json.loads(row["before"] or row["after"]) for row in rows if row["op"] == op)
+    return {tuple(one[name] for name in table.config.record_key_fields) for one in images}

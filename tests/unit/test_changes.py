@@ -1,0 +1,293 @@
+"""What change queries and diffs plan, refuse and give in other forms than Hudi's."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import HudiTable
+from pyhudi.changes import diff_rows
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import (
+    ConfigError,
+    CorruptTable,
+    HistoryUnavailable,
+    SchemaMismatch,
+    UnsupportedTableFeature,
+)
+from pyhudi.outputs import stream
+from pyhudi.plan.match import bucket_count
+from pyhudi.work.changes import change_task, diff_task
+from pyhudi.work.moves import paired
+from tests.helpers.tables import GoldenTables, unpack
+
+COW = "v6_cow_cdc_op_key_only"
+MOR = "v9_mor_cdc_data_before_after"
+MOVED = "v8_mor_global_simple"
+
+
+def open_golden(golden: GoldenTables, name: str) -> HudiTable:
+    return pyhudi.open_table(golden.unpack(name))
+
+
+def instants(table: HudiTable) -> list[str]:
+    return [one.requested for one in table._state.timeline.commits]
+
+
+def rows(found: Any) -> list[str]:
+    return sorted(map(repr, pa.table(found).to_pylist()))
+
+
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        (COW, {"base_file_insert": 3, "as_is": 5}),
+        (MOR, {"base_file_insert": 6, "log_file": 5}),
+    ],
+)
+def test_the_plan_tells_how_changes_are_had(
+    name: str, cases: dict[str, int], golden: GoldenTables
+) -> None:
+    table = open_golden(golden, name)
+    plan = table.changes().plan()
+    counts = plan.group_by("case").aggregate([("case", "count")]).to_pylist()
+    assert {one["case"]: one["case_count"] for one in counts} == cases
+    assert list(dict.fromkeys(plan["instant"].to_pylist())) == instants(table)
+    assert all((Path(table.uri) / path).exists() for row in plan["files"] for path in row.as_py())
+
+
+@pytest.mark.parametrize("name", [COW, MOR])
+def test_change_tasks_travel_by_pickle(name: str, golden: GoldenTables) -> None:
+    changes = open_golden(golden, name).changes()
+    tasks = pickle.loads(pickle.dumps(changes.tasks))
+    batches = [batch for task in tasks for batch in change_task(task)]
+    assert rows(pa.Table.from_batches(batches, changes.schema)) == rows(changes)
+
+
+@pytest.mark.parametrize("images", ["struct", "json"])
+def test_a_filter_and_a_limit_on_changes(images: Any, golden: GoldenTables) -> None:
+    table = open_golden(golden, COW)
+    deleted = table.changes(where="op = 'd'", images=images).to_arrow()
+    assert deleted["op"].to_pylist() == ["d", "d"]
+    assert table.changes(limit=5, images=images).to_arrow().num_rows == 5
+    assert table.changes(limit=0, images=images).count() == 0
+
+
+def test_a_filter_looks_into_images(golden: GoldenTables) -> None:
+    table = open_golden(golden, COW)
+    found = table.changes(where="before.city = 'osaka' AND op = 'd'").to_arrow()
+    assert {row["id"] for row in found["before"].to_pylist()} == {"k004", "k007"}
+
+
+def test_the_outputs_have_the_same_rows(golden: GoldenTables) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    changes = open_golden(golden, COW).changes(images="json")
+    assert rows(changes.to_reader()) == rows(changes) == rows(changes.to_polars())
+    assert changes.count() == len(changes.to_pandas()) == len(rows(changes))
+    with duckdb.connect() as connection:
+        changes.to_duckdb(connection, "changes")
+        assert connection.sql("SELECT count(*) FROM changes").fetchall() == [(changes.count(),)]
+
+
+def test_an_engine_with_one_thread_gives_the_same(golden: GoldenTables) -> None:
+    base = golden.unpack(MOR)
+    single = pyhudi.open_table(base, engine=LocalEngine(1))
+    assert rows(single.changes()) == rows(pyhudi.open_table(base).changes())
+
+
+@pytest.mark.parametrize("moment", [None, "000", "earliest"])
+def test_the_open_end_of_a_range(moment: str | None, golden: GoldenTables) -> None:
+    table = open_golden(golden, COW)
+    assert table.changes(moment).count() == table.changes("20000101000000000").count() == 23
+    assert table.changes(end=instants(table)[0]).count() == 12
+    assert table.changes(instants(table)[-1]).count() == 0
+
+
+def test_a_table_without_change_capture_is_refused(golden: GoldenTables) -> None:
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.cdc\.enabled") as raised:
+        open_golden(golden, "v9_cow_nonpart").changes()
+    assert "diff" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"images": "text"}, ConfigError),
+        ({"limit": -1}, ConfigError),
+        ({"start": "yesterday"}, ConfigError),
+        ({"where": "opp = 'd'"}, SchemaMismatch),
+    ],
+)
+def test_wrong_arguments_are_told_at_once(
+    arguments: dict[str, Any], error: type[Exception], golden: GoldenTables
+) -> None:
+    with pytest.raises(error):
+        open_golden(golden, COW).changes(**arguments)
+
+
+def with_property(base: Path, line: str) -> HudiTable:
+    """A table whose properties say one thing more; the checksum covers name and database only."""
+    path = base / ".hoodie" / "hoodie.properties"
+    path.write_text(path.read_text() + line + "\n")
+    return pyhudi.open_table(base)
+
+
+@pytest.mark.parametrize("name", ["v6_cow_archived", "v9_cow_archived"])
+def test_a_range_that_reaches_the_archive_is_an_error(name: str, tmp_path: Path) -> None:
+    table = with_property(unpack(name, tmp_path), "hoodie.table.cdc.enabled=true")
+    with pytest.raises(HistoryUnavailable, match="archived"):
+        table.changes().to_arrow()
+
+
+def test_a_rewritten_file_without_change_log_is_an_error_that_names_it(tmp_path: Path) -> None:
+    table = with_property(unpack("v9_cow_nonpart", tmp_path), "hoodie.table.cdc.enabled=true")
+    with pytest.raises(HistoryUnavailable, match=r"\.parquet was written") as raised:
+        table.changes().to_arrow()
+    assert "diff" in raised.value.hint
+
+
+def _older_base(base: Path, table: HudiTable) -> Path:
+    first = instants(table)[0]
+    return next(iter(base.glob(f"osaka/*_{first}.parquet")))
+
+
+def _change_log(base: Path, _: HudiTable) -> Path:
+    return next(iter(base.glob("osaka/.*.cdc")))
+
+
+def test_a_log_file_without_its_slice_is_an_error_that_names_it(tmp_path: Path) -> None:
+    table = with_property(unpack("v9_mor_bucket", tmp_path), "hoodie.table.cdc.enabled=true")
+    with pytest.raises(HistoryUnavailable, match=r"\.log\..* was written"):
+        table.changes().to_arrow()
+
+
+@pytest.mark.parametrize("chosen", [_older_base, _change_log])
+def test_a_file_that_was_cleaned_is_an_error_that_names_it(
+    chosen: Callable[[Path, HudiTable], Path], tmp_path: Path
+) -> None:
+    base = unpack(COW, tmp_path)
+    table = pyhudi.open_table(base)
+    gone = chosen(base, table)
+    gone.unlink()
+    with pytest.raises(HistoryUnavailable, match="is gone") as raised:
+        table.changes(instants(table)[0]).to_arrow()
+    assert gone.name.strip(".").split("_")[0] in str(raised.value)
+
+
+def test_a_damaged_change_log_is_an_error_that_names_it(tmp_path: Path) -> None:
+    base = unpack(COW, tmp_path)
+    log = next(iter(base.glob("quito/.*.cdc")))
+    data = log.read_bytes()
+    log.write_bytes(data[:-60] + b"\xff" * 30 + data[-30:])
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(base).changes().to_arrow()
+    assert raised.value.file == f"quito/{log.name}"
+
+
+def test_a_diff_reads_only_groups_that_differ(golden: GoldenTables) -> None:
+    table = open_golden(golden, COW)
+    times = instants(table)
+    assert [len(table.diff(a, b).tasks) for a, b in pairwise(times)] == [
+        3,
+        1,
+        1,
+    ]
+    assert table.diff(times[0], times[0]).tasks == []
+    assert table.diff(times[0], times[0]).to_arrow().schema == table.diff(*times[:2]).schema
+
+
+def test_only_the_keys_of_newer_logs_are_compared(golden: GoldenTables) -> None:
+    table = open_golden(golden, MOR)
+    times = instants(table)
+    tasks = [task for task in table.diff(times[1], times[2]).tasks if task.before]
+    assert [len(task.touched_logs or ()) for task in tasks] == [1]
+
+
+def test_a_record_that_changed_its_partition_is_one_update(golden: GoldenTables) -> None:
+    table = open_golden(golden, MOVED)
+    times = instants(table)
+    found = table.diff(times[0], times[-1]).to_arrow().to_pylist()
+    moved = [row for row in found if "city" in (row["changed"] or ())]
+    assert moved
+    assert all(row["before"]["city"] != row["after"]["city"] for row in moved)
+
+
+def test_diff_tasks_travel_by_pickle(golden: GoldenTables) -> None:
+    table = open_golden(golden, MOR)
+    diff = table.diff(*instants(table)[1:3])
+    tasks = pickle.loads(pickle.dumps(diff.tasks))
+    found = [batch for task in tasks for batch in diff_task(task)]
+    assert sum(batch.num_rows for batch in found) == diff.count()
+
+
+@pytest.mark.parametrize("name", [COW, MOVED, "v9_cow_clustering"])
+def test_what_does_not_fit_is_compared_in_parts(name: str, golden: GoldenTables) -> None:
+    table = open_golden(golden, name)
+    times = instants(table)
+    whole = table.diff(times[0], times[-1])
+    parts = replace(whole, held_bytes=100_000)
+    assert len(parts.tasks) >= len(whole.tasks) > 0
+    assert rows(parts) == rows(whole)
+
+
+def test_moves_are_paired_in_parts_too(golden: GoldenTables) -> None:
+    table = open_golden(golden, MOVED)
+    times = instants(table)
+    diff = table.diff(times[0], times[-1])
+    whole = stream(diff.engine, diff_task, diff.tasks, diff_rows(diff.after), "")
+    parts = stream(diff.engine, diff_task, diff.tasks, diff_rows(diff.after), "")
+    found = [
+        pa.Table.from_batches(paired(one, held)) for one, held in ((whole, 1 << 30), (parts, 1000))
+    ]
+    assert len({tuple(rows(one.drop_columns("place"))) for one in found}) == 1
+
+
+@pytest.mark.parametrize(("held", "count"), [(0, 1), (1, 1), (32, 1), (33, 2), (320, 10)])
+def test_buckets_are_as_many_as_needed(held: int, count: int) -> None:
+    assert bucket_count(held, 8 * 32) == count
+
+
+@pytest.mark.parametrize("moment", ["yesterday", "2024", ""])
+def test_what_is_no_moment_is_told_at_once(moment: str, golden: GoldenTables) -> None:
+    with pytest.raises(ConfigError):
+        open_golden(golden, COW).diff(moment, "20990101000000000")
+
+
+def test_a_moment_before_the_timeline_is_unknown(golden: GoldenTables) -> None:
+    with pytest.raises(HistoryUnavailable):
+        open_golden(golden, COW).diff("20000101000000000", "20990101000000000")
+
+
+def test_rows_without_key_cannot_be_compared(golden: GoldenTables) -> None:
+    table = open_golden(golden, "v9_cow_nonpart")
+    table._state = replace(table._state, config=without_keys(table))
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.recordkey\.fields"):
+        _ = table.diff(instants(table)[0], instants(table)[-1]).tasks
+
+
+def without_keys(table: HudiTable) -> Any:
+    """The table's configuration without meta columns and key fields."""
+    properties = {**table.config.properties, "hoodie.populate.meta.fields": "false"}
+    properties.pop("hoodie.table.recordkey.fields")
+    return replace(table.config, properties=properties)
+
+
+def test_an_engine_without_streams_is_told(golden: GoldenTables, tmp_path: Path) -> None:
+    class Frames(LocalEngine):
+        def scan(self, *_: Any, **__: Any) -> Any:
+            return object()
+
+    base = tmp_path / "table"
+    shutil.copytree(golden.unpack(COW), base)
+    with pytest.raises(ConfigError, match="Arrow streams"):
+        pyhudi.open_table(base, engine=Frames()).changes().to_arrow()
