@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, final
 
 import pyarrow as pa
 
+from pyhudi.internal_schema import FileNames
 from pyhudi.merge_config import BuiltInMode
 
 __all__ = [
@@ -33,14 +34,17 @@ __all__ = [
     "base_file_schema",
     "combine",
     "container_to_json",
+    "has_partial_records",
     "json_to_container",
     "log_blocks",
+    "log_records",
     "match_changes",
     "read_cdc",
     "read_keys",
     "read_log_keys",
     "read_slice",
     "rollback_block",
+    "shown_text",
     "with_meta_columns",
     "with_meta_fields",
     "without_meta_fields",
@@ -176,6 +180,7 @@ def read_slice(
     delete_keys: Any | None = None,
     null_ordering_loses: bool = False,
     filters: Sequence[tuple[str, str, pa.Array[Any]]] = ...,
+    evolution: FileNames | None = None,
     batch_rows: int = 8192,
     base_instant: str | None = None,
     field_rules: FieldRules | None = None,
@@ -208,6 +213,10 @@ def read_slice(
     memory_limit: bytes that log records may take in memory; beyond it both sides of the slice go
         to local files by key hash and are merged in parts. None keeps them in memory.
     spill_folder: a local folder for them, the system's own by default. The files have no names.
+    evolution: where files name the columns otherwise than `schema` (schema on read): the maps, one
+        for every distinct naming, each (table's name, file's name or None, parts) for every column;
+        from which instant on which map holds, None for the table's own names; the base file's
+        instant.
     """
 
 def read_keys(
@@ -420,8 +429,24 @@ def container_to_json(data: bytes) -> tuple[str, str]:
 def json_to_container(schema: str, records: str, sync_marker: bytes) -> bytes:
     """An Avro object container file of a JSON array of records, with just this schema text."""
 
+def shown_text(column: pa.Array[Any], name: str) -> pa.StringArray:
+    """A column as text, as Spark casts it at UTC; null where it is null.
+
+    name: the column's, for messages. Raises `SchemaMismatch` for binary and nested columns.
+    """
+
 def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
     """A base file's `parquet.avro.schema` (None where absent) and its Arrow schema."""
 
+def has_partial_records(store: Store, logs: Sequence[str]) -> bool:
+    """Whether any block of these log files holds records of some columns only."""
+
 def log_blocks(store: Store, path: str) -> list[dict[str, Any]]:
     """The blocks of a log file: type, offset, size, content_offset, content_size, header."""
+
+def log_records(store: Store, path: str) -> list[str]:
+    """The records of a log file's Avro blocks, each as JSON text with unions unwrapped.
+
+    For log files that hold metadata, such as archived timelines; rows are read by `read_slice`.
+    Corrupt blocks are passed over.
+    """

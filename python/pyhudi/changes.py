@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 
+from pyhudi.clock import instant_of
 from pyhudi.errors import ConfigError
 from pyhudi.outputs import Outputs, limited, stream
 from pyhudi.plan.change_files import ChangeRequest, ChangeTask, Images
 from pyhudi.plan.changes import check_changes, plan_changes
+from pyhudi.plan.commit_range import range_bound
 from pyhudi.plan.diff import plan_diff
 from pyhudi.plan.match import HELD_BYTES, MatchTask, image_schema
-from pyhudi.plan.past import bound_of, state_as_of
+from pyhudi.timeline.past import timeline_as_of
 from pyhudi.where import parse_where
 
 if TYPE_CHECKING:
+    from pyhudi.clock import Moment
     from pyhudi.engine.protocol import Engine
     from pyhudi.plan.read import TableState
 
@@ -148,8 +151,8 @@ def new_changes(
     state: TableState,
     engine: Engine,
     *,
-    start: str | None,
-    end: str | None,
+    start: Moment | None,
+    end: Moment | None,
     where: Any,
     limit: int | None,
     images: Images,
@@ -161,8 +164,8 @@ def new_changes(
         raise ConfigError(f"limit is {limit}; it must not be negative")
     check_changes(state)
     request = ChangeRequest(
-        start=bound_of(start),
-        end=bound_of(end),
+        start=range_bound(start, state.config.timezone),
+        end=range_bound(end, state.config.timezone),
         images=images,
         where=None if where is None else parse_where(where, changes_schema(state, images)),
         limit=limit,
@@ -170,6 +173,15 @@ def new_changes(
     return Changes(state, request, engine)
 
 
-def new_diff(state: TableState, engine: Engine, a: str, b: str) -> Diff:
+def new_diff(state: TableState, engine: Engine, a: Moment, b: Moment) -> Diff:
     """A comparison of two moments of a table; see `HudiTable.diff`."""
     return Diff(state_as_of(state, a), state_as_of(state, b), engine)
+
+
+def state_as_of(state: TableState, moment: Moment) -> TableState:
+    """The table as it was, with the columns that it has now.
+
+    Raises `HistoryUnavailable` for a time that cannot be shown any more.
+    """
+    instant = instant_of(moment, state.config.timezone)
+    return replace(state, timeline=timeline_as_of(state.timeline, instant))

@@ -6,15 +6,19 @@ so that a test can hold time still and repeat a history. Nothing here knows a ti
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
-from datetime import datetime, timezone
-from typing import Literal, Protocol, cast
+from datetime import date, datetime, timedelta, timezone
+from typing import Literal, Protocol, TypeAlias, cast
 
 from pyhudi.errors import ConfigError
 
 Zone = Literal["UTC", "LOCAL"]
 """How instants are rendered: `hoodie.table.timeline.timezone`."""
+
+Moment: TypeAlias = str | date | datetime
+"""A point in time as callers give it: see `instant_of`."""
 
 INSTANT_DIGITS = 17
 """Digits of an instant with milliseconds, `yyyyMMddHHmmssSSS`."""
@@ -90,3 +94,78 @@ def parse_instant(text: str, zone: Zone) -> int:
         raise ConfigError(msg) from error
     moment = wall.replace(tzinfo=timezone.utc) if zone == "UTC" else wall.astimezone()
     return int(moment.timestamp()) * 1000 + int(digits[SECOND_INSTANT_DIGITS:])
+
+
+_WRITTEN = re.compile(
+    r"(?P<day>\d{4}-\d{2}-\d{2})"
+    r"(?:[T ](?P<minute>\d{2}:\d{2})(?:(?P<second>:\d{2})(?:\.(?P<fraction>\d{1,9}))?)?"
+    r" ?(?P<offset>[Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
+    re.ASCII,
+)
+
+
+def instant_of(moment: Moment, zone: Zone) -> str:
+    """The instant of a point in time that a caller named, rendered in a table's zone.
+
+    moment: an instant of 14 digits or 17 and more, which is taken as it stands; `yyyy-MM-dd`; the
+    same with `HH:mm[:ss[.SSS]]` after a blank or a `T`, and with an offset or `Z`; a `datetime` or
+    a `date`. Without an offset it is the wall clock's time in the table's own zone, as Hudi takes
+    it (`HoodieSqlCommonUtils.formatQueryInstant`, 1.2.0). Text that ends with a second means all of
+    it, its last millisecond, as in Hudi. Digits after the milliseconds are cut.
+
+    Raises `ConfigError` for anything else.
+    """
+    if isinstance(moment, str):
+        text = moment.strip()
+        if text.isdecimal() and text.isascii():
+            if len(text) == SECOND_INSTANT_DIGITS or len(text) >= INSTANT_DIGITS:
+                return text
+            raise _no_moment(moment)
+        return _render(_written(text), zone)
+    if isinstance(moment, datetime):
+        return _render(moment, zone)
+    if isinstance(moment, date):
+        return _render(datetime(moment.year, moment.month, moment.day), zone)  # noqa: DTZ001 - wall
+    raise _no_moment(moment)
+
+
+def _written(text: str) -> datetime:
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
+        raise _no_moment(text)
+    day, minute, second, fraction, offset = match.group(
+        "day", "minute", "second", "fraction", "offset"
+    )
+    wall = f"{day}T{minute or '00:00'}{second or ':00'}"
+    # Hudi adds 999 to a second without a fraction (`getInstantForDateString`).
+    micros = (fraction or ("999" if second else "")).ljust(6, "0")[:6]
+    try:
+        moment = datetime.fromisoformat(f"{wall}.{micros}")
+    except ValueError as error:
+        raise _no_moment(text) from error
+    return moment if offset is None else moment.replace(tzinfo=_offset(offset, text))
+
+
+def _offset(offset: str, text: str) -> timezone:
+    if offset in "Zz":
+        return timezone.utc
+    hours, minutes = int(offset[1:3]), int(offset[3:].lstrip(":") or 0)
+    try:
+        ahead = timezone(timedelta(hours=hours, minutes=minutes))
+        return timezone(-timedelta(hours=hours, minutes=minutes)) if offset[0] == "-" else ahead
+    except ValueError as error:
+        raise _no_moment(text) from error
+
+
+def _render(moment: datetime, zone: Zone) -> str:
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(timezone.utc if zone == "UTC" else None)
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}".zfill(INSTANT_DIGITS)
+
+
+def _no_moment(moment: object) -> ConfigError:
+    return ConfigError(
+        f"{moment!r} is not a point in time",
+        hint="Give yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], ISO-8601, a date or "
+        "a datetime.",
+    )

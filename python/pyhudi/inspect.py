@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.timeline.spans import Span
 from pyhudi.view.describe import slices_table
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.slices import BaseFile, LogFile
@@ -81,11 +82,19 @@ class Inspect:
     def __init__(self, state: TableState) -> None:
         self._state = state
 
-    def timeline(self) -> pa.Table:
-        """The active timeline: one row an instant, in its furthest state, oldest first.
+    def timeline(self, *, archived: bool = False) -> pa.Table:
+        """The timeline: one row an instant, in its furthest state, oldest first.
 
-        Columns: requested, action, state, completed (null while pending), file.
+        archived: with the instants that have left the active timeline; all of the archive is read
+        for them, and `file` is the archive's file.
+
+        Columns: requested, action, state, completed (null while pending or not noted), file.
         """
+        timeline = self._state.timeline
+        instants = {(one.requested, one.completed_action): one for one in timeline.instants}
+        if archived:
+            past = timeline.archive.instants(Span(until=timeline.bound))
+            instants = {**{(one.requested, one.action): one for one in past}, **instants}
         rows = [
             {
                 "requested": one.requested,
@@ -94,7 +103,7 @@ class Inspect:
                 "completed": one.completed,
                 "file": one.file_name,
             }
-            for one in self._state.timeline.instants
+            for _, one in sorted(instants.items())
         ]
         return pa.Table.from_pylist(rows, _TIMELINE)
 

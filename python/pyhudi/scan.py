@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError
 from pyhudi.outputs import Outputs, limited, stream
+from pyhudi.plan.incremental import plan_incremental
 from pyhudi.plan.read import (
     ReadTask,
     ScanRequest,
@@ -31,6 +32,7 @@ from pyhudi.where import column_type, parse_where
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
+    from pyhudi.plan.commit_range import IncrementalRange
 
 
 _LEAST_MEMORY = 1 << 20
@@ -38,7 +40,7 @@ _LEAST_MEMORY = 1 << 20
 
 @dataclass(frozen=True)
 class Scan(Outputs):
-    """Rows of a table, described but not read. Made by `HudiTable.scan`.
+    """Rows of a table, described but not read. Made by `HudiTable.scan` and `incremental`.
 
     It can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
     times.
@@ -48,6 +50,8 @@ class Scan(Outputs):
     """The table at the moment the scan is about."""
     request: ScanRequest
     engine: Engine
+    span: IncrementalRange | None = None
+    """The range of an incremental query, None for a scan of all rows."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -59,8 +63,11 @@ class Scan(Outputs):
     def tasks(self) -> list[ReadTask]:
         """What there is to read, one picklable task a file slice, for `work.read.read_task`.
 
-        Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks.
+        Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks,
+        `HistoryUnavailable` for an incremental range that cannot be read in whole.
         """
+        if self.span is not None:
+            return plan_incremental(self.state, self.request, self.span)
         return plan_scan(self.state, self.request)
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -78,6 +85,8 @@ class Scan(Outputs):
         Columns: partition, file_id, base_instant, base_file, base_size, log_files, log_size; sizes
         in bytes, base_file null for a slice of log files alone.
         """
+        if self.span is not None:
+            return slices_table([task.slice for task in self.tasks])
         return slices_table(scan_slices(self.state, self.request))
 
     def _read(self, tasks: Sequence[ReadTask], schema: pa.Schema) -> pa.RecordBatchReader:
@@ -101,11 +110,15 @@ def new_scan(
     columns: Sequence[str] | None,
     where: Any,
     limit: int | None,
-    read_optimized: bool,
     meta_fields: bool,
+    read_optimized: bool = False,
+    span: IncrementalRange | None = None,
     memory_limit: int | None = None,
 ) -> Scan:
-    """A scan whose arguments fit the table; see `HudiTable.scan` for what they mean and raise."""
+    """A scan whose arguments fit the table; see `HudiTable.scan` for what they mean and raise.
+
+    span: the range of an incremental query, else None.
+    """
     schema = shown_schema(state)
     if isinstance(columns, str):
         raise ConfigError("columns is text", hint=f"Give a list: [{columns!r}].")
@@ -127,7 +140,7 @@ def new_scan(
         read_optimized=read_optimized,
         memory_limit=task_memory(memory_limit, engine),
     )
-    return Scan(state, request, engine)
+    return Scan(state, request, engine, span)
 
 
 def task_memory(limit: int | None, engine: Engine) -> int:

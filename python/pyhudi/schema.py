@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.internal_schema import Evolution, find_evolution
 from pyhudi.timeline.instants import COMMIT_ACTIONS
+from pyhudi.timeline.past import schema_before_start
 from pyhudi.view.names import parse_base_name
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
     from pyhudi.storage import Storage
     from pyhudi.timeline import CommitMetadata, Timeline
+    from pyhudi.timeline.instants import Instant
 
 META_FIELDS = (
     "_hoodie_commit_time",
@@ -34,9 +37,6 @@ META_FIELDS = (
 OPERATION_FIELD = "_hoodie_operation"
 """A sixth meta column, of tables that keep a change log."""
 
-_LATEST_SCHEMA = "latest_schema"
-_SCHEMA_FOLDER = ".hoodie/.schema"
-
 
 @dataclass(frozen=True)
 class TableSchema:
@@ -46,6 +46,8 @@ class TableSchema:
     """Avro JSON text without meta fields."""
     arrow: pa.Schema
     """What reads give: meta fields in front where the table keeps them, then the data columns."""
+    evolution: Evolution | None = None
+    """How files name the columns, where schema on read let them name them otherwise."""
 
     @property
     def meta_columns(self) -> list[str]:
@@ -71,27 +73,50 @@ def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
     return narrow
 
 
+def readable_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with nulls allowed in every struct, list and map.
+
+    Files may hold nulls that the table's schema has no place for: those of writers that did not
+    keep to it, and of fields that older files lack. Hudi's Spark readers give them, too.
+    """
+    return pa.schema([field.with_type(_readable(field.type)) for field in schema])
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_nullable(kind.field(index)) for index in range(kind.num_fields)])
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, _nullable(kind.item_field))
+    return kind
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return field.with_type(_readable(field.type)).with_nullable(nullable=True)
+
+
 def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> TableSchema:
     """The schema of the newest commit that has one, of the table's creation, or of a newest file.
 
-    Raises `UnsupportedTableFeature` for schema on read (columns matched by id), `SchemaMismatch`
-    for a table that was never written and holds no schema either.
+    Of a timeline that was cut (`Timeline.until`) it is the schema of that time.
+
+    Raises `SchemaMismatch` for a table that was never written and holds no schema either,
+    `CorruptTable` for a schema that cannot be understood.
     """
-    _refuse_schema_on_read(storage, timeline)
-    avro = (
-        _schema_of_commits(timeline)
-        or _schema_of_creation(config)
-        or _schema_of_newest_file(storage, timeline)
-    )
+    newest, avro = _schema_of_commits(timeline)
+    avro = avro or _schema_of_creation(config) or _schema_of_newest_file(storage, timeline)
     if avro is None:
         raise SchemaMismatch(
             "the table has no schema yet: no commit, no hoodie.table.create.schema",
             hint="Write to it once, or create it with a schema.",
         )
-    return _as_table_schema(avro, config)
+    bare, arrow = _bare_and_arrow(avro, config)
+    evolution = find_evolution(storage, timeline, newest, arrow)
+    return TableSchema(bare, arrow, evolution)
 
 
-def _as_table_schema(avro: str, config: TableConfig) -> TableSchema:
+def _bare_and_arrow(avro: str, config: TableConfig) -> tuple[str, pa.Schema]:
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 
     record = _parse(avro)
@@ -99,7 +124,7 @@ def _as_table_schema(avro: str, config: TableConfig) -> TableSchema:
         avro = _with_partition_columns(avro, record, config.partition_fields)
     bare = _native.without_meta_fields(avro)
     whole = _native.with_meta_fields(avro) if config.populate_meta_fields else bare
-    return TableSchema(bare, _meta_first(_native.arrow_schema(whole)))
+    return bare, _meta_first(_native.arrow_schema(whole))
 
 
 def _meta_first(schema: pa.Schema) -> pa.Schema:
@@ -107,12 +132,12 @@ def _meta_first(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*meta, *(field for field in schema if not is_meta(field.name))])
 
 
-def _schema_of_commits(timeline: Timeline) -> str | None:
+def _schema_of_commits(timeline: Timeline) -> tuple[Instant | None, str | None]:
     for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
         schema = timeline.commit_metadata(instant).schema
         if schema:
-            return schema
-    return None
+            return instant, schema
+    return None, schema_before_start(timeline)
 
 
 def _schema_of_creation(config: TableConfig) -> str | None:
@@ -187,15 +212,3 @@ def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
             default = default.encode("latin-1")
         found[field["name"]] = pa.array([default]).cast(kind)
     return pa.RecordBatch.from_pydict(found) if found else None
-
-
-def _refuse_schema_on_read(storage: Storage, timeline: Timeline) -> None:
-    """Such a table matches columns by id; matching them by name would show wrong values."""
-    last = timeline.last_commit
-    evolved = last is not None and _LATEST_SCHEMA in timeline.commit_metadata(last).extra_metadata
-    if evolved or storage.list_dir(_SCHEMA_FOLDER)[1]:
-        raise UnsupportedTableFeature(
-            "hoodie.schema.on.read.enable: the table's columns were evolved by id "
-            "(renamed, dropped or retyped)",
-            hint="Tables evolved by adding and widening columns are read.",
-        )

@@ -6,22 +6,29 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyhudi.clock import instant_of
 from pyhudi.config import TableConfig
 from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import ConfigError
 from pyhudi.inspect import Inspect
 from pyhudi.options import check_options
+from pyhudi.plan.commit_range import IncrementalRange, range_bound
+from pyhudi.plan.incremental import check_incremental
 from pyhudi.plan.read import TableState, shown_schema
 from pyhudi.scan import Scan, new_scan
-from pyhudi.schema import is_meta, table_schema
+from pyhudi.schema import is_meta, readable_schema, table_schema
 from pyhudi.storage import Storage
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.past import timeline_as_of
 from pyhudi.view.partition_values import text_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyhudi.changes import Changes, Diff
+    from pyhudi.clock import Moment
     from pyhudi.engine.protocol import Engine
+    from pyhudi.plan.commit_range import HollowCommits
     from pyhudi.txn.result import WriteResult
 
 
@@ -31,18 +38,20 @@ def open_table(
     storage_options: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
     engine: Engine | None = None,
+    as_of: Moment | None = None,
 ) -> HudiTable:
-    """Opens a table as it is now.
+    """Opens a table as it is now, or as it was.
 
     uri: the table's folder, a path or a `file://` URI. options: `hoodie.…` options. engine: what
-    runs the work, by default threads of this process.
+    runs the work, by default threads of this process. as_of: what every read of the handle shows,
+    see `HudiTable.scan`; such a handle refuses writes.
 
     Raises `TableNotFound` when there is no table, `UnsupportedTableFeature` for one that pyhudi
     cannot read at all, `CorruptTable` for damaged properties or timeline files, `ConfigError` for
-    an unknown option.
+    an unknown option or an `as_of` that is no time, `HistoryUnavailable` as `scan` does.
     """
     storage = Storage(os.fspath(uri), storage_options)
-    return HudiTable(storage, engine or LocalEngine(), check_options(options))
+    return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
 
 
 class HudiTable:
@@ -51,11 +60,19 @@ class HudiTable:
     Get one by `open_table` or `create_table`.
     """
 
-    def __init__(self, storage: Storage, engine: Engine, options: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        engine: Engine,
+        options: Mapping[str, str],
+        as_of: Moment | None = None,
+    ) -> None:
         self.storage = storage
         self.engine = engine
         self.options = options
-        self._state = _load(storage)
+        self.as_of = as_of
+        """The time that the handle shows, None for the table as it is."""
+        self._state = _load(storage, as_of)
 
     def __repr__(self) -> str:
         return f"HudiTable({self.uri!r}, type={self.type!r}, version={self.version})"
@@ -98,7 +115,7 @@ class HudiTable:
 
     def refresh(self) -> HudiTable:
         """Looks at the table again, so that later commits are seen. Gives back the handle."""
-        self._state = _load(self.storage)
+        self._state = _load(self.storage, self.as_of)
         return self
 
     def scan(
@@ -109,6 +126,7 @@ class HudiTable:
         limit: int | None = None,
         read_optimized: bool = False,
         meta_fields: bool = False,
+        as_of: Moment | None = None,
         memory_limit: int | None = None,
     ) -> Scan:
         """The table's rows, merged; nothing is read before the scan's output is asked for.
@@ -117,14 +135,21 @@ class HudiTable:
         city = 'osaka'"), a pyarrow expression, or filter tuples as pyarrow takes them. limit: at
         most so many rows. read_optimized: the base files alone, without the newer records in log
         files. meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
+        as_of: the table as it was, with the schema of then: what was requested up to that instant.
+        An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601, a date or datetime;
+        without an offset it is a time in the table's own zone.
         memory_limit: bytes that log records may take in memory at any time, a quarter of the
         machine's by default; more of them go to local files.
 
         Raises `SchemaMismatch` for columns or values that do not fit the schema, `ConfigError` for
-        an argument that is no filter.
+        an argument that is no filter or no time, `HistoryUnavailable` when files of that time have
+        been cleaned, or when a write requested by then is incomplete.
         """
+        state = self._state
+        if as_of is not None:
+            state = _state(self.storage, self.config, _past(self.config, state.timeline, as_of))
         return new_scan(
-            self._state,
+            state,
             self.engine,
             columns=columns,
             where=where,
@@ -134,10 +159,51 @@ class HudiTable:
             memory_limit=memory_limit,
         )
 
+    def incremental(
+        self,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        limit: int | None = None,
+        meta_fields: bool = False,
+        hollow_commits: HollowCommits = "fail",
+        fallback_full_scan: bool | None = None,
+    ) -> Scan:
+        """Rows that commits after `start` and up to `end` wrote, as they stand at the end.
+
+        start, end: times as `scan` takes them for `as_of`; requested times below table version 8,
+        completion times from 8 on. No start, "earliest" or zeros: from the beginning. No end: up
+        to the last commit. Deletes do not show. hollow_commits: below version 8, when a write is
+        pending that is older than completed ones: "fail", "block" (read what was before it) or
+        "transition_time" (the range is of completion times). fallback_full_scan: where files of
+        the range have been cleaned, take its rows that are still current; by default, as in Hudi
+        1.2.0, from version 8 on, then with a warning. The rest is as in `scan`.
+
+        Raises what `scan` raises, and `UnsupportedTableFeature` for a table without meta columns.
+        Its outputs raise `HistoryUnavailable` for a hollow commit under "fail", and where files of
+        the range have been cleaned and no full scan may stand in for them.
+        """
+        zone = self.config.timezone
+        span = IncrementalRange(
+            range_bound(start, zone), range_bound(end, zone), hollow_commits, fallback_full_scan
+        )
+        check_incremental(self._state, span)
+        return new_scan(
+            self._state,
+            self.engine,
+            columns=columns,
+            where=where,
+            limit=limit,
+            meta_fields=meta_fields,
+            span=span,
+        )
+
     def changes(
         self,
-        start: str | None = None,
-        end: str | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
         *,
         where: Any = None,
         limit: int | None = None,
@@ -148,11 +214,11 @@ class HudiTable:
         Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it), `before` and
         `after`: the record's data columns as a struct, or null.
 
-        start, end: the commits after `start` and up to `end`; requested times below table version
-        8, completion times from 8 on. No start, "earliest" or zeros: from the beginning. No end: up
-        to the last commit. where: a filter on the four columns, as `scan` takes it
-        ("op = 'd' AND before.city = 'osaka'"). limit: at most so many rows. images: "json" gives
-        them as Hudi's JSON text.
+        start, end: the commits after `start` and up to `end`, times as `scan` takes them for
+        `as_of`; requested times below table version 8, completion times from 8 on. No start,
+        "earliest" or zeros: from the beginning. No end: up to the last commit. where: a filter on
+        the four columns, as `scan` takes it ("op = 'd' AND before.city = 'osaka'"). limit: at most
+        so many rows. images: "json" gives them as Hudi's JSON text.
 
         Raises `UnsupportedTableFeature` for a table without `hoodie.table.cdc.enabled`,
         `HistoryUnavailable` when commits of the range were archived or files of it cleaned, or when
@@ -170,7 +236,7 @@ class HudiTable:
             images=images,
         )
 
-    def diff(self, a: str, b: str) -> Diff:
+    def diff(self, a: Moment, b: Moment) -> Diff:
         """What differs between the table as of `a` and as of `b`, by record key.
 
         Columns: `op` (i, u or d), `before` and `after` (the record's data columns as a struct, or
@@ -193,13 +259,13 @@ class HudiTable:
         """
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
 
-        return self._written(operations.upsert(self, data))
+        return self._written(operations.upsert(self._writable(), data))
 
     def insert(self, data: Any) -> WriteResult:
         """Adds rows without looking for their keys, in one commit."""
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
 
-        return self._written(operations.insert(self, data))
+        return self._written(operations.insert(self._writable(), data))
 
     def delete_keys(self, keys: Any) -> WriteResult:
         """Removes the rows with the given keys, in one commit.
@@ -209,16 +275,35 @@ class HudiTable:
         """
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
 
-        return self._written(operations.delete_keys(self, keys))
+        return self._written(operations.delete_keys(self._writable(), keys))
+
+    def _writable(self) -> HudiTable:
+        if self.as_of is not None:
+            raise ConfigError(
+                f"the table was opened as of {self.as_of}: it is for reading",
+                hint="Open it without as_of to write.",
+            )
+        return self
 
     def _written(self, result: WriteResult) -> WriteResult:
         self.refresh()
         return result
 
 
-def _load(storage: Storage) -> TableState:
+def _load(storage: Storage, as_of: Moment | None) -> TableState:
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
+    return _state(storage, config, timeline if as_of is None else _past(config, timeline, as_of))
+
+
+def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:
+    return timeline_as_of(timeline, instant_of(as_of, config.timezone))
+
+
+def _state(storage: Storage, config: TableConfig, timeline: Timeline) -> TableState:
     found = table_schema(storage, config, timeline)
-    as_text = text_columns(config, found.arrow)
-    return TableState(storage, config, timeline, found.arrow, as_text, found.avro)
+    schema = readable_schema(found.arrow)
+    as_text = text_columns(config, schema)
+    return TableState(
+        storage, config, timeline, schema, as_text, found.avro, evolution=found.evolution
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections import Counter
@@ -15,7 +16,8 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.plan.past import state_as_of
+from pyhudi.changes import state_as_of
+from pyhudi.errors import HistoryUnavailable
 from pyhudi.scan import new_scan
 from tests.helpers.rows import canonical, difference, encode_table
 from tests.helpers.tables import GoldenTables, facts, names, unpack
@@ -227,8 +229,13 @@ def encoded(changes: pa.Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", DIFFED)
 def test_a_diff_leads_from_one_moment_to_another(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(golden.unpack(name))
-    times = moments(table)
-    states = {time: rows_as_of(table, time) for time in times}
+    states = {}
+    for time in moments(table):
+        # Where files of a time were cleaned, it cannot be compared with.
+        with contextlib.suppress(HistoryUnavailable):
+            states[time] = rows_as_of(table, time)
+    times = list(states)
+    assert times
     for a, b in itertools.product(times, times):
         rows = encoded(table.diff(a, b).to_arrow())
         old = Counter(row["before"] for row in rows if row["before"])

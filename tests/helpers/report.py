@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyhudi
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import HudiError, UnsupportedTableFeature
 from tests.helpers.tables import Case, GoldenTables, cases
 
 
@@ -18,13 +18,18 @@ def judge(case: Case, golden: GoldenTables) -> tuple[str, str]:
     """("equal" | "refused" | "wrong" | "failed", what there is to say about it)."""
     base = golden.unpack(case.table)
     try:
-        table = pyhudi.open_table(str(base))
-        scan = table.scan(meta_fields=True, read_optimized=case.kind == "read_optimized")
-        difference = case.mismatch(scan.to_arrow())
-    except UnsupportedTableFeature as refused:
-        return "refused", str(refused).splitlines()[0]
+        difference = case.mismatch(case.read(pyhudi.open_table(str(base))))
+    except HudiError as error:
+        text = str(error).splitlines()[0]
+        if case.guarded is not None and isinstance(error, case.guarded):
+            return "equal", f"both refuse: {text}"
+        if isinstance(error, UnsupportedTableFeature):
+            return "refused", text
+        return "failed", f"{type(error).__name__}: {text}"
     except Exception as error:  # noqa: BLE001 - the report goes on and names it
         return "failed", f"{type(error).__name__}: {error}"
+    if case.guarded is not None:
+        return "wrong", "rows, where Hudi refuses to read"
     return ("equal", "") if difference is None else ("wrong", difference)
 
 

@@ -265,7 +265,7 @@ def test_what_is_no_moment_is_told_at_once(moment: str, golden: GoldenTables) ->
 
 def test_a_moment_before_the_timeline_is_unknown(golden: GoldenTables) -> None:
     with pytest.raises(HistoryUnavailable):
-        open_golden(golden, COW).diff("20000101000000000", "20990101000000000")
+        open_golden(golden, "v9_cow_archived").diff("20000101000000000", "20990101000000000")
 
 
 def test_rows_without_key_cannot_be_compared(golden: GoldenTables) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
-from pyhudi.clock import SystemClock, format_instant, parse_instant, parse_zone
+from pyhudi.clock import SystemClock, format_instant, instant_of, parse_instant, parse_zone
 from pyhudi.errors import ConfigError
 
 MOMENT = 1_700_000_000_123
@@ -60,3 +62,62 @@ def test_system_clock_pickles_and_moves_on() -> None:
     clock.sleep(0.002)
     assert clock.now_ms() > before
     assert clock.uuid() != clock.uuid()
+
+
+TOKYO = timezone(timedelta(hours=9))
+
+
+@pytest.mark.parametrize(
+    ("moment", "instant"),
+    [
+        ("20231114221320", "20231114221320"),
+        ("20231114221320123", "20231114221320123"),
+        ("20231114221320123006", "20231114221320123006"),
+        (" 20231114221320123 ", "20231114221320123"),
+        ("2023-11-14", "20231114000000000"),
+        ("2023-11-14 22:13", "20231114221300000"),
+        ("2023-11-14 22:13:20", "20231114221320999"),
+        ("2023-11-14 22:13:20.123", "20231114221320123"),
+        ("2023-11-14T22:13:20.1", "20231114221320100"),
+        ("2023-11-14T22:13:20.123999999", "20231114221320123"),
+        ("2023-11-14T22:13:20Z", "20231114221320999"),
+        ("2023-11-15T07:13:20.123+09:00", "20231114221320123"),
+        ("2023-11-14T17:43:20-0430", "20231114221320999"),
+        ("2023-11-15 07:13:20 +09", "20231114221320999"),
+        (date(2023, 11, 14), "20231114000000000"),
+        (datetime(2023, 11, 14, 22, 13, 20, 123999), "20231114221320123"),  # noqa: DTZ001
+        (datetime(2023, 11, 15, 7, 13, 20, tzinfo=TOKYO), "20231114221320000"),
+    ],
+)
+def test_a_point_in_time_in_any_form(moment: Any, instant: str) -> None:
+    assert instant_of(moment, "UTC") == instant
+
+
+@pytest.mark.usefixtures("_in_tokyo")
+def test_a_point_in_time_is_rendered_in_the_tables_zone() -> None:
+    assert instant_of("2023-11-14T22:13:20.5Z", "LOCAL") == "20231115071320500"
+    assert instant_of("2023-11-14T22:13:20.5Z", "UTC") == "20231114221320500"
+    assert instant_of("2023-11-14 22:13:20.5", "LOCAL") == "20231114221320500"
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "",
+        "000",
+        "2023",
+        "202311142213201",
+        "2023-13-01",
+        "2023-11-14 25:00:00",
+        "2023-11-14T22:13:20+99:00",
+        "2023-11-14 22",
+        "2023-11-14 22:13.5",
+        "yesterday",
+        "\N{ARABIC-INDIC DIGIT ONE}" * 14,
+        20231114221320,
+        None,
+    ],
+)
+def test_no_point_in_time(moment: Any) -> None:
+    with pytest.raises(ConfigError, match="not a point in time"):
+        instant_of(moment, "UTC")

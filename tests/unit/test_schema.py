@@ -10,8 +10,8 @@ import pytest
 
 from pyhudi import schema
 from pyhudi.config import TableConfig
-from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema import META_FIELDS, TableSchema, narrow_column, table_schema
+from pyhudi.errors import CorruptTable, SchemaMismatch
+from pyhudi.schema import META_FIELDS, TableSchema, narrow_column, readable_schema, table_schema
 from pyhudi.timeline import Timeline
 from tests.helpers.tables import GoldenTables, facts
 from tests.unit.memory_storage import MemoryStorage
@@ -73,16 +73,17 @@ def test_dropped_partition_columns_are_appended_as_text() -> None:
     assert found.arrow.field("city").type == pa.string()
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {T1: commit(avro("a"), latest_schema="{}")},
-        {T1: commit(avro("a")), ".hoodie/.schema/1.schemacommit": b""},
-    ],
-)
-def test_schema_on_read_is_refused(files: dict[str, bytes]) -> None:
-    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.schema\.on\.read\.enable"):
-        read(files)
+def test_the_newest_commit_tells_how_older_files_name_the_columns() -> None:
+    def ids(name: str, version: int) -> str:
+        fields = [{"id": 7, "name": name, "optional": True, "type": "string"}]
+        return json.dumps({"version_id": version, "type": "record", "fields": fields})
+
+    old = commit(avro("a"), latest_schema=ids("a", 20240101000000001))
+    found = read({T1: old, T2: commit(avro("b"), latest_schema=ids("b", 20240101000000002))})
+    assert found.evolution is not None
+    (renamed,) = found.evolution.maps
+    assert [one.stored for one in renamed if one.name == "b"] == ["a"]
+    assert read({T1: old}).evolution is None
 
 
 def test_a_schema_that_is_no_record_is_damage() -> None:
@@ -100,10 +101,23 @@ def test_files_tell_the_schema_where_commits_do_not(
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
     told = table_schema(storage, config, timeline)
-    monkeypatch.setattr(schema, "_schema_of_commits", lambda _: None)
+    monkeypatch.setattr(schema, "_schema_of_commits", lambda _: (None, None))
     monkeypatch.setattr(schema, "_schema_of_creation", lambda _: None)
     assert table_schema(storage, config, timeline).arrow.equals(told.arrow)
     assert told.arrow.names == [field["name"] for field in facts(name)["schema"]["fields"]]
+
+
+def test_what_is_read_may_have_nulls_inside_structs_lists_and_maps() -> None:
+    strict = pa.field("x", pa.int32(), nullable=False)
+    point = pa.struct([strict])
+    item = pa.field("item", point, nullable=False)
+    value = pa.field("value", point, nullable=False)
+    schema = pa.schema([strict, ("l", pa.list_(item)), ("m", pa.map_(pa.string(), value))])
+    loose = pa.struct([("x", pa.int32())])
+    read_as = readable_schema(schema)
+    assert read_as.field("x") == strict
+    assert read_as.field("l").type == pa.list_(loose)
+    assert read_as.field("m").type == pa.map_(pa.string(), loose)
 
 
 def test_the_narrow_column_is_of_fixed_width_if_there_is_one() -> None:

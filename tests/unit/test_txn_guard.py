@@ -8,6 +8,7 @@ import pytest
 import pyhudi
 from pyhudi.config import TableConfig
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
+from pyhudi.timeline import Timeline
 from pyhudi.txn import guard
 from tests.helpers.tables import unpack
 
@@ -119,3 +120,15 @@ def test_update_of_a_group_in_a_pending_clustering_is_refused(tmp_path: Path) ->
         with pytest.raises(CommitConflict, match=r"clustering \d+ is pending"):
             table.upsert(rows)
         assert table.refresh().scan().to_arrow().num_rows == rows.num_rows
+
+
+def test_a_schema_history_alone_tells_of_columns_with_ids(tmp_path: Path) -> None:
+    base = without_metadata_table(unpack("v9_cow_nonpart", tmp_path))
+    table = pyhudi.open_table(str(base))
+    history = base / ".hoodie" / ".schema" / "20240101000000000.schemacommit"
+    history.parent.mkdir(exist_ok=True)
+    history.write_text('{"schemas": []}')
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.schema\.on\.read\.enable"):
+        guard.check_writable(
+            table.storage, table.config, Timeline.load(table.storage, table.config)
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 
 from pyhudi.config import TableConfig
 from pyhudi.errors import CorruptTable, HistoryUnavailable, UnsupportedTableFeature
+from pyhudi.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.listing import list_files, list_partitions
@@ -58,9 +60,18 @@ def view(
 
 
 def view_of(
-    version: int, files: dict[str, bytes], partitions: Sequence[str] | None = None
+    version: int,
+    files: dict[str, bytes],
+    partitions: Sequence[str] | None = None,
+    disk: Path | None = None,
 ) -> FileSystemView:
-    storage = MemoryStorage({f"p/{MARKER}": b"", **files})
+    """`disk`: where the files are written, for those that the core reads."""
+    files = {f"p/{MARKER}": b"", **files}
+    storage: Storage = MemoryStorage(files)
+    if disk is not None:
+        storage = Storage(str(disk))
+        for path, data in files.items():
+            storage.put(path, data)
     properties = f"hoodie.table.name=t\nhoodie.table.version={version}\n"
     config = TableConfig.parse((properties + "hoodie.table.type=MERGE_ON_READ\n").encode())
     return FileSystemView(storage, config, Timeline.load(storage, config), partitions)
@@ -88,6 +99,14 @@ class TestVersion6:
     def test_logs_belong_to_the_base_instant_in_their_name(self) -> None:
         found = view(6, [*v6(1, 2, 3), base("a", 1), base("a", 3), log("a", 1), log("a", 3)])
         assert only(found.slices()) == (base("a", 3), [log("a", 3)])
+
+    def test_logs_that_a_downgrade_left_join_the_slice_before(self) -> None:
+        found = view(6, [*v6(1, 2, 3), base("a", 1), log("a", 2), log("a", 3)])
+        assert only(found.slices()) == (base("a", 1), [log("a", 2), log("a", 3)])
+
+    def test_logs_that_a_downgrade_left_make_one_slice_without_a_base_file(self) -> None:
+        found = view(6, [*v6(1, 2), log("a", 1), log("a", 2)])
+        assert only(found.slices()) == (None, [log("a", 1), log("a", 2)])
 
     def test_log_files_come_in_numeric_order(self) -> None:
         logs = [log("a", 1, version) for version in (1, 2, 10)]
@@ -186,16 +205,18 @@ class TestVersion9:
 
 
 def history(*instants: tuple[int, int]) -> dict[str, bytes]:
-    """An archived timeline of commits as (requested, completed)."""
+    """An archived timeline of delta commits as (requested, completed)."""
     sink = io.BytesIO()
     times = {
         "instantTime": [t(a) for a, _ in instants],
         "completionTime": [t(b) for _, b in instants],
+        "action": ["deltacommit"] * len(instants),
     }
     pq.write_table(pa.table(times), sink)
-    manifest = {"files": [{"fileName": "1_2_0.parquet", "fileLen": 1}]}
+    name = f"{t(instants[0][0])}_{t(instants[-1][0])}_0.parquet"
+    manifest = {"files": [{"fileName": name, "fileLen": 1}]}
     return {
-        f"{HISTORY}/1_2_0.parquet": sink.getvalue(),
+        f"{HISTORY}/{name}": sink.getvalue(),
         f"{HISTORY}/manifest_1": json.dumps(manifest).encode(),
         f"{HISTORY}/_version_": b"1",
     }
@@ -208,15 +229,18 @@ class TestArchivedCompletions:
         return dict.fromkeys(self.PATHS, b"")
 
     @pytest.mark.parametrize(("completed", "logs"), [(4, []), (6, [log("a", 3)])])
-    def test_place_logs_of_archived_commits(self, completed: int, logs: list[str]) -> None:
+    def test_place_logs_of_archived_commits(
+        self, completed: int, logs: list[str], tmp_path: Path
+    ) -> None:
         archived = history((1, 2), (3, completed), (5, 6))
-        found = view_of(9, {**self.files(), **archived}).slices()
+        found = view_of(9, {**self.files(), **archived}, disk=tmp_path).slices()
         assert only(found) == (base("a", 5), logs)
 
-    def test_are_found_while_the_version_file_is_being_replaced(self) -> None:
+    def test_are_found_while_the_version_file_is_being_replaced(self, tmp_path: Path) -> None:
         archived = history((1, 2), (3, 6), (5, 6))
         del archived[f"{HISTORY}/_version_"]
-        assert only(view_of(9, {**self.files(), **archived}).slices())[1] == [log("a", 3)]
+        found = view_of(9, {**self.files(), **archived}, disk=tmp_path).slices()
+        assert only(found)[1] == [log("a", 3)]
 
     def test_that_are_missing_are_an_error_where_they_matter(self) -> None:
         with pytest.raises(HistoryUnavailable, match=t(3)):
@@ -226,11 +250,21 @@ class TestArchivedCompletions:
         paths = [*v9((7, 8)), base("a", 1), log("a", 3)]
         assert only(view(9, paths).slices()) == (base("a", 1), [log("a", 3)])
 
-    def test_in_a_damaged_file_name_the_file(self) -> None:
-        archived = {**history((3, 4)), f"{HISTORY}/1_2_0.parquet": b"PAR1 no PAR1"}
+    @pytest.mark.parametrize("damage", [b"PAR1 no PAR1", b""])
+    def test_in_a_damaged_file_name_the_file(self, damage: bytes, tmp_path: Path) -> None:
+        archived = history((3, 4))
+        name = next(path for path in archived if path.endswith(".parquet"))
         with pytest.raises(CorruptTable) as raised:
-            view_of(9, {**self.files(), **archived}).slices()
-        assert raised.value.file == f"{HISTORY}/1_2_0.parquet"
+            view_of(9, {**self.files(), **archived, name: damage}, disk=tmp_path).slices()
+        assert raised.value.file == name
+
+    def test_in_a_file_that_is_gone_name_the_file(self, tmp_path: Path) -> None:
+        archived = history((3, 4))
+        name = next(path for path in archived if path.endswith(".parquet"))
+        del archived[name]
+        with pytest.raises(CorruptTable) as raised:
+            view_of(9, {**self.files(), **archived}, disk=tmp_path).slices()
+        assert raised.value.file == name
 
 
 def test_partitions_are_folders_with_a_marker_at_any_depth() -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyhudi.errors import HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.plan.change_files import ChangeFiles, ChangeRequest, ChangeTask
-from pyhudi.plan.past import archived_end
 from pyhudi.timeline.instants import COMMIT
+from pyhudi.timeline.spans import Span
 from pyhudi.view.filesystem_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -80,11 +80,13 @@ def select_commits(
 
 
 def _check_archived(state: TableState, start: str | None) -> None:
-    end = archived_end(state)
-    if end is not None and (start is None or start < end):
+    by_completion = state.config.version.incremental_by_completion_time
+    archived = state.timeline.archive.commits(Span(start, by_completion=by_completion))
+    if archived:
+        end = archived[-1].requested
         raise HistoryUnavailable(
-            f"the range begins before {end}, and commits up to there were archived",
-            hint=f"Begin at {end} or later, or compare two moments by diff(a, b).",
+            f"commits of the range up to {end} were archived",
+            hint="Begin later, or compare two moments by diff(a, b).",
         )
 
 

@@ -17,10 +17,11 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.field_merge import FieldMerge, field_merge
 from pyhudi.schema import schema_defaults
 from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.partition_values import check_readable, partition_filter, path_values
+from pyhudi.view.partition_values import partition_filter, path_values
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
+    from pyhudi.internal_schema import Evolution
     from pyhudi.merge_config import BuiltInMode
     from pyhudi.storage import Storage
     from pyhudi.timeline import Timeline
@@ -68,6 +69,18 @@ class ReadTask:
     """At most so many rows of this slice."""
     memory_limit: int | None = None
     """Bytes for log records in memory; more of them go to local files."""
+    evolution: Evolution | None = None
+    """How the files name the columns, where they name them otherwise than `schema`."""
+    whole: WholeSlice | None = None
+    """What is read in place of `slice` when that holds records of some columns only."""
+
+
+@dataclass(frozen=True)
+class WholeSlice:
+    """All of a slice of which a task reads a part, and how it is merged."""
+
+    slice: FileSlice
+    merge: MergeRule
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,8 @@ class TableState:
     """Columns whose values are given as text."""
     avro: str = '{"type": "record", "name": "record", "fields": []}'
     """Avro JSON text of the schema, without meta columns."""
+    evolution: Evolution | None = None
+    """How files name the columns, where they name them otherwise than `schema`."""
 
 
 def shown_schema(state: TableState) -> pa.Schema:
@@ -116,14 +131,21 @@ def plan_scan(state: TableState, request: ScanRequest) -> list[ReadTask]:
 
 
 def slice_tasks(
-    state: TableState, request: ScanRequest, slices: Sequence[FileSlice], rule: MergeRule
+    state: TableState,
+    request: ScanRequest,
+    slices: Sequence[FileSlice],
+    rule: MergeRule,
+    *,
+    incremental: bool = False,
 ) -> list[ReadTask]:
-    """One task a slice, whatever chose the slices. Raises as `plan_scan` does."""
+    """One task a slice, whatever chose the slices. Raises as `plan_scan` does.
+
+    incremental: values of partition columns as incremental queries give them.
+    """
     if any(one.logs for one in slices):
         _check_mergeable(state.config)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
-    check_readable(state.config, state.schema, columns)
     return [
         ReadTask(
             storage=state.storage,
@@ -133,13 +155,21 @@ def slice_tasks(
             output=request.output,
             merge=rule,
             as_text=state.as_text,
-            path_values=tuple(path_values(state.config, state.schema, one.partition).items()),
+            path_values=_path_values(state, one.partition, incremental=incremental),
             where=request.where,
             limit=request.limit,
             memory_limit=request.memory_limit,
+            evolution=state.evolution,
         )
         for one in slices
     ]
+
+
+def _path_values(
+    state: TableState, partition: str, *, incremental: bool
+) -> tuple[tuple[str, pa.Scalar], ...]:
+    found = path_values(state.config, state.schema, partition, incremental=incremental)
+    return tuple(found.items())
 
 
 def scan_slices(state: TableState, request: ScanRequest) -> list[FileSlice]:

@@ -4,6 +4,6 @@ Driver and executors need the pyhudi wheel and PySpark 3.5 or 4.x, and nothing e
 """
 
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.read import read
+from pyhudi.spark.read import read, read_incremental
 
-__all__ = ["SparkEngine", "read"]
+__all__ = ["SparkEngine", "read", "read_incremental"]

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.table import open_table
 from pyhudi.work.read import read_task
+
+if TYPE_CHECKING:
+    from pyhudi.clock import Moment
+    from pyhudi.scan import Scan
 
 
 def read(
@@ -25,11 +29,12 @@ def read(
     limit: int | None = None,
     meta_fields: bool = False,
     read_optimized: bool = False,
+    as_of: Moment | None = None,
     memory_limit: int = 512 * 1024 * 1024,
     storage_options: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> DataFrame:
-    """The rows of a Hudi table as it is now. The driver and every executor need the pyhudi wheel.
+    """The rows of a Hudi table, as it is now or was. Driver and executors need the pyhudi wheel.
 
     Nothing is read before an action, and each action reads the table as it was when this was
     called. Filters and projections of the DataFrame do not reach the files: give `columns` and
@@ -43,6 +48,7 @@ def read(
         limit: at most so many rows.
         meta_fields: Hudi's own columns too, in front.
         read_optimized: the base files alone, without the newer records in log files.
+        as_of: the table as it was then; see `HudiTable.scan`.
         memory_limit: bytes that log records may take in the memory of each task; more of them go
             to the executor's local files. Python workers live in `spark.executor.memoryOverhead`.
         storage_options: for the storage, as in `pyhudi.open_table`.
@@ -53,9 +59,12 @@ def read(
         UnsupportedTableFeature: the table, or a type that Spark lacks; the message names it.
         SchemaMismatch: columns or values of the filter do not fit the schema.
         ConfigError: an argument is wrong.
+        HistoryUnavailable: files of the time asked for are gone, or a write was incomplete then.
     """
     engine = SparkEngine(spark)
-    table = open_table(uri, engine=engine, storage_options=storage_options, options=options)
+    table = open_table(
+        uri, engine=engine, storage_options=storage_options, options=options, as_of=as_of
+    )
     scan = table.scan(
         columns,
         where,
@@ -64,6 +73,30 @@ def read(
         read_optimized=read_optimized,
         memory_limit=memory_limit,
     )
+    return _frame(engine, scan)
+
+
+def read_incremental(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    start: Moment | None = None,
+    end: Moment | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+    **how: Any,
+) -> DataFrame:
+    """The rows that commits of a range wrote: `HudiTable.incremental`, one Spark task a slice.
+
+    how: its other arguments, such as `columns`. Raises what it and its outputs raise.
+    """
+    engine = SparkEngine(spark)
+    table = open_table(uri, engine=engine, storage_options=storage_options, options=options)
+    return _frame(engine, table.incremental(start, end, **how))
+
+
+def _frame(engine: SparkEngine, scan: Scan) -> DataFrame:
     frame = engine.scan(read_task, scan.tasks, scan.schema)
+    limit = scan.request.limit
     # Each task stops at the limit already; this one is over all of them.
     return frame if limit is None else frame.limit(limit)

@@ -1,7 +1,7 @@
 """A loaded active timeline and the questions that readers and writers ask it.
 
 It is a snapshot: load it again to see later instants. Contents of instants are read when asked for.
-Archived instants are not here; one that is older than the timeline's start counts as committed.
+Archived instants are `archive`'s; one that is older than the timeline's start counts as committed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.clock import format_instant
-from pyhudi.errors import CorruptTable
 from pyhudi.timeline import content
+from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.instants import (
     CLUSTERING,
     COMMIT_ACTIONS,
@@ -21,7 +21,7 @@ from pyhudi.timeline.instants import (
     Instant,
     State,
 )
-from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,10 +38,18 @@ _Files = dict[_Key, dict[State, Instant]]
 class Timeline:
     """The instants of a table's active timeline, one per time and action, oldest first."""
 
-    def __init__(self, storage: Storage, layout: TimelineLayout, files: Iterable[Instant]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        layout: TimelineLayout,
+        files: Iterable[Instant],
+        archive: Archive,
+    ) -> None:
         """`files`: one entry for every file of the timeline. Use `load` to read a table's."""
         self._storage = storage
         self._layout = layout
+        self.archive: Archive = archive
+        """What has left the active timeline; read when it is asked."""
         self._files: _Files = {}
         for file in files:
             self._files.setdefault((file.requested, file.completed_action), {})[file.state] = file
@@ -55,6 +63,8 @@ class Timeline:
         """The timeline's start: anything older that is not pending was committed and archived."""
         self.bound: str | None = None
         """Of a timeline that was cut: no instant after this time counts."""
+        self.uncut: Timeline = self
+        """Of a timeline that was cut: the whole one."""
         self._committed = {instant.requested: instant for instant in self.commits}
         self._pending_times = {
             i.requested for i in self.pending() if i.completed_action in COMMIT_ACTIONS
@@ -75,7 +85,7 @@ class Timeline:
             files.append(
                 Instant(parsed.requested, parsed.action, parsed.state, completed, parsed.name)
             )
-        return cls(storage, layout, files)
+        return cls(storage, layout, files, Archive(storage, config))
 
     def until(self, requested: str) -> Timeline:
         """The timeline as it would be without instants requested after a time (time travel).
@@ -83,9 +93,11 @@ class Timeline:
         What was archived stays committed, but for instants after that time.
         """
         files = (file for states in self._files.values() for file in states.values())
-        cut = Timeline(self._storage, self._layout, (f for f in files if f.requested <= requested))
+        kept = (file for file in files if file.requested <= requested)
+        cut = Timeline(self._storage, self._layout, kept, self.archive)
         cut.first_active = self.first_active
         cut.bound = requested
+        cut.uncut = self.uncut
         return cut
 
     def completed(self, *actions: str) -> tuple[Instant, ...]:
@@ -127,7 +139,11 @@ class Timeline:
             return False
         if self.bound is not None and requested > self.bound:
             return False
-        return requested < self.first_active
+        return self.is_before_start(requested)
+
+    def is_before_start(self, requested: str) -> bool:
+        """Whether a time is older than the active timeline, so that instants of it are archived."""
+        return self.first_active is None or requested < self.first_active
 
     @property
     def blocks_start(self) -> str | None:
@@ -183,13 +199,8 @@ class Timeline:
 
         Raises `CorruptTable` as `read` does, and for a record that is no commit metadata.
         """
-        record = self.read(instant) or {}
-        try:
-            return CommitMetadata.from_record(record)
-        except (AttributeError, TypeError, ValueError) as error:
-            path = self._layout.path(instant.file_name)
-            msg = f"{path}: not commit metadata: {error}"
-            raise CorruptTable(msg, file=path) from error
+        path = self._layout.path(instant.file_name)
+        return commit_metadata_of(self.read(instant), path)
 
     def _read_file(self, name: str) -> dict[str, Any] | None:
         path = self._layout.path(name)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.errors import CorruptTable
 from pyhudi.timeline import content
 from pyhudi.timeline.instants import CLUSTERING, REPLACE_COMMIT
 
@@ -184,6 +185,18 @@ class CommitMetadata:
         record = _record_of(self, skipped if self.partition_to_replace_file_ids is None else ())
         record["partitionToWriteStats"] = stats
         return record
+
+
+def commit_metadata_of(record: Mapping[str, Any] | None, path: str) -> CommitMetadata:
+    """The metadata in the decoded content of a commit; the default for an empty file.
+
+    Raises `CorruptTable` naming `path` for a record that is no commit metadata.
+    """
+    try:
+        return CommitMetadata.from_record(record or {})
+    except (AttributeError, TypeError, ValueError) as error:
+        msg = f"{path}: not commit metadata: {error}"
+        raise CorruptTable(msg, file=path) from error
 
 
 _LOG_FIELDS = frozenset({"log_version", "log_offset", "base_file", "log_files"})

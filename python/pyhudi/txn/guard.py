@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import unsupported_merge
 from pyhudi.errors import CommitConflict, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.internal_schema import is_evolved
 from pyhudi.keys import supported_generator
 from pyhudi.timeline.instants import RESTORE
 
@@ -27,7 +28,6 @@ _METADATA_HINT = (
     "Turn the metadata table off with Apache Hudi first: write with hoodie.metadata.enable=false."
 )
 _BUCKET_FOLDER = ".hoodie/.bucket_index"
-_LATEST_SCHEMA = "latest_schema"
 
 # A random file id looks like a bucket's once in thirty million times.
 _BUCKET_FILE_ID = re.compile(r"000\d{5}-")
@@ -42,7 +42,7 @@ def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) ->
     if storage.list(_BUCKET_FOLDER):
         msg = f"hoodie.index.type is BUCKET: the table has {_BUCKET_FOLDER}"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
-    check_schema_on_read(timeline)
+    check_schema_on_read(storage, timeline)
     check_not_bucketed(_last_written_file_ids(timeline))
     restores = timeline.pending(RESTORE)
     if restores:
@@ -93,11 +93,10 @@ def _is_true(config: TableConfig, key: str) -> bool:
     return config.properties.get(key, "").strip().lower() == "true"
 
 
-def check_schema_on_read(timeline: Timeline) -> None:
-    """Refuses a table whose last commit carries a schema with column ids."""
-    last = timeline.last_commit
-    if last is not None and timeline.commit_metadata(last).extra_metadata.get(_LATEST_SCHEMA):
-        msg = f"hoodie.schema.on.read.enable: commit {last.requested} carries {_LATEST_SCHEMA}"
+def check_schema_on_read(storage: Storage, timeline: Timeline) -> None:
+    """Refuses a table whose columns have ids."""
+    if is_evolved(storage, timeline):
+        msg = "hoodie.schema.on.read.enable: the table's columns were evolved by id"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
 
 

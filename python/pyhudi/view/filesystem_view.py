@@ -7,19 +7,18 @@ which their reader must test (`TableVersion.blocks_need_commit_check`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyhudi.timeline.instants import COMPACTION, REPLACE_COMMIT
 from pyhudi.view import grouping
-from pyhudi.view.completion import ArchivedCompletions
 from pyhudi.view.grouping import CommitFacts, GroupFiles, GroupKey
 from pyhudi.view.listing import PartitionFilter, list_files
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
+    from pyhudi.storage import Entry, Storage
     from pyhudi.timeline import Timeline
     from pyhudi.view.slices import FileSlice
 
@@ -33,12 +32,18 @@ class FileSystemView:
         config: TableConfig,
         timeline: Timeline,
         partitions: PartitionFilter | None = None,
+        files: Mapping[str, Sequence[Entry]] | None = None,
     ) -> None:
-        """`partitions`: which to look at (a test of the path, or paths), None for all."""
+        """What of the table to look at.
+
+        partitions: a test of the path, or paths, None for all. files: the files of each partition,
+        which are then not listed.
+        """
         self._storage = storage
         self._config = config
         self._timeline = timeline
         self._partitions = partitions
+        self._files = files
 
     def slices(self) -> list[FileSlice]:
         """What a snapshot reads: one slice a group, by partition and file id.
@@ -118,7 +123,9 @@ class FileSystemView:
     def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
         partitions: list[str] = []
         groups: dict[GroupKey, GroupFiles] = {}
-        for partition, entries in list_files(self._storage, self._partitions):
+        given = self._files
+        listed = list_files(self._storage, self._partitions) if given is None else given.items()
+        for partition, entries in listed:
             partitions.append(partition)
             grouping.group_files(partition, entries, groups)
         return partitions, groups
@@ -133,12 +140,8 @@ class FileSystemView:
         )
 
     def _completion_times(self) -> Callable[[str], str]:
-        archived = ArchivedCompletions(self._storage, self._config.history_folder)
-
-        def completion_time(instant: str) -> str:
-            return self._timeline.completion_time(instant) or archived.completion_time(instant)
-
-        return completion_time
+        active, archive = self._timeline, self._timeline.archive
+        return lambda instant: active.completion_time(instant) or archive.completion_time(instant)
 
     def _pending_compactions(self) -> dict[GroupKey, str]:
         """The newest pending compaction of every group that waits for one."""

@@ -102,7 +102,7 @@ def committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSlice]:
         if facts.is_committed(base.instant)
     }
     logs = (
-        _logs_by_name(group, facts)
+        _logs_by_name(group, facts, bases)
         if facts.logs_named_by_base_instant
         else _logs_by_completion(group, facts, bases)
     )
@@ -122,16 +122,24 @@ def committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSlice]:
     ]
 
 
-def _logs_by_name(group: GroupFiles, facts: CommitFacts) -> dict[str, list[LogFile]]:
+def _logs_by_name(
+    group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
+) -> dict[str, list[LogFile]]:
     """Log files by the base instant in their name, of slices that are committed or being compacted.
 
     A log file here holds blocks of several commits; whether each counts is for its reader to test.
+    In a table that was downgraded from version 8 or 9 an old log file is named by its own instant:
+    no slice is known by that, and it belongs to the one before.
     """
     compaction = facts.pending_compactions.get(group.key)
+    openings = {*bases, *([] if compaction is None else [compaction])}
     found: dict[str, list[LogFile]] = {}
-    for log in group.logs:
+    for log in sorted(group.logs, key=lambda log: log.order):
         if log.instant == compaction or facts.is_committed(log.instant):
-            found.setdefault(log.instant, []).append(log)
+            earlier = (opening for opening in openings if opening <= log.instant)
+            home = max(earlier, default=log.instant)
+            openings.add(home)
+            found.setdefault(home, []).append(log)
     return found
 
 

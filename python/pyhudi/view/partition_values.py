@@ -1,20 +1,22 @@
 """Partition paths as values of the partition columns, as far as a path can tell.
 
-Building paths is the writer's part. A path does not always lead back to the value: values that name
-a date format, null markers, slashes within values. What is not certain is left out here, so that a
-caller who prunes by it keeps such a partition.
+Building paths is the writer's part. A path does not always lead back to the value: times in some
+format, null markers, slashes within values. What is not certain is left out here, so that the value
+is read from the files, and a caller who prunes by it keeps such a partition.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.property_names import PARTITION_FIELDS
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -24,149 +26,66 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """Folder name of a null or empty value, from table version 5 on; before it was `default`."""
 
 _OLD_NULL_PARTITION = "default"
+_LAST_VERSION_WITH_OLD_NULL = 4
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 _PLAIN_GENERATORS = frozenset({"SIMPLE", "SIMPLE_AVRO", "COMPLEX", "COMPLEX_AVRO"})
-
 _TIMESTAMP_GENERATORS = frozenset({"TIMESTAMP", "TIMESTAMP_AVRO"})
+_CUSTOM_GENERATORS = frozenset({"CUSTOM", "CUSTOM_AVRO"})
+_TIME_FORMAT = "hoodie.keygen.timebased.output.dateformat"
 
-Value = str | int
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
-def path_values(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, pa.Scalar]:
-    """Values of the partition columns that a scan takes from the path and not from the files.
+def path_values(
+    config: TableConfig, schema: pa.Schema, path: str, *, incremental: bool = False
+) -> dict[str, pa.Scalar]:
+    """Values of the partition columns that a read takes from the path and not from the files.
 
-    So does Hudi 1.2.0 for plain key generators: an empty text is in the null partition and reads as
-    null, a record that a global index left in its old partition reads with the old value. Columns
-    are left out, to be read from the files, where the path does not tell their value for certain.
+    So does Hudi 1.2.0 for every level but times: an empty text is in the null partition and reads
+    as null, a record that a global index left in its old partition reads with the old value. Left
+    out, to be read from the files, are columns whose value the path does not tell for certain.
 
-    Raises `UnsupportedTableFeature` when it does not, but the files lack the column.
+    incremental: as an incremental query gives them, which does not decode URL-encoded values.
+
+    Raises `UnsupportedTableFeature` when a path does not tell a value that the files lack.
     """
-    found = {}
-    plain = config.key_generator in _PLAIN_GENERATORS and not config.slash_separated_dates
-    for name, text in (_texts(config, path) or {}).items() if plain else ():
-        scalar = _scalar(config, text, schema.field(name).type) if name in schema.names else None
-        if scalar is not None:
-            found[name] = scalar
+    found = _from_path(config, schema, path, incremental=incremental)
     if config.drop_partition_columns:
         _check_all_found(config, schema, path, found)
     return found
 
 
-def _scalar(config: TableConfig, text: str, kind: pa.DataType) -> pa.Scalar | None:
-    """A path's text in the column's type, None where it might be another value or kind of text."""
-    if text == NULL_PARTITION:
-        return pa.scalar(None, kind)
-    if text in ("", _OLD_NULL_PARTITION) or not _is_plain(kind):
-        return None
-    if not config.hive_style and "=" in text:
-        return None
-    if not config.url_encode and _ESCAPED.search(text):
-        return None
-    try:
-        return pa.scalar(text).cast(kind)
-    except pa.ArrowInvalid:
-        return None
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    numeric = at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind)
-    return _is_text(kind) or bool(numeric or at.is_boolean(kind) or at.is_date(kind))
-
-
-def _check_all_found(
-    config: TableConfig, schema: pa.Schema, path: str, found: Mapping[str, pa.Scalar]
-) -> None:
-    lost = [name for name in config.partition_fields if name in schema.names and name not in found]
-    if lost:
-        raise UnsupportedTableFeature(
-            f"hoodie.datasource.write.drop.partition.columns=true: the value of {', '.join(lost)} "
-            f"cannot be told from the partition path {path!r} of key generator "
-            f"{config.key_generator}",
-        )
-
-
 def partition_filter(
-    config: TableConfig, schema: pa.Schema, conjuncts: Sequence[Conjunct]
+    config: TableConfig,
+    schema: pa.Schema,
+    conjuncts: Sequence[Conjunct],
+    *,
+    incremental: bool = False,
 ) -> Callable[[str], bool] | None:
     """A test that is false for partitions without any row that meets the conjuncts.
 
-    None when no conjunct is about a partition column whose value its path tells.
+    It looks at the very values that `path_values` gives for a column, so it agrees with the rows
+    that are read. None when no conjunct is about a partition column whose value a path can tell.
     """
-    if config.key_generator not in _PLAIN_GENERATORS or config.slash_separated_dates:
-        return None
-    fields = [name for name in config.partition_fields if name in schema.names]
-    usable = [c for c in conjuncts if c[0] in fields and _path_tells(schema.field(c[0]).type)]
-    tests = [(name, _test(op, values.to_pylist())) for name, op, values in usable]
+    told = _told_by_path(config, schema)
+    tests = [
+        (name, _test(op, values.to_pylist())) for name, op, values in conjuncts if name in told
+    ]
     if not tests:
         return None
 
     def may_match(path: str) -> bool:
-        values = _values(config, schema, path)
-        return all(test(values[name]) for name, test in tests if name in values)
+        values = _from_path(config, schema, path, incremental=incremental)
+        return all(test(values[name].as_py()) for name, test in tests if name in values)
 
     return may_match
-
-
-def _path_tells(kind: pa.DataType) -> bool:
-    return _is_text(kind) or bool(at.is_integer(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(at.is_string(kind) or at.is_large_string(kind))
-
-
-def _test(op: str, values: Sequence[Any]) -> Callable[[Value], bool]:
-    # A slash is a folder's end, so a value with one need not be found in the path.
-    if any(isinstance(value, str) and "/" in value for value in values):
-        return lambda _: True
-    first = values[0]
-    match op:
-        case "=" | "in":
-            return lambda value: value in values
-        case "!=":
-            return lambda value: value != first
-        case "<":
-            return lambda value: bool(value < first)
-        case "<=":
-            return lambda value: bool(value <= first)
-        case ">":
-            return lambda value: bool(value > first)
-        case _:
-            return lambda value: bool(value >= first)
-
-
-def _values(config: TableConfig, schema: pa.Schema, path: str) -> Mapping[str, Value]:
-    """The values of a path that are certain."""
-    found: dict[str, Value] = {}
-    for name, text in (_texts(config, path) or {}).items():
-        if name not in schema.names or text in (NULL_PARTITION, _OLD_NULL_PARTITION, ""):
-            continue
-        if at.is_integer(schema.field(name).type):
-            if re.fullmatch("0|-?[1-9][0-9]*", text):
-                found[name] = int(text)
-        elif "/" not in path or len(config.partition_fields) > 1:
-            found[name] = text
-    return found
-
-
-def _texts(config: TableConfig, path: str) -> dict[str, str] | None:
-    """The text of each partition field in a path, None when they cannot be told apart."""
-    fields = config.partition_fields
-    parts = [path] if len(fields) == 1 else path.split("/")
-    if len(parts) != len(fields):
-        return None
-    found = {}
-    for name, part in zip(fields, parts, strict=True):
-        prefix = f"{name}=" if config.hive_style else ""
-        if not part.startswith(prefix):
-            return None
-        text = part.removeprefix(prefix)
-        found[name] = _unescaped(text) if config.url_encode else text
-    return found
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def text_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
@@ -181,23 +100,142 @@ def text_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
     return tuple(field.name for field in found if not _is_text(field.type))
 
 
-def check_readable(config: TableConfig, schema: pa.Schema, columns: Iterable[str]) -> None:
-    """Raises `UnsupportedTableFeature` for a partition column that Hudi itself reads wrongly.
+def _test(op: str, values: Sequence[Any]) -> Callable[[Any], bool]:
+    if op == "in":
+        return lambda value: value is not None and value in values
+    compare = _OPERATORS[op]
+    # A comparison with null is no match.
+    return lambda value: value is not None and compare(value, values[0])
 
-    Its value in the path is a number of microseconds, which Hudi 1.2.0 reads back as null for a
-    plain key generator and fails on for a timestamp key generator. Other types that make no sense
-    for the latter are refused with it.
-    """
-    plain = config.key_generator in _PLAIN_GENERATORS
-    for name in columns:
-        if name not in config.partition_fields:
+
+def _from_path(
+    config: TableConfig, schema: pa.Schema, path: str, *, incremental: bool
+) -> dict[str, pa.Scalar]:
+    told = _told_by_path(config, schema)
+    found = {}
+    for name, text in (_texts(config, path) or {}).items() if told else ():
+        if name not in told:
             continue
-        kind = schema.field(name).type
-        as_text = config.key_generator in _TIMESTAMP_GENERATORS
-        shown = at.is_integer(kind) or at.is_date(kind) or _is_text(kind)
-        if (plain and at.is_timestamp(kind)) or (as_text and not shown):
-            raise UnsupportedTableFeature(
-                f"hoodie.table.partition.fields names {name}, a column of type {kind} "
-                f"(hoodie.table.keygenerator.type {config.key_generator})",
-                hint="The other columns can be read: name them in `columns`.",
-            )
+        decoded = _unescaped(text) if config.url_encode and not incremental else text
+        scalar = _scalar(config, decoded, schema.field(name).type)
+        if scalar is not None:
+            found[name] = scalar
+    return found
+
+
+def _told_by_path(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
+    """The partition fields of the schema whose values stand in the path as they are.
+
+    Times do not, but where the files lack them, the path's text is all there is.
+    """
+    fields = [name for name in config.partition_fields if name in schema.names]
+    times = _times(config)
+    if config.drop_partition_columns:
+        typed = fields if times is None else times
+        return frozenset(n for n in fields if n not in typed or _is_text(schema.field(n).type))
+    if config.slash_separated_dates or times is None:
+        return frozenset()
+    return frozenset(name for name in fields if name not in times)
+
+
+def _times(config: TableConfig) -> frozenset[str] | None:
+    """The partition fields that stand in the path as times; None when the table does not say.
+
+    Of a custom generator it keeps the names alone up to version 6.
+    """
+    if config.key_generator in _PLAIN_GENERATORS:
+        return frozenset()
+    if config.key_generator in _TIMESTAMP_GENERATORS:
+        return frozenset(config.partition_fields)
+    if config.key_generator not in _CUSTOM_GENERATORS:
+        return None
+    spec = config.properties.get(PARTITION_FIELDS, "").split(",")
+    levels = [part.strip().partition(":")[::2] for part in spec]
+    if not all(kind for _, kind in levels):
+        return None
+    return frozenset(name for name, kind in levels if kind.upper() != "SIMPLE")
+
+
+def _scalar(config: TableConfig, text: str, kind: pa.DataType) -> pa.Scalar | None:
+    """A path's text in the column's type, None where it might be another value or kind of text."""
+    if text == NULL_PARTITION:
+        return pa.scalar(None, kind)
+    if text == "" or (text == _OLD_NULL_PARTITION and _may_be_old_null(config)):
+        return None
+    if not config.hive_style and "=" in text and not config.url_encode:
+        return None
+    if not config.url_encode and _ESCAPED.search(text) and not config.drop_partition_columns:
+        return None
+    try:
+        if at.is_timestamp(kind):
+            # Key generators write timestamps as their number, which Hudi cannot read back: where
+            # the files have the value, it is theirs.
+            return _instant(text, kind) if config.drop_partition_columns else None
+        return pa.scalar(text).cast(kind) if _is_plain(kind) else None
+    except (pa.ArrowInvalid, ValueError):
+        return None
+
+
+def _may_be_old_null(config: TableConfig) -> bool:
+    return not config.drop_partition_columns or config.version.code <= _LAST_VERSION_WITH_OLD_NULL
+
+
+def _instant(text: str, kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(int(text), pa.int64()).cast(kind)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    numeric = at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind)
+    return _is_text(kind) or bool(numeric or at.is_boolean(kind) or at.is_date(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(at.is_string(kind) or at.is_large_string(kind))
+
+
+def _check_all_found(
+    config: TableConfig, schema: pa.Schema, path: str, found: Mapping[str, pa.Scalar]
+) -> None:
+    lost = [name for name in config.partition_fields if name in schema.names and name not in found]
+    if lost:
+        raise UnsupportedTableFeature(
+            f"hoodie.datasource.write.drop.partition.columns=true: the value of {', '.join(lost)} "
+            f"cannot be told from the partition path {path!r} of key generator "
+            f"{config.key_generator}",
+        )
+
+
+def _texts(config: TableConfig, path: str) -> dict[str, str] | None:
+    """The text of each partition field in a path, None when they cannot be told apart."""
+    fields = config.partition_fields
+    parts = _parts(config, path)
+    if parts is None or len(parts) != len(fields):
+        return None
+    found = {}
+    for name, part in zip(fields, parts, strict=True):
+        prefix = f"{name}=" if config.hive_style else ""
+        if not part.startswith(prefix):
+            return None
+        found[name] = part.removeprefix(prefix)
+    return found
+
+
+def _parts(config: TableConfig, path: str) -> list[str] | None:
+    """One part a field; a time whose format has slashes takes several folders."""
+    fields = config.partition_fields
+    if len(fields) == 1:
+        return [path.replace("/", "-") if config.slash_separated_dates else path]
+    parts = path.split("/")
+    times = _times(config) or frozenset()
+    more = config.properties.get(_TIME_FORMAT, "").count("/")
+    if not more or not times:
+        return parts
+    if len(times) > 1 or len(parts) != len(fields) + more:
+        return None
+    at_ = next(index for index, name in enumerate(fields) if name in times)
+    end = at_ + more + 1
+    return [*parts[:at_], "/".join(parts[at_:end]), *parts[end:]]
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)

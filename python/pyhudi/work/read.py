@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyhudi import _native
 from pyhudi.schema import narrow_column
 
 if TYPE_CHECKING:
+    from pyhudi.internal_schema import FileNames
     from pyhudi.plan.read import ReadTask
 
 
@@ -35,8 +37,19 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
         reader.close()
 
 
+def _complete(task: ReadTask) -> ReadTask:
+    """The task, for the whole slice where a part of it cannot be read alone."""
+    if task.whole is None:
+        return task
+    logs = [log.path for log in task.slice.logs]
+    if not _native.has_partial_records(task.storage.native, logs):
+        return task
+    return replace(task, slice=task.whole.slice, merge=task.whole.merge)
+
+
 def open_slice(task: ReadTask) -> _native.BatchReader:
     """The columns that a task needs, as they are stored: without filter, limit and path values."""
+    task = _complete(task)
     merge = task.merge
     reader, _ = _native.read_slice(
         task.storage.native,
@@ -56,8 +69,16 @@ def open_slice(task: ReadTask) -> _native.BatchReader:
         base_instant=task.slice.base.instant if task.slice.base else None,
         field_rules=_field_rules(task),
         memory_limit=task.memory_limit,
+        evolution=_evolution(task),
     )
     return reader
+
+
+def _evolution(task: ReadTask) -> FileNames | None:
+    if task.evolution is None:
+        return None
+    base = task.slice.base.instant if task.slice.base else ""
+    return task.evolution.maps, task.evolution.versions, base
 
 
 def _field_rules(task: ReadTask) -> _native.FieldRules | None:
@@ -112,7 +133,7 @@ def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
             array = pa.repeat(from_path[name], batch.num_rows)
         elif name in task.as_text:
             field = field.with_type(pa.string())
-            array = batch.column(name).cast(pa.string())
+            array = _native.shown_text(batch.column(name), name)
         else:
             field, array = batch.schema.field(name), batch.column(name)
         arrays.append(array)

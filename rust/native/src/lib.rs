@@ -14,6 +14,7 @@ mod avro;
 mod changes;
 mod error;
 mod field_rules;
+mod history;
 mod keys;
 mod read;
 mod store;
@@ -35,10 +36,13 @@ mod _native {
     #[pymodule_export]
     use super::field_rules::FieldRules;
     #[pymodule_export]
+    use super::history::log_records;
+    #[pymodule_export]
     use super::keys::{KeyTagger, add_keys, combine, with_meta_columns};
     #[pymodule_export]
     use super::read::{
-        BatchReader, MergeStats, base_file_schema, log_blocks, read_keys, read_slice,
+        BatchReader, MergeStats, base_file_schema, has_partial_records, log_blocks, read_keys,
+        read_slice, shown_text,
     };
     #[pymodule_export]
     use super::store::Store;

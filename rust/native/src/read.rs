@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{RecordBatch, make_array};
+use arrow::array::{Array, RecordBatch, make_array};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
 use pyhudi_slice::{
-    BlockFilter, Comparison, Filter, Incoming, MergeSpec, ReadStats, Result as SliceResult,
-    SliceError, SliceKeys, SliceRead, SliceReader, SpillOptions,
+    BlockFilter, Comparison, Evolution, Filter, Incoming, MergeSpec, ReadStats,
+    Result as SliceResult, SliceError, SliceKeys, SliceRead, SliceReader, Source, SpillOptions,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -205,13 +205,40 @@ fn block_filter(
     }
 }
 
+#[derive(FromPyObject)]
+struct PySource(String, Option<String>, Vec<PySource>);
+
+impl From<PySource> for Source {
+    fn from(PySource(name, stored, parts): PySource) -> Self {
+        Self {
+            name,
+            stored,
+            parts: parts.into_iter().map(Self::from).collect(),
+        }
+    }
+}
+
+#[derive(FromPyObject)]
+pub struct PyEvolution(Vec<Vec<PySource>>, Vec<(String, Option<usize>)>, String);
+
+impl From<PyEvolution> for Evolution {
+    fn from(PyEvolution(maps, versions, base): PyEvolution) -> Self {
+        let map = |map: Vec<PySource>| map.into_iter().map(Source::from).collect();
+        Self {
+            maps: maps.into_iter().map(map).collect(),
+            versions,
+            base,
+        }
+    }
+}
+
 #[pyfunction]
 #[pyo3(signature = (
     store, *, base, logs, schema, columns, merge_mode, ordering_fields=Vec::new(),
     key_fields=vec!["_hoodie_record_key".to_owned()], delete_field=None, delete_marker=None,
     max_instant=None, valid_instants=None, timeline_start=None, incoming=None, delete_keys=None,
-    null_ordering_loses=false, filters=Vec::new(), batch_rows=8192, base_instant=None,
-    field_rules=None, memory_limit=None, spill_folder=None,
+    null_ordering_loses=false, filters=Vec::new(), evolution=None, batch_rows=8192,
+    base_instant=None, field_rules=None, memory_limit=None, spill_folder=None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_slice(
@@ -233,6 +260,7 @@ pub fn read_slice(
     delete_keys: Option<Bound<'_, PyAny>>,
     null_ordering_loses: bool,
     filters: Vec<(String, String, PyArrowType<arrow::array::ArrayData>)>,
+    evolution: Option<PyEvolution>,
     batch_rows: usize,
     base_instant: Option<String>,
     field_rules: Option<PyRef<'_, FieldRules>>,
@@ -265,6 +293,7 @@ pub fn read_slice(
         filter: block_filter(max_instant, valid_instants, timeline_start),
         incoming,
         filters: filters.into_iter().flatten().collect(),
+        evolution: evolution.map(Evolution::from),
         batch_rows: batch_rows.max(1),
         spill: memory_limit.map(|memory_limit| SpillOptions {
             memory_limit,
@@ -305,11 +334,23 @@ pub fn read_keys(
         filter: block_filter(max_instant, valid_instants, timeline_start),
         incoming: Incoming::default(),
         filters: Vec::new(),
+        evolution: None,
         batch_rows: 8192,
         spill: None,
     };
     let keys = py.detach(|| SliceKeys::new(read)).map_err(slice_error)?;
     Ok(BatchReader::new(SliceKeys::schema(), Box::new(keys)))
+}
+
+#[pyfunction]
+pub fn shown_text(
+    py: Python<'_>,
+    column: PyArrowType<arrow::array::ArrayData>,
+    name: &str,
+) -> PyResult<PyArrowType<arrow::array::ArrayData>> {
+    py.detach(|| pyhudi_slice::shown_text(&make_array(column.0), name))
+        .map(|texts| PyArrowType(texts.to_data()))
+        .map_err(slice_error)
 }
 
 #[pyfunction]
@@ -349,4 +390,15 @@ pub fn log_blocks<'py>(
         Ok(dict)
     });
     dicts.collect()
+}
+
+#[pyfunction]
+pub fn has_partial_records(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    logs: Vec<String>,
+) -> PyResult<bool> {
+    let store = &store.0;
+    py.detach(|| pyhudi_slice::has_partial_records(store, &logs))
+        .map_err(slice_error)
 }

@@ -12,7 +12,12 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Fields, SchemaRef, TimeUnit};
 
+use crate::convert::{
+    floats_to_doubles, longs_to_local_timestamps, micros_meant_as_millis, texts_to_dates,
+    to_decimals,
+};
 use crate::error::{Result, SliceError};
+use crate::int96::INT96_ZONE;
 use crate::java_text::java_text;
 
 /// The batch with exactly the columns of `target`.
@@ -134,8 +139,9 @@ fn adapt_map(column: &ArrayRef, entries: &Arc<Field>) -> Result<ArrayRef> {
     )?))
 }
 
-/// What Hudi's readers promote: Avro's promotions, numbers to text, decimals that grow, and the
-/// same value in another representation.
+/// What Hudi's readers promote: Avro's promotions, numbers to text, decimals that grow, the same
+/// value in another representation, and what `SchemaChangeUtils.isTypeUpdateAllow` (Hudi 1.2.0) lets
+/// schema on read do besides: numbers and text to decimals, text to dates.
 fn widens(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
     if is_text(from) && is_text(to) || is_bytes(from) && is_bytes(to) {
@@ -147,7 +153,8 @@ fn widens(from: &DataType, to: &DataType) -> bool {
         | (T::Int32, T::Int64)
         | (T::Int8 | T::Int16 | T::Int32 | T::Int64, T::Float32 | T::Float64)
         | (T::Float32, T::Float64)
-        | (T::Time32(_), T::Time64(_)) => true,
+        | (T::Time32(_), T::Time64(_))
+        | (T::Int64, T::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, None)) => true,
         (from, T::Utf8) => {
             is_bytes(from)
                 || from.is_integer()
@@ -156,24 +163,39 @@ fn widens(from: &DataType, to: &DataType) -> bool {
                     T::Float32 | T::Float64 | T::Decimal128(..) | T::Date32
                 )
         }
-        (from, T::Binary) => is_text(from),
-        (T::Int32 | T::Int64, T::Decimal128(precision, scale)) => {
-            let digits = if *from == T::Int32 { 10 } else { 19 };
-            i16::from(*precision) - i16::from(*scale) >= digits
-        }
+        (from, T::Binary | T::Date32) => is_text(from),
         (T::Decimal128(p, s), T::Decimal128(to_p, to_s)) => {
             to_s >= s && i16::from(*to_p) - i16::from(*to_s) >= i16::from(*p) - i16::from(*s)
         }
+        (from, T::Decimal128(..)) => {
+            from.is_integer() || is_text(from) || matches!(from, T::Float32 | T::Float64)
+        }
         (T::Timestamp(from_unit, from_zone), T::Timestamp(to_unit, to_zone)) => {
-            from_zone.is_some() == to_zone.is_some() && finer_or_nanos(*from_unit, *to_unit)
+            from_zone.is_some() == to_zone.is_some()
+                && (finer_or_nanos(*from_unit, *to_unit) || micros_to_millis(*from_unit, *to_unit))
+                && (from_zone.is_some() || rank(*from_unit) <= rank(*to_unit))
         }
         _ => false,
     }
 }
 
-/// Nanoseconds come only from INT96, which Spark fills with microseconds.
+/// Nanoseconds hold no more than microseconds where a writer of Hudi tables made them.
 fn finer_or_nanos(from: TimeUnit, to: TimeUnit) -> bool {
     from == TimeUnit::Nanosecond || rank(from) <= rank(to)
+}
+
+fn micros_to_millis(from: TimeUnit, to: TimeUnit) -> bool {
+    from == TimeUnit::Microsecond && to == TimeUnit::Millisecond
+}
+
+/// See [`micros_meant_as_millis`].
+fn is_mis_stamped(from: &DataType, to: TimeUnit) -> bool {
+    match from {
+        DataType::Timestamp(unit, Some(zone)) => {
+            micros_to_millis(*unit, to) && zone.as_ref() != INT96_ZONE
+        }
+        _ => false,
+    }
 }
 
 fn rank(unit: TimeUnit) -> u8 {
@@ -203,17 +225,95 @@ fn is_bytes(kind: &DataType) -> bool {
 }
 
 fn widen(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
-    let to = field.data_type();
-    let as_java_prints = matches!(
-        column.data_type(),
-        DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)
-    );
-    if *to == DataType::Utf8 && as_java_prints {
-        return Ok(Arc::new(java_text(column, field.name())?));
-    }
-    let options = arrow::compute::CastOptions {
-        safe: false,
-        ..Default::default()
+    use DataType as T;
+    let column = match column.data_type() {
+        T::Dictionary(_, value) => &cast(column, value)?,
+        _ => column,
     };
-    Ok(arrow::compute::cast_with_options(column, to, &options)?)
+    let to = field.data_type();
+    match (column.data_type(), to) {
+        (T::Float32 | T::Float64 | T::Decimal128(..), T::Utf8) => {
+            Ok(Arc::new(java_text(column, field.name())?))
+        }
+        (T::Float32, T::Float64) => Ok(floats_to_doubles(column)),
+        (from, T::Decimal128(..)) if from.is_floating() || is_text(from) => {
+            to_decimals(column, field.name(), to)
+        }
+        (from, T::Date32) if is_text(from) => texts_to_dates(column, field.name()),
+        (from, T::Timestamp(unit, zone)) if is_mis_stamped(from, *unit) => {
+            Ok(micros_meant_as_millis(column, zone.clone()))
+        }
+        (T::Int64, T::Timestamp(unit, None)) => longs_to_local_timestamps(column, *unit)
+            .ok_or_else(|| SliceError::Schema(format!("{to} is no timestamp of Avro"))),
+        _ => {
+            let options = arrow::compute::CastOptions {
+                safe: false,
+                ..Default::default()
+            };
+            arrow::compute::cast_with_options(column, to, &options)
+                .map_err(|error| SliceError::Schema(format!("column {}: {error}", field.name())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{
+        Int64Array, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    };
+
+    fn read(column: impl Array + 'static, to: DataType) -> Result<ArrayRef> {
+        adapt_column(&(Arc::new(column) as ArrayRef), &Field::new("at", to, true))
+    }
+
+    fn utc(unit: TimeUnit) -> DataType {
+        DataType::Timestamp(unit, Some("UTC".into()))
+    }
+
+    #[test]
+    fn micros_of_a_millisecond_column_are_milliseconds() {
+        let stored = TimestampMicrosecondArray::from(vec![1_709_209_800_123]);
+        let zoned = stored.clone().with_timezone("UTC");
+        let wanted = TimestampMillisecondArray::from(vec![1_709_209_800_123]);
+        let found = read(zoned, utc(TimeUnit::Millisecond)).unwrap();
+        assert_eq!(found.as_ref(), &wanted.with_timezone("UTC"));
+        let local = DataType::Timestamp(TimeUnit::Millisecond, None);
+        assert!(read(stored, local).is_err());
+    }
+
+    #[test]
+    fn timestamps_of_int96_are_what_they_say() {
+        let stored = TimestampMicrosecondArray::from(vec![1_709_209_800_123_000]);
+        let wanted = TimestampMillisecondArray::from(vec![1_709_209_800_123]);
+        let found = read(stored.with_timezone(INT96_ZONE), utc(TimeUnit::Millisecond)).unwrap();
+        assert_eq!(found.as_ref(), &wanted.with_timezone("UTC"));
+    }
+
+    #[test]
+    fn plain_longs_are_local_timestamps_but_no_instants() {
+        let longs = Int64Array::from(vec![5]);
+        let local = DataType::Timestamp(TimeUnit::Millisecond, None);
+        let found = read(longs.clone(), local).unwrap();
+        assert_eq!(found.as_ref(), &TimestampMillisecondArray::from(vec![5]));
+        assert!(read(longs, utc(TimeUnit::Microsecond)).is_err());
+    }
+
+    #[test]
+    fn nanoseconds_lose_what_no_writer_gave_them() {
+        let stored = TimestampNanosecondArray::from(vec![5_000]).with_timezone("UTC");
+        let found = read(stored, utc(TimeUnit::Microsecond)).unwrap();
+        let wanted = TimestampMicrosecondArray::from(vec![5]).with_timezone("UTC");
+        assert_eq!(found.as_ref(), &wanted);
+    }
+
+    #[test]
+    fn a_value_that_the_new_type_cannot_hold_is_an_error() {
+        let longs = Int64Array::from(vec![12_345]);
+        let error = read(longs, DataType::Decimal128(4, 2)).unwrap_err();
+        assert!(error.to_string().contains("column at"), "{error}");
+        let texts = arrow::array::StringArray::from(vec!["abc"]);
+        let error = read(texts, DataType::Date32).unwrap_err();
+        assert!(error.to_string().contains("\"abc\""), "{error}");
+    }
 }

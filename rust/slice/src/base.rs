@@ -21,6 +21,8 @@ use pyhudi_store::{Store, StoreFile};
 
 use crate::columns::names_of;
 use crate::error::{Result, SliceError};
+use crate::evolve::{Source, evolve, stored_filters, stored_names};
+use crate::int96::int96_as_micros;
 use crate::log_side::ROW_NUMBER;
 use crate::prune::{Filter, keep_row_groups};
 use crate::row_test::RowTest;
@@ -36,11 +38,14 @@ pub(crate) struct ParquetRead<'a> {
     pub(crate) row_numbers: bool,
     /// Rows that fail it are left out.
     pub(crate) test: Option<RowTest>,
+    /// Where the table's columns are in the file, when it names them otherwise.
+    pub(crate) map: Option<Arc<[Source]>>,
 }
 
-/// Batches of one base file, in file order, with the file's own types.
+/// Batches of one base file, in file order, with the file's own types and the table's names.
 pub(crate) struct BaseReader {
     path: String,
+    map: Option<Arc<[Source]>>,
     file: StoreFile,
     decoder: ParquetPushDecoder,
     pub(crate) pruned_row_groups: u64,
@@ -52,11 +57,21 @@ impl BaseReader {
         let metadata = footer(path, &file)?;
         let damaged = |error| SliceError::parquet(path, None, error);
         let arrow = arrow_metadata(metadata, read.row_numbers).map_err(damaged)?;
-        let mask = projection(&arrow, read.columns);
-        let groups = keep_row_groups(&arrow, read.filters)?;
+        let (mask, groups) = match &read.map {
+            None => (
+                projection(&arrow, read.columns),
+                keep_row_groups(&arrow, read.filters)?,
+            ),
+            Some(map) => (
+                projection(&arrow, &stored_names(read.columns, map)),
+                keep_row_groups(&arrow, &stored_filters(read.filters, map))?,
+            ),
+        };
         let all = arrow.metadata().num_row_groups();
         let pruned_row_groups = (all - groups.len()) as u64;
-        let filter = read.test.map(|test| row_filter(&arrow, test));
+        let filter = read
+            .test
+            .map(|test| row_filter(&arrow, test, read.map.clone()));
         let mut builder = ParquetPushDecoderBuilder::new_with_metadata(arrow)
             .with_projection(mask)
             .with_row_groups(groups)
@@ -67,6 +82,7 @@ impl BaseReader {
         let decoder = builder.build().map_err(damaged)?;
         Ok(Self {
             path: path.to_owned(),
+            map: read.map.clone(),
             file,
             decoder,
             pruned_row_groups,
@@ -106,7 +122,12 @@ impl Iterator for BaseReader {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.decoder.try_decode() {
-                Ok(DecodeResult::Data(batch)) => return Some(Ok(batch)),
+                Ok(DecodeResult::Data(batch)) => {
+                    return Some(match &self.map {
+                        None => Ok(batch),
+                        Some(map) => evolve(&batch, map),
+                    });
+                }
                 Ok(DecodeResult::Finished) => return None,
                 Ok(DecodeResult::NeedsData(ranges)) => {
                     if let Err(error) = self.fetch(ranges) {
@@ -129,7 +150,8 @@ pub(crate) fn read_parquet_block(
 ) -> Result<VecDeque<RecordBatch>> {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     let damaged = |error| SliceError::parquet(path, Some(start), error);
-    let arrow = ArrowReaderMetadata::load(&content, reader_options()).map_err(damaged)?;
+    let footer = ArrowReaderMetadata::load(&content, reader_options()).map_err(damaged)?;
+    let arrow = arrow_metadata(footer.metadata().as_ref().clone(), false).map_err(damaged)?;
     let mask = projection(&arrow, columns);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(content, arrow)
         .with_projection(mask)
@@ -188,14 +210,27 @@ fn arrow_metadata(
         let number = Field::new(ROW_NUMBER, DataType::Int64, false).with_extension_type(RowNumber);
         options = options.with_virtual_columns(vec![Arc::new(number)])?;
     }
-    ArrowReaderMetadata::try_new(Arc::new(metadata), options)
+    let arrow = ArrowReaderMetadata::try_new(Arc::new(metadata), options.clone())?;
+    match int96_as_micros(&arrow) {
+        None => Ok(arrow),
+        Some(schema) => {
+            let metadata = Arc::clone(arrow.metadata());
+            ArrowReaderMetadata::try_new(metadata, options.with_schema(schema))
+        }
+    }
 }
 
-fn row_filter(arrow: &ArrowReaderMetadata, test: RowTest) -> RowFilter {
-    let names = names_of(&test.columns);
+fn row_filter(arrow: &ArrowReaderMetadata, test: RowTest, map: Option<Arc<[Source]>>) -> RowFilter {
+    let mut names = names_of(&test.columns);
+    if let Some(map) = &map {
+        names = stored_names(&names, map);
+    }
+    let needed = move |batch: RecordBatch| match &map {
+        None => test.needed(&batch),
+        Some(map) => test.needed(&evolve(&batch, map)?),
+    };
     let predicate = ArrowPredicateFn::new(projection(arrow, &names), move |batch| {
-        test.needed(&batch)
-            .map_err(|error| ArrowError::ExternalError(Box::new(error)))
+        needed(batch).map_err(|error| ArrowError::ExternalError(Box::new(error)))
     });
     RowFilter::new(vec![Box::new(predicate)])
 }

@@ -178,6 +178,22 @@ impl Instants {
     }
 }
 
+/// Whether any block of these log files holds records of some columns only.
+///
+/// # Errors
+/// A file is missing or does not start with a log block.
+pub fn has_partial_records(store: &Store, paths: &[String]) -> Result<bool> {
+    for path in paths {
+        for block in LogSource::open(store, path)?.scan() {
+            let block = block.map_err(|error| SliceError::format(path, 0, error))?;
+            if block.is_partial() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 /// What a log file's block is, for people to look at.
 #[derive(Debug, Clone)]
 pub struct BlockInfo {

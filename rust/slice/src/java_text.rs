@@ -55,6 +55,33 @@ pub(crate) fn java_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
     Ok(text.as_string::<i32>().clone())
 }
 
+/// The column as Spark shows it when it casts to text, at UTC: timestamps as dates and times, other
+/// values as Java prints them.
+///
+/// # Errors
+/// A type that has no such text: binary and nested ones.
+pub fn shown_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
+    let DataType::Timestamp(unit, _) = column.data_type() else {
+        return java_text(column, name);
+    };
+    // By way of numbers: a cast would look up the zone.
+    let local = DataType::Timestamp(*unit, None);
+    let local = cast(&cast(column, &DataType::Int64)?, &local)?;
+    let texts = cast(&local, &DataType::Utf8)?;
+    let shown = |text: &str| {
+        let text = text.replacen('T', " ", 1);
+        match text.split_once('.') {
+            Some((seconds, fraction)) => match fraction.trim_end_matches('0') {
+                "" => seconds.to_owned(),
+                fraction => format!("{seconds}.{fraction}"),
+            },
+            None => text,
+        }
+    };
+    let texts = texts.as_string::<i32>();
+    Ok(texts.iter().map(|text| text.map(shown)).collect())
+}
+
 /// `Double.toString`.
 pub(crate) fn double_text(value: f64) -> String {
     java_float(
@@ -133,7 +160,25 @@ fn decimal_text(unscaled: i128, scale: i8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{decimal_text, double_text, float_text};
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, StringArray, TimestampMicrosecondArray};
+
+    use super::{decimal_text, double_text, float_text, shown_text};
+
+    #[test]
+    fn timestamps_as_spark_shows_them() {
+        let micros = [1_709_209_800_000_000, -1, 1_500_000];
+        let column: ArrayRef =
+            Arc::new(TimestampMicrosecondArray::from(micros.to_vec()).with_timezone("UTC"));
+        let texts = [
+            "2024-02-29 12:30:00",
+            "1969-12-31 23:59:59.999999",
+            "1970-01-01 00:00:01.5",
+        ];
+        let shown = shown_text(&column, "at").unwrap();
+        assert_eq!(shown, StringArray::from(texts.to_vec()));
+    }
 
     #[test]
     fn doubles_as_java_prints_them() {

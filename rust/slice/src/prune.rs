@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, Datum, Scalar};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{cast, or};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use arrow::error::ArrowError;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
@@ -90,12 +90,21 @@ fn may_match(
     Ok(Some(overlap(filter, &mins, &maxes)?))
 }
 
-/// Whether values keep their order from the stored type to the literal's.
+/// Whether values keep their order and size from the stored type to the literal's.
+///
+/// A float stored for a column of doubles does not: see [`floats_to_doubles`]. Nor do microseconds
+/// stored for milliseconds: see [`micros_meant_as_millis`].
+///
+/// [`floats_to_doubles`]: crate::convert::floats_to_doubles
+/// [`micros_meant_as_millis`]: crate::convert::micros_meant_as_millis
 pub(crate) fn same_order(stored: &DataType, literal: &DataType) -> bool {
-    stored == literal
-        || stored.is_integer() && literal.is_integer()
-        || matches!((stored, literal), (DataType::Timestamp(_, a), DataType::Timestamp(_, b)) if a.is_some() == b.is_some())
-        || matches!((stored, literal), (DataType::Float32, DataType::Float64))
+    use DataType::Timestamp;
+    use TimeUnit::{Microsecond, Millisecond};
+    match (stored, literal) {
+        (Timestamp(Microsecond, _), Timestamp(Millisecond, _)) => false,
+        (Timestamp(_, a), Timestamp(_, b)) => a.is_some() == b.is_some(),
+        _ => stored == literal || stored.is_integer() && literal.is_integer(),
+    }
 }
 
 fn overlap(filter: &Filter, mins: &ArrayRef, maxes: &ArrayRef) -> Result<BooleanArray, ArrowError> {

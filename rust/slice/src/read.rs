@@ -19,6 +19,7 @@ use crate::base::{BaseReader, ParquetRead};
 use crate::blocks::{BlockFilter, ChosenBlock, LogSource, choose_blocks};
 use crate::columns::{Columns, names_of, select};
 use crate::error::{Result, SliceError};
+use crate::evolve::Evolution;
 use crate::log_map::{LogMap, MapKind, Winners};
 use crate::log_side::{Collected, LogSide, Shape};
 use crate::merge_spec::MergeSpec;
@@ -64,6 +65,8 @@ pub struct SliceRead {
     pub incoming: Incoming,
     /// Rows that fail one of these may be left out.
     pub filters: Vec<Filter>,
+    /// How files name the columns, where they name them otherwise than the table.
+    pub evolution: Option<Evolution>,
     /// Most rows of a batch.
     pub batch_rows: usize,
     /// What to do with more records than fit in memory; none to keep them all there.
@@ -273,6 +276,7 @@ impl SliceReader {
             columns: &columns,
             batch_rows: self.read.batch_rows,
             only_rows: false,
+            evolution: self.read.evolution.as_ref(),
         };
         for (number, chosen) in blocks.iter().enumerate() {
             let known = positions.map(|all| all[number].as_slice());
@@ -403,6 +407,7 @@ impl SliceReader {
                 batch_rows: self.read.batch_rows,
                 row_numbers: self.by_position() && !matches!(opening, Opening::Plain),
                 test: self.row_test(opening)?,
+                map: self.read.evolution.as_ref().and_then(|e| e.at(&e.base)),
             },
         )?;
         ReadStats::add(

@@ -17,6 +17,7 @@ use crate::RECORD_KEY;
 use crate::base::read_parquet_block;
 use crate::blocks::LogSource;
 use crate::error::{Result, SliceError};
+use crate::evolve::{Evolution, evolve, stored_names};
 
 /// What a block holds.
 pub(crate) enum LogRecords<'a> {
@@ -45,11 +46,34 @@ pub(crate) struct Decode<'a> {
     pub(crate) batch_rows: usize,
     /// Leave delete blocks out.
     pub(crate) only_rows: bool,
+    /// How blocks name the columns, where they name them otherwise than the table.
+    pub(crate) evolution: Option<&'a Evolution>,
 }
 
 impl Decode<'_> {
-    /// Hands the records of a data or delete block to `sink`, in block order.
+    /// Hands the records of a data or delete block to `sink`, in block order, under the table's
+    /// names.
     pub(crate) fn block(
+        &self,
+        source: &LogSource,
+        block: &LogBlock,
+        sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let instant = block.instant_time().unwrap_or_default();
+        let Some(map) = self.evolution.and_then(|evolution| evolution.at(instant)) else {
+            return self.stored_block(source, block, sink);
+        };
+        let decode = Decode {
+            columns: &stored_names(self.columns, &map),
+            ..*self
+        };
+        decode.stored_block(source, block, &mut |records| match records {
+            LogRecords::Rows(batch) => sink(LogRecords::Rows(evolve(&batch, &map)?)),
+            deletes @ LogRecords::Deletes { .. } => sink(deletes),
+        })
+    }
+
+    fn stored_block(
         &self,
         source: &LogSource,
         block: &LogBlock,

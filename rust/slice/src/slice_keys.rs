@@ -48,6 +48,7 @@ impl SliceKeys {
             columns: &names,
             batch_rows: read.batch_rows,
             only_rows: true,
+            evolution: read.evolution.as_ref(),
         };
         let mut log = VecDeque::new();
         for chosen in choose_blocks(&sources, &read.filter)?.0 {
@@ -64,6 +65,7 @@ impl SliceKeys {
             batch_rows: read.batch_rows,
             row_numbers: false,
             test: None,
+            map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
         };
         let base = read
             .base

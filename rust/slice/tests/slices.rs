@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StringArray};
-use arrow::datatypes::{Int64Type, Schema};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use pyhudi_merge::MergeMode;
 use pyhudi_slice::{
-    BaseFileOptions, BlockFilter, BloomOptions, Codec, Comparison, Filter, Incoming,
-    LogFileOptions, MergeSpec, Result, SliceError, SliceKeys, SliceRead, SliceReader, base_schema,
-    list_blocks, write_base_file, write_log_file,
+    BaseFileOptions, BlockFilter, BloomOptions, Codec, Comparison, Evolution, Filter, Incoming,
+    LogFileOptions, MergeSpec, Result, SliceError, SliceKeys, SliceRead, SliceReader, Source,
+    base_schema, list_blocks, write_base_file, write_log_file,
 };
 use pyhudi_store::Store;
 
@@ -61,7 +61,7 @@ fn rows(rows: &[(&str, i64)]) -> RecordBatch {
     for (key, _) in rows {
         tags.append_value([Some(*key), Some("x")]);
     }
-    let deleted = arrow::array::new_null_array(&arrow::datatypes::DataType::Boolean, rows.len());
+    let deleted = arrow::array::new_null_array(&DataType::Boolean, rows.len());
     let columns: Vec<ArrayRef> = vec![
         Arc::new(keys.clone()),
         Arc::new(keys),
@@ -122,6 +122,7 @@ fn request(store: &Store, base: Option<&str>, logs: &[&str]) -> SliceRead {
         filter: BlockFilter::default(),
         incoming: Incoming::default(),
         filters: Vec::new(),
+        evolution: None,
         batch_rows: 3,
         base_instant: None,
         spill: None,
@@ -250,9 +251,9 @@ fn change_log_operations_count_though_the_table_does_not_have_the_column() {
     let schema = AVRO.replacen("{\"name\":\"id\"", &format!("{field}{{\"name\":\"id\""), 1);
     let batch = rows(&[("a", 1), ("b", 1), ("c", 1)]);
     let mut fields = batch.schema().fields().to_vec();
-    fields.push(Arc::new(arrow::datatypes::Field::new(
+    fields.push(Arc::new(Field::new(
         "_hoodie_operation",
-        arrow::datatypes::DataType::Utf8,
+        DataType::Utf8,
         true,
     )));
     let mut columns = batch.columns().to_vec();
@@ -488,4 +489,82 @@ fn a_column_that_the_table_lacks_is_named() {
     read.columns = vec!["nope".to_owned()];
     let error = SliceReader::new(read).err().unwrap().to_string();
     assert!(error.contains("nope"));
+}
+
+/// A table in which `ts` was renamed to `at`, and another column then was called `ts`.
+fn renamed(store: &Store, base: Option<&str>, logs: &[&str], column: &str) -> SliceRead {
+    let old = schema();
+    let mut fields: Vec<_> = old.fields().iter().take(2).cloned().collect();
+    let long = |name| Arc::new(Field::new(name, DataType::Int64, true));
+    fields.extend([long("at"), long("ts")]);
+    let source = |name: &str, stored: Option<&str>| Source {
+        name: name.to_owned(),
+        stored: stored.map(str::to_owned),
+        parts: Vec::new(),
+    };
+    let map = [
+        source("_hoodie_record_key", Some("_hoodie_record_key")),
+        source("id", Some("id")),
+        source("at", Some("ts")),
+        source("ts", None),
+    ];
+    SliceRead {
+        schema: Arc::new(Schema::new(fields)),
+        columns: vec!["id".to_owned(), column.to_owned()],
+        ordering_fields: vec!["at".to_owned()],
+        evolution: Some(Evolution {
+            maps: vec![Arc::from(map)],
+            versions: vec![(String::new(), Some(0)), ("3".to_owned(), None)],
+            base: "1".to_owned(),
+        }),
+        ..request(store, base, logs)
+    }
+}
+
+#[test]
+fn a_renamed_column_is_read_and_merged_under_its_old_name() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_base(
+        &store,
+        "base.parquet",
+        rows(&[("a", 1), ("b", 2), ("c", 3)]),
+    );
+    write_log(
+        &store,
+        ".f_1.log.1",
+        "2",
+        Some(rows(&[("a", 5), ("b", 0)])),
+        &[],
+    );
+    let files = (Some("base.parquet"), [".f_1.log.1"]);
+    let wanted = pairs(&[("a", 5), ("b", 2), ("c", 3)]);
+    assert_eq!(
+        read(renamed(&store, files.0, &files.1, "at")).unwrap(),
+        wanted
+    );
+    let nulls = pairs(&[("a", 0), ("b", 0), ("c", 0)]);
+    assert_eq!(
+        read(renamed(&store, files.0, &files.1, "ts")).unwrap(),
+        nulls
+    );
+}
+
+#[test]
+fn row_groups_are_pruned_under_the_old_name() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write_base(&store, "base.parquet", rows(&[("a", 1), ("b", 2)]));
+    let kept = |column: &str, literal: i64| {
+        let mut request = renamed(&store, Some("base.parquet"), &[], "at");
+        request.filters = vec![Filter {
+            column: column.to_owned(),
+            comparison: Comparison::In,
+            literals: Arc::new(Int64Array::from(vec![literal])),
+        }];
+        read(request).unwrap().len()
+    };
+    assert_eq!((kept("at", 1), kept("at", 9)), (2, 0));
+    // The new column has no values there, and the old one's say nothing about it.
+    assert_eq!(kept("ts", 9), 2);
 }

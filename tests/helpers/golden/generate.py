@@ -767,6 +767,97 @@ def schema_on_read(kind):
     return f
 
 
+SOR = {"hoodie.schema.on.read.enable": "true"}
+OLD_TYPES = ("id string, i2l int, i2f int, i2d int, i2s int, i2x int, l2f bigint, l2d bigint, l2s bigint, l2x bigint, "
+             "f2d float, f2s float, f2x float, d2s double, d2x double, x2x decimal(10,2), x2s decimal(10,2), s2t string, "
+             "s2x string, t2s date, ts bigint")
+NEW_TYPES = ("id string, i2l bigint, i2f float, i2d double, i2s string, i2x decimal(20,2), l2f float, l2d double, l2s string, "
+             "l2x decimal(22,1), f2d double, f2s string, f2x decimal(20,8), d2s string, d2x decimal(20,8), x2x decimal(20,4), "
+             "x2s string, s2t date, s2x decimal(12,3), t2s string, ts bigint")
+
+
+def sor_options(t):
+    on = dict(SOR, **{"hoodie.metadata.enable": "false", "hoodie.clean.automatic": "false"})
+    if t.spec["hudi"] == "1.2.0":  # else RENAME and DROP COLUMN fail with MissingSchemaFieldException
+        on["hoodie.datasource.write.schema.allow.auto.evolution.column.drop"] = "true"
+    t.set(on)
+    t.read_options = dict(on)
+    return on
+
+
+def old_types(i, ts=10):
+    return {"id": "k%d" % i, "i2l": 2147483647 - i, "i2f": 16777217 + i, "i2d": -5 - i, "i2s": i, "i2x": -i,
+            "l2f": 9007199254740993, "l2d": 9007199254740993, "l2s": -9223372036854775808, "l2x": 5000000000 + i,
+            "f2d": 0.1, "f2s": 1.0e10, "f2x": 0.1, "d2s": 1.5e-5, "d2x": 0.1, "x2x": "-1.05", "x2s": "120.00",
+            "s2t": "2024-02-29", "s2x": "12.345", "t2s": "1969-12-31", "ts": ts}
+
+
+def sor_types(kind):
+    """every type change that schema on read allows, of values in base files and in log blocks"""
+    def f(t):
+        t.configure(kind, schema=OLD_TYPES)
+        on = sor_options(t)
+        rows = [old_types(i) for i in range(5)] + [dict({k: None for k in old_types(0)}, id="k9", ts=10)]
+        t.write(rows, "insert")
+        t.write([dict(r, ts=20) for r in rows[1:3]], "upsert")
+        new = dict(part.strip().split(" ", 1) for part in NEW_TYPES.replace(",2)", ";2)").replace(",1)", ";1)").replace(
+            ",8)", ";8)").replace(",4)", ";4)").replace(",3)", ";3)").split(","))
+        for name, kind_ in new.items():
+            if "2" in name:
+                t.sql("ALTER TABLE {table} ALTER COLUMN %s TYPE %s" % (name, kind_.replace(";", ",")), on, may_fail=True)
+        t.write([{"id": "k2", "i2l": 5000000000, "i2f": 0.5, "i2d": 0.5, "i2s": "text", "i2x": "0.25", "l2f": 0.5, "l2d": 0.25,
+                  "l2s": "text", "l2x": "0.5", "f2d": 1e300, "f2s": "text", "f2x": "0.00000001", "d2s": "text",
+                  "d2x": "0.00000001", "x2x": "0.0001", "x2s": "text", "s2t": "1970-01-02", "s2x": "0.001", "t2s": "text",
+                  "ts": 30}], "upsert", schema=NEW_TYPES)
+    return f
+
+
+NESTED = ("id string, st struct<a:int,b:string,c:struct<d:int,e:string>>, arr array<struct<p:int,q:string>>, "
+          "m map<string,struct<u:int,v:string>>, x int, y string, ts bigint")
+
+
+def nested_row(i, ts=10):
+    return {"id": "k%d" % i, "st": {"a": i, "b": "b%d" % i, "c": {"d": i * 10, "e": "e%d" % i}},
+            "arr": [{"p": i, "q": "q%d" % i}, {"p": -i, "q": None}], "m": {"one": {"u": i, "v": "v%d" % i}},
+            "x": i, "y": "y%d" % i, "ts": ts}
+
+
+def sor_nested(kind):
+    """fields of structs, of array elements and of map values renamed, dropped and added; columns moved; a name that was
+    dropped, and one that was renamed away, given to a new column; then a compaction or clustering, and writes after it"""
+    def f(t):
+        t.configure(kind, schema=NESTED)
+        on = sor_options(t)
+        rows = [nested_row(i) for i in range(8)]
+        t.write(rows, "insert")
+        # one element each: 1.2.0 reads an array of structs in an older log block as copies of its last element
+        t.write([dict(r, y="first", arr=r["arr"][:1]) for r in (nested_row(1, 20), nested_row(2, 20))], "upsert")
+        for change_ in ("RENAME COLUMN st.a TO a2", "RENAME COLUMN st.c.d TO d2", "RENAME COLUMN arr.element.p TO p2",
+                        "RENAME COLUMN m.value.u TO u2", "ADD COLUMNS (st.f string)", "DROP COLUMN st.b"):
+            t.sql("ALTER TABLE {table} " + change_, on)
+        mid = ("id string, st struct<a2:int,c:struct<d2:int,e:string>,f:string>, arr array<struct<p2:int,q:string>>, "
+               "m map<string,struct<u2:int,v:string>>, x int, y string, ts bigint")
+        t.write([{"id": "k2", "st": {"a2": 2, "c": {"d2": 20, "e": "mid"}, "f": "f2"}, "arr": [{"p2": 2, "q": "mid"}],
+                  "m": {"two": {"u2": 2, "v": None}}, "x": 2, "y": "mid", "ts": 30}], "upsert", schema=mid)
+        for change_ in ("DROP COLUMN x", "ADD COLUMNS (x string)", "RENAME COLUMN y TO y2", "ADD COLUMNS (y int)",
+                        "ADD COLUMNS (arr.element.r int)", "DROP COLUMN m.value.v", "RENAME COLUMN st TO st2",
+                        "ADD COLUMNS (st2.b string)", "ALTER COLUMN y2 AFTER id"):
+            t.sql("ALTER TABLE {table} " + change_, on)
+        end = ("id string, y2 string, st2 struct<a2:int,c:struct<d2:int,e:string>,f:string,b:string>, "
+               "arr array<struct<p2:int,q:string,r:int>>, m map<string,struct<u2:int>>, ts bigint, x string, y int")
+        row = {"id": "k3", "y2": "end", "st2": {"a2": 3, "c": {"d2": 30, "e": "end"}, "f": "f3", "b": "b3"},
+               "arr": [{"p2": 3, "q": "end", "r": 3}], "m": {"three": {"u2": 3}}, "ts": 40, "x": "new", "y": 3}
+        t.write([row], "upsert", schema=end)
+        if kind == MOR:
+            t.call("run_compaction(op => 'scheduleandexecute')", on, may_fail=True)
+        else:
+            t.call("run_clustering(op => 'scheduleandexecute')", on, may_fail=True)
+        t.sql("ALTER TABLE {table} RENAME COLUMN y TO y3", on)
+        t.write([{**{k: v for k, v in row.items() if k != "y"}, "id": "k4", "y3": 4, "ts": 50}], "upsert",
+                schema=end.replace("y int", "y3 int"))
+    return f
+
+
 TYPES = ("id string, b boolean, i int, l long, f float, d double, dec102 decimal(10,2), dec3810 decimal(38,10), s string, "
          "bin binary, dt date, at timestamp, arr array<string>, m map<string,int>, st struct<x:int,y:string,z:struct<w:date>>, "
          "ast array<struct<p:string,q:array<int>>>, mst map<string,struct<k:decimal(5,1)>>, ts long")
@@ -823,6 +914,11 @@ for v, kind in (("v6", COW), ("v6", MOR), ("v9", COW), ("v9", MOR)):
     k = "cow" if kind == COW else "mor"
     table("%s_%s_schema_on_read" % (v, k), VERSION[v], "renamed, dropped, added, widened columns (schema on read)",
           [k, "schema-on-read"], {"spark.golden.apart": "schema-on-read " + k})(schema_on_read(kind))
+    table("%s_%s_schema_on_read_types" % (v, k), VERSION[v], "every type change that schema on read allows",
+          [k, "schema-on-read"], {"spark.golden.apart": "types " + k})(sor_types(kind))
+    table("%s_%s_schema_on_read_nested" % (v, k), VERSION[v],
+          "fields of structs, lists and maps evolved by id; names used again; a compaction or clustering after",
+          [k, "schema-on-read"], {"spark.golden.apart": "nested " + k})(sor_nested(kind))
 # (each in a Spark of its own: Hudi leaves the schema of one such table in the session's Hadoop
 # configuration, and then reads other tables by it)
 table("v6_cow_millis", "0.15.0", "bulk_insert row writer, timestamps in millis", ["cow", "types", "timestamp-millis"])(bulk_types)
@@ -832,6 +928,179 @@ table("v9_mor_null_elements", "1.2.0", "nulls inside arrays and maps, three-leve
       NEW_LISTS)(all_types(MOR, True))
 table("v6_cow_null_elements", "0.15.0", "nulls inside arrays and maps, three-level Parquet lists", ["cow", "types"],
       NEW_LISTS)(all_types(COW, True))
+
+
+# ------------------------------------------------------------ types that change by name
+
+NAMED_OLD = "id string, f2d float, i2f int, l2d bigint, i2s int, l2s bigint, f2s float, d2s double, x2x decimal(10,2), ts bigint"
+NAMED_NEW = ("id string, f2d double, i2f float, l2d double, i2s string, l2s string, f2s string, d2s string, x2x decimal(20,4), "
+             "ts bigint")
+
+
+def changed_by_name(kind):
+    """without schema on read: numbers that have no exact counterpart, numbers to text, a decimal that grows"""
+    def f(t):
+        wider = {"x2x": "0.0001"} if t.spec["hudi"] != "0.15.0" else {}  # which does not let decimals grow
+        old, new = NAMED_OLD, NAMED_NEW if wider else NAMED_NEW.replace("(20,4)", "(10,2)")
+        t.configure(kind, schema=old)
+        t.set({"hoodie.metadata.enable": "false"})
+        rows = [{"id": "k%d" % i, "f2d": [0.1, -1.17, 3.4e38, 1.0e-10][i % 4], "i2f": 16777217 + i, "l2d": 9007199254740993,
+                 "i2s": -i, "l2s": -9223372036854775808, "f2s": [0.1, 1.0e10, 16777216.0, 0.001][i % 4],
+                 "d2s": [1.5e-5, 1.0e7, 123456.789, -0.0][i % 4], "x2x": "-1.05", "ts": 10} for i in range(8)]
+        t.write(rows, "insert")
+        t.write([dict(r, ts=20) for r in rows[:4]], "upsert")
+        t.write([{"id": "k7", "f2d": 0.1, "i2f": 0.5, "l2d": 0.5, "i2s": "text", "l2s": "text", "f2s": "text", "d2s": "text",
+                  "x2x": "0.01", **wider, "ts": 30}], "upsert", schema=new)
+    return f
+
+
+for v, kind in (("v6", MOR), ("v9", COW), ("v9", MOR)):
+    k = "cow" if kind == COW else "mor"
+    table("%s_%s_changed_by_name" % (v, k), VERSION[v], "types changed by name: inexact numbers, numbers to text, wider decimals",
+          [k, "evolution"])(changed_by_name(kind))
+
+
+def other_timestamps(kind, schema, options=None, operation="insert"):
+    """timestamps of other logical and physical types, far ones too"""
+    def f(t):
+        t.configure(kind, schema="id string, %s, ts bigint" % schema)
+        t.set({"hoodie.metadata.enable": "false", **(options or {})})
+        z = "" if "ntz" in schema else "Z"
+        texts = ["2024-02-29T12:30:00.123456", "1969-12-31T23:59:59.999999", "1900-01-01T00:00:00.000001", "9999-12-31T23:59:59.000000"]
+        rows = [{"id": "k%d" % i, "at": x and x + z, "l": x and [x + z], "ts": 10} for i, x in enumerate([*texts, None])]
+        t.write(rows, operation)
+        t.write([dict(r, ts=20) for r in rows[:2]], "upsert", may_fail=True)
+    return f
+
+
+NTZ = "at timestamp_ntz, l array<timestamp_ntz>"
+for v, kind in (("v9", COW), ("v9", MOR)):  # 0.15.0 has no such type
+    k = "cow" if kind == COW else "mor"
+    table("%s_%s_local_timestamps" % (v, k), VERSION[v], "timestamps without a zone", [k, "evolution"])(other_timestamps(kind, NTZ))
+table("v6_cow_int96", "0.15.0", "bulk_insert row writer, timestamps as INT96", ["cow", "evolution"])(
+    other_timestamps(COW, "at timestamp, l array<timestamp>", {"hoodie.parquet.outputtimestamptype": "INT96"}, "bulk_insert"))
+
+
+# ------------------------------------------------------------ partition paths
+
+KEYGEN = "org.apache.hudi.keygen."
+
+
+def partitioned(schema, values, by, options=None, kind=COW, drop=False):
+    """A table whose rows differ in their partition columns; `values` has one dict a row."""
+    def f(t):
+        t.configure(kind, partition=by, schema="id string, name string, ts bigint, " + schema)
+        t.set({"hoodie.metadata.enable": "false", "hoodie.datasource.write.hive_style_partitioning": "false", **(options or {})})
+        if drop:
+            t.set({"hoodie.datasource.write.drop.partition.columns": "true"})
+        rows = [{"id": "k%02d" % i, "name": NAMES[i % 12], "ts": 1, **value} for i, value in enumerate(values)]
+        t.write(rows, "insert")
+        if not drop:  # 1.2.0 cannot write again to tables without typed partition columns
+            t.write([dict(rows[0], name="upd", ts=2)], "upsert")
+    return f
+
+
+def each(**columns):
+    return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+COMPLEX = {"hoodie.datasource.write.keygenerator.class": KEYGEN + "ComplexKeyGenerator"}
+
+
+def timebased(kind, out, generator="TimestampBasedKeyGenerator", **more):
+    return {"hoodie.datasource.write.keygenerator.class": KEYGEN + generator, "hoodie.keygen.timebased.timestamp.type": kind,
+            "hoodie.keygen.timebased.output.dateformat": out, "hoodie.keygen.timebased.timezone": "UTC",
+            **{"hoodie.keygen.timebased." + k.replace("_", "."): v for k, v in more.items()}}
+
+
+ODD = ["a.b", "..x", "é漢", "a b", "1", "2024-02-29", "true", None, "", "a+b&c"]
+TIMES = ["2024-02-29T12:30:00.000000Z", "1969-12-31T23:59:59.999999Z", None]
+PARTITIONED = [
+    ("odd_texts", "city string", each(city=ODD), "city", {}, "odd texts without URL encoding"),
+    ("odd_texts_hive", "city string", each(city=[*ODD, "q=1", "50%"]), "city", HIVE, "odd texts, hive style"),
+    ("encoded_levels", "city string, kind string", each(city=["a/b", "", "é%", None, "x:y"], kind=["c/d", "", "z=1", "q", None]),
+     "city,kind", {**COMPLEX, **ENCODED}, "two URL-encoded levels"),
+    ("slash_in_text", "city string", each(city=["a/b", "a/c", "b/c/d"]), "city", {}, "values with slashes, not encoded"),
+    ("levels", "n int, city string, d double", each(n=[1, None, -2], city=["x", "y", None], d=[0.5, 1e10, -1.5e-5]), "n,city,d",
+     COMPLEX, "three levels, nulls in them"),
+    ("all_types", "b boolean, l bigint, x decimal(10,2), day date, f float",
+     each(b=[True, False, None], l=[9007199254740993, -1, None], x=["1.50", "-0.05", None],
+          day=["2024-02-29", "1969-12-31", None], f=[0.1, 1.0e10, None]), "b,l,x,day,f", {**COMPLEX, **HIVE},
+     "boolean, long, decimal, date and float levels"),
+    ("instant", "at timestamp", each(at=TIMES), "at", HIVE, "a timestamp column, hive style"),
+    ("ts_millis", "at bigint", each(at=[1709164800000, 1709251199999, 0]), "at", timebased("EPOCHMILLISECONDS", "yyyy-MM-dd HH"),
+     "timestamp generator: longs"),
+    ("ts_hive", "at bigint", each(at=[1709164800, 1709251199, None]), "at", {**timebased("UNIX_TIMESTAMP", "yyyy/MM/dd"), **HIVE},
+     "timestamp generator: seconds, hive style, slashes"),
+    ("ts_text", "at string", each(at=["2024-02-29 10:00:00", "2024-03-01 00:00:00"]), "at",
+     timebased("DATE_STRING", "yyyy-MM-dd", input_dateformat="yyyy-MM-dd HH:mm:ss"), "timestamp generator: text"),
+    ("ts_instant", "at timestamp", each(at=TIMES[:2]), "at", timebased("EPOCHMICROSECONDS", "yyyy-MM-dd"),
+     "timestamp generator: timestamps"),
+    ("ts_date", "at date", each(at=["2024-02-29", "1969-12-31"]), "at", timebased("EPOCHMILLISECONDS", "yyyy-MM-dd"),
+     "timestamp generator: dates"),
+    ("ts_double", "at double", each(at=[1709164800.0, 0.5]), "at", timebased("UNIX_TIMESTAMP", "yyyy-MM-dd"),
+     "timestamp generator: doubles"),
+    ("custom", "city string, n int, at bigint", each(city=["x", "", None], n=[1, 2, None], at=[1709164800000, 0, 86400000]),
+     "city:SIMPLE,n:SIMPLE,at:TIMESTAMP", timebased("EPOCHMILLISECONDS", "yyyyMMdd", "CustomKeyGenerator"),
+     "custom generator: two plain levels and a time"),
+    ("custom_slashes", "city string, at bigint, kind string",
+     each(city=["x", "y"], at=[1709164800000, 86400000], kind=["p", None]), "city:SIMPLE,at:TIMESTAMP,kind:SIMPLE",
+     timebased("EPOCHMILLISECONDS", "yyyy/MM/dd", "CustomKeyGenerator"), "custom generator: a time with slashes between levels"),
+    ("custom_simple", "n int, city string", each(n=[1, 2, None], city=["x", None, ""]), "n:SIMPLE,city:SIMPLE",
+     {"hoodie.datasource.write.keygenerator.class": KEYGEN + "CustomKeyGenerator", **HIVE}, "custom generator: plain levels only"),
+    ("slash_dates", "day string", each(day=["2024-02-29", "1969-12-31"]), "day",
+     {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}, "dates with slashes"),
+    ("slash_dates_hive", "day string", each(day=["2024-02-29", "1969-12-31"]), "day",
+     {"hoodie.datasource.write.slash.separated.date.partitioning": "true", **HIVE}, "dates with slashes, hive style"),
+]
+DROPPED = [
+    ("types", "b boolean, l bigint, x decimal(10,2), day date, city string",
+     each(b=[True, False, None], l=[1, -1, None], x=["1.50", "-0.05", None], day=["2024-02-29", "1969-12-31", None],
+          city=["x", "1", None]), "b,l,x,day,city", {**COMPLEX, **HIVE}, "boolean, long, decimal, date and text levels"),
+    ("plain", "city string", each(city=ODD[:6]), "city", {}, "odd texts, not hive style"),
+    ("encoded", "city string", each(city=["a/b", "é%", "x:y", None, "2024"]), "city", ENCODED, "URL-encoded texts"),
+    ("instant", "at timestamp", each(at=TIMES[:2]), "at", HIVE, "a timestamp"),
+    ("ts", "at bigint", each(at=[1709164800000, 0]), "at", timebased("EPOCHMILLISECONDS", "yyyy-MM-dd"), "timestamp generator"),
+    ("custom", "city string, at bigint", each(city=["x", "y"], at=[1709164800000, 0]), "city:SIMPLE,at:TIMESTAMP",
+     timebased("EPOCHMILLISECONDS", "yyyyMMdd", "CustomKeyGenerator"), "custom generator"),
+    ("slash_dates", "day string", each(day=["2024-02-29", "1969-12-31"]), "day",
+     {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}, "dates with slashes"),
+]
+for name, schema, values, by, options, about in PARTITIONED:
+    table("v9_cow_by_" + name, "1.2.0", "partition columns: " + about, ["cow", "partition-types"])(
+        partitioned(schema, values, by, options))
+for name, schema, values, by, options, about in DROPPED:
+    table("v9_cow_dropped_" + name, "1.2.0", "partition columns dropped from the files: " + about,
+          ["cow", "drop-partition-columns"])(partitioned(schema, values, by, options, drop=True))
+
+
+def virtual_two_keys(t):
+    t.configure(MOR, key="id,name", partition="city", schema=PEOPLE)
+    t.set({"hoodie.datasource.write.keygenerator.class": KEYGEN + "ComplexKeyGenerator", "hoodie.populate.meta.fields": "false",
+           "hoodie.index.type": "SIMPLE", "hoodie.metadata.enable": "false"})
+    rows = people(8)
+    t.write(rows, "insert")
+    t.write([dict(r, age=99, ts=200) for r in rows[:3]], "upsert")
+    t.write([dict(rows[4], ts=300)], "delete")
+
+
+def other_generator(cls, partition=""):
+    def f(t):
+        t.configure(MOR, partition=partition, schema=PEOPLE)
+        t.set({"hoodie.datasource.write.keygenerator.class": KEYGEN + cls, "hoodie.metadata.enable": "false"})
+        rows = people(6)
+        t.write(rows, "insert")
+        t.write([dict(r, age=99, ts=200) for r in rows[:2]], "upsert")
+    return f
+
+
+table("v9_mor_virtual_two_keys", "1.2.0", "no meta columns, a key of two fields", ["mor", "partition-types"])(virtual_two_keys)
+table("v9_mor_global_delete_keys", "1.2.0", "GlobalDeleteKeyGenerator", ["mor", "partition-types"])(
+    other_generator("GlobalDeleteKeyGenerator"))
+table("v9_mor_nonpartitioned_keys", "1.2.0", "NonpartitionedKeyGenerator", ["mor", "partition-types"])(
+    other_generator("NonpartitionedKeyGenerator"))
 
 
 # ------------------------------------------------------------ older table versions by the newest Hudi

@@ -57,6 +57,7 @@ impl LogKeys {
             columns: &columns,
             batch_rows: BATCH_ROWS,
             only_rows: false,
+            evolution: None,
         };
         let mut batches = VecDeque::new();
         for chosen in choose_blocks(&sources, &BlockFilter::default())?.0 {

@@ -1,0 +1,73 @@
+"""The archived timeline: completed instants that have left the active one, whichever its format.
+
+One face for both formats: log files up to table version 6 (`archive_log`), the LSM history from 8
+on (`archive_lsm`). Nothing is read before it is asked for. Pending instants are never archived, so
+all that is here was completed. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import HistoryUnavailable
+from pyhudi.timeline.archive_log import ArchiveLogs
+from pyhudi.timeline.archive_lsm import LsmHistory
+from pyhudi.timeline.instants import CLEAN, COMMIT_ACTIONS, Instant
+from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.spans import Span
+
+
+class Archive:
+    """The archived instants of a table."""
+
+    def __init__(self, storage: Storage, config: TableConfig) -> None:
+        """Reads nothing yet."""
+        self.folder = config.history_folder
+        """Where it lies, relative to the table."""
+        self._format = (
+            LsmHistory(storage, self.folder)
+            if config.layout.completion_in_name
+            else ArchiveLogs(storage, self.folder)
+        )
+
+    def instants(self, span: Span | None = None) -> tuple[Instant, ...]:
+        """Archived instants of a span of time, all by default, oldest first.
+
+        `file_name` is the archive's file that holds the instant. Raises `CorruptTable` naming the
+        file for a damaged archive.
+        """
+        found = self._format.instants(span)
+        return tuple(sorted(found, key=lambda one: (one.requested, one.action)))
+
+    def commits(self, span: Span | None = None) -> tuple[Instant, ...]:
+        """Archived commits, delta commits and replace commits of a span, oldest first."""
+        return tuple(one for one in self.instants(span) if one.action in COMMIT_ACTIONS)
+
+    def last_clean(self) -> Instant | None:
+        """The newest archived clean."""
+        return next((i for i in reversed(self.instants()) if i.action == CLEAN), None)
+
+    def read(self, instant: Instant) -> dict[str, Any] | None:
+        """What an archived instant's completed file said, None where nothing was kept."""
+        return self._format.read(instant)
+
+    def commit_metadata(self, instant: Instant) -> CommitMetadata:
+        """What an archived commit wrote. Raises `CorruptTable` for what is no commit metadata."""
+        return commit_metadata_of(self.read(instant), f"{self.folder}/{instant.file_name}")
+
+    def completion_time(self, requested: str) -> str:
+        """When an archived instant was completed.
+
+        Raises `HistoryUnavailable` when the archive does not say.
+        """
+        found = self._format.completion_time(requested)
+        if found is None:
+            raise HistoryUnavailable(
+                f"the completion time of {requested} is neither on the active nor on the archived "
+                f"timeline in {self.folder}, so its log files cannot be placed",
+            )
+        return found

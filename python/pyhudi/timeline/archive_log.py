@@ -1,0 +1,109 @@
+"""Archived timelines up to table version 6: log files of Avro records, one a file of an instant.
+
+Files are `.commits_.archive.<n>_<token>`; each record is a `HoodieArchivedMetaEntry` with one
+state of an instant (`HoodieArchivedTimeline`, Hudi 0.15.0 and 1.2.0's `ArchivedTimelineV1`). A
+merge of archive files that stopped half-way leaves records twice; the last one counts.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import CorruptTable
+from pyhudi.timeline.instants import COMPLETED_ACTION, Instant, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.spans import Span
+
+_PREFIX = ".commits_.archive."
+_METADATA = {
+    "commit": "hoodieCommitMetadata",
+    "deltacommit": "hoodieCommitMetadata",
+    "replacecommit": "hoodieReplaceCommitMetadata",
+    "clean": "hoodieCleanMetadata",
+    "rollback": "hoodieRollbackMetadata",
+    "savepoint": "hoodieSavePointMetadata",
+    "indexing": "hoodieIndexCommitMetadata",
+}
+"""Field of the record that holds a completed action's content."""
+
+
+class ArchiveLogs:
+    """The archive's log files, read when first asked; contents of one file are kept at a time."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        """`folder`: the archive's, relative to the table."""
+        self._storage = storage
+        self._folder = folder
+        self._places: dict[Instant, int] | None = None
+        self._open: tuple[str, list[str]] | None = None
+
+    def instants(self, span: Span | None) -> list[Instant]:
+        """Completed instants of a span. `completed` is None where old releases did not note it."""
+        return [one for one in self._index() if span is None or span.holds(one)]
+
+    def read(self, instant: Instant) -> dict[str, Any] | None:
+        """The content of the instant's completed file."""
+        place = self._index()[instant]
+        entry = self._entry(instant.file_name, self._lines(instant.file_name)[place])
+        content: dict[str, Any] | None = entry.get(_METADATA.get(instant.action, ""))
+        return content
+
+    def completion_time(self, requested: str) -> str | None:
+        """When an instant was completed, None when the archive does not say."""
+        times = (i.completed for i in self._index() if i.requested == requested and i.completed)
+        return next(times, None)
+
+    def _index(self) -> dict[Instant, int]:
+        """Completed instants with the place of their record in its file."""
+        if self._places is None:
+            by_key: dict[tuple[str, str], tuple[Instant, int]] = {}
+            for name in self._files():
+                for place, line in enumerate(self._lines(name)):
+                    instant = self._instant(name, self._entry(name, line))
+                    if instant is not None:
+                        by_key[instant.requested, instant.action] = (instant, place)
+            self._places = dict(by_key.values())
+        return self._places
+
+    def _files(self) -> list[str]:
+        names = [entry.name for entry in self._storage.list_dir(self._folder)[1]]
+        return sorted((n for n in names if n.startswith(_PREFIX)), key=_number)
+
+    def _lines(self, name: str) -> list[str]:
+        if self._open is None or self._open[0] != name:
+            from pyhudi import _native  # noqa: PLC0415 - tables without archive need no core
+
+            lines = _native.log_records(self._storage.native, f"{self._folder}/{name}")
+            self._open = (name, lines)
+        return self._open[1]
+
+    def _entry(self, name: str, line: str) -> dict[str, Any]:
+        entry = json.loads(line)
+        if not isinstance(entry, dict):
+            path = f"{self._folder}/{name}"
+            raise CorruptTable(f"{path}: not a file of archived instants", file=path)
+        return entry
+
+    def _instant(self, name: str, entry: Mapping[str, Any]) -> Instant | None:
+        """The instant of a completed state's record; a record without state is of a completed one.
+
+        Releases before 0.5.1 archived completed instants only and wrote no state.
+        """
+        time, action = entry.get("commitTime"), entry.get("actionType")
+        if not time or not action:
+            path = f"{self._folder}/{name}"
+            raise CorruptTable(f"{path}: an archived instant without time or action", file=path)
+        if (entry.get("actionState") or State.COMPLETED.value) != State.COMPLETED.value:
+            return None
+        done = COMPLETED_ACTION.get(action, action)
+        return Instant(time, done, State.COMPLETED, entry.get("stateTransitionTime"), name)
+
+
+def _number(name: str) -> tuple[int, str]:
+    digits = name.removeprefix(_PREFIX).split("_")[0]
+    return (int(digits) if digits.isdecimal() else 0, name)

@@ -1,0 +1,166 @@
+"""The archived timeline of layout 2: Parquet files of instants, in levels, named by a manifest.
+
+`manifest_<n>` lists the files that count, `_version_` holds n. A file is
+`<first instant>_<last instant>_<level>.parquet`; a row has the instant's times, its completed
+action, and its contents as Avro containers (`LSMTimeline`, Hudi 1.2.0). Only the columns, files and
+row groups that a question needs are read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.errors import CorruptTable
+from pyhudi.timeline import content
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.spans import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyhudi.storage import Storage
+    from pyhudi.where import Conjunct
+
+_MANIFEST = "manifest_"
+_VERSION = "_version_"
+_TIME, _COMPLETION, _ACTION = "instantTime", "completionTime", "action"
+_METADATA = "metadata"
+_FACTS = (_TIME, _COMPLETION, _ACTION)
+_SCHEMA = pa.schema([*((name, pa.string()) for name in _FACTS), (_METADATA, pa.binary())])
+
+
+class LsmHistory:
+    """The history folder of a table, as its manifest was when first asked."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        """`folder`: the history's, relative to the table."""
+        self._storage = storage
+        self._folder = folder
+        self._names: list[str] | None = None
+        self._times: dict[str, dict[str, str]] = {}
+        self._open: tuple[str, dict[tuple[str, str], bytes | None]] | None = None
+
+    def instants(self, span: Span | None) -> list[Instant]:
+        """Archived instants of a span."""
+        asked = span or Span()
+        names = [name for name in self._files() if _may_hold(name, asked)]
+        found = [one for name in names for one in self._instants(name, asked)]
+        return [one for one in found if asked.holds(one)]
+
+    def read(self, instant: Instant) -> dict[str, Any] | None:
+        """The content of the instant's completed file."""
+        name = instant.file_name
+        data = self._contents(name).get((instant.requested, instant.action))
+        return None if data is None else content.decode(data, f"{self._folder}/{name}")
+
+    def _contents(self, name: str) -> dict[tuple[str, str], bytes | None]:
+        """Contents of one file, kept until another is asked for: questions come in time order."""
+        if self._open is None or self._open[0] != name:
+            rows = self._rows(name, (_TIME, _ACTION, _METADATA), ())
+            self._open = (name, {(row[_TIME], row[_ACTION]): row[_METADATA] for row in rows})
+        return self._open[1]
+
+    def completion_time(self, requested: str) -> str | None:
+        """When an instant was completed, None when the history lacks it."""
+        for name in self._files():
+            if _may_hold(name, Span(until=requested)) and requested <= _range(name)[1]:
+                found = self._completions(name).get(requested)
+                if found is not None:
+                    return found
+        return None
+
+    def _completions(self, name: str) -> dict[str, str]:
+        """Completion times of one file, kept: an old slice asks for those of all its log files."""
+        if name not in self._times:
+            rows = self._rows(name, (_TIME, _COMPLETION), ())
+            self._times[name] = {row[_TIME]: row[_COMPLETION] for row in rows}
+        return self._times[name]
+
+    def _instants(self, name: str, span: Span) -> list[Instant]:
+        bounds: list[Conjunct] = []
+        column = _COMPLETION if span.by_completion else _TIME
+        if span.after is not None:
+            bounds.append((column, ">", pa.array([span.after])))
+        if span.until is not None:
+            bounds.append((column, "<=", pa.array([span.until])))
+        return [
+            Instant(row[_TIME], row[_ACTION], State.COMPLETED, row[_COMPLETION], name)
+            for row in self._rows(name, _FACTS, bounds)
+        ]
+
+    def _rows(
+        self, name: str, columns: Sequence[str], bounds: Sequence[Conjunct]
+    ) -> list[dict[str, Any]]:
+        """Rows of a file, row groups left out that hold none within the bounds."""
+        from pyhudi import _native  # noqa: PLC0415 - tables without archive need no core
+
+        path = f"{self._folder}/{name}"
+        try:
+            reader, _ = _native.read_slice(
+                self._storage.native,
+                base=path,
+                logs=[],
+                schema=_SCHEMA,
+                columns=columns,
+                merge_mode="COMMIT_TIME_ORDERING",
+                key_fields=[_TIME],
+                filters=bounds,
+            )
+            rows: list[dict[str, Any]] = reader.read_all().to_pylist()
+        except FileNotFoundError as error:
+            raise CorruptTable(
+                f"{path}: the manifest names it, but it is gone", file=path
+            ) from error
+        return rows
+
+    def _files(self) -> list[str]:
+        """Names of the history's files, by its current manifest."""
+        if self._names is None:
+            self._names = sorted(self._listed())
+        return self._names
+
+    def _listed(self) -> list[str]:
+        version = self._storage.read_or_none(f"{self._folder}/{_VERSION}")
+        number = version.decode(errors="replace").strip() if version else ""
+        data = self._storage.read_or_none(f"{self._folder}/{_MANIFEST}{number}") if number else None
+        if data is None:
+            data = self._newest_manifest()
+        if data is None:
+            return []
+        try:
+            return [str(file["fileName"]) for file in json.loads(data)["files"]]
+        except (ValueError, KeyError, TypeError) as error:
+            path = f"{self._folder}/{_MANIFEST}{number}"
+            raise CorruptTable(f"{path}: not a timeline manifest", file=path) from error
+
+    def _newest_manifest(self) -> bytes | None:
+        """For the moment in which a writer replaces the version file."""
+        names = [entry.name for entry in self._storage.list_dir(self._folder)[1]]
+        numbers = [
+            int(name.removeprefix(_MANIFEST))
+            for name in names
+            if name.startswith(_MANIFEST) and name.removeprefix(_MANIFEST).isdecimal()
+        ]
+        if not numbers:
+            return None
+        return self._storage.read_or_none(f"{self._folder}/{_MANIFEST}{max(numbers)}")
+
+
+def _range(name: str) -> tuple[str, str]:
+    first, _, rest = name.partition("_")
+    return first, rest.partition("_")[0]
+
+
+def _may_hold(name: str, span: Span) -> bool:
+    """Whether a file can hold instants of a span, by its name.
+
+    An instant completes after it was requested, so one requested after the span ends in no case
+    lies in it.
+    """
+    first, last = _range(name)
+    if span.until is not None and first > span.until:
+        return False
+    return span.by_completion or span.after is None or last > span.after

@@ -1,0 +1,111 @@
+"""A timeline as it was at an earlier time, and the guards that keep such a look honest.
+
+Time travel goes by requested times in every table version. Source: `TimelineUtils` and
+`TableSchemaResolver` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import ConfigError, HistoryUnavailable
+from pyhudi.timeline.instants import (
+    CLEAN,
+    COMMIT_ACTIONS,
+    REPLACE_COMMIT,
+    Instant,
+)
+from pyhudi.timeline.spans import Span
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.active import Timeline
+
+
+def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
+    """The timeline without what was requested after an instant.
+
+    Raises `HistoryUnavailable` when a write that was requested by then is not complete, or when the
+    cleaner has removed files that were current then; `ConfigError` when the timeline was cut
+    earlier already.
+    """
+    if timeline.bound is not None and instant > timeline.bound:
+        raise ConfigError(
+            f"as_of {instant} is after {timeline.bound}, the time that the table was opened as of",
+            hint="Open the table without as_of.",
+        )
+    _check_complete(timeline, instant)
+    _check_not_cleaned(timeline, instant)
+    return timeline.until(instant)
+
+
+def first_incomplete_commit(timeline: Timeline) -> Instant | None:
+    """The oldest pending write, planned compactions and clusterings left out.
+
+    Rows can still come into the past through it.
+    """
+    pending = timeline.pending(*COMMIT_ACTIONS)
+    return next((one for one in pending if not _is_clustering(timeline, one)), None)
+
+
+def schema_before_start(timeline: Timeline) -> str | None:
+    """The schema at the time to which a timeline was cut, when no active commit is as old.
+
+    It is that of the newest archived commit that has one; for a time before the first commit that
+    of the newest commit of all, as Hudi gives it.
+    """
+    if timeline.bound is None or timeline.commits:
+        return None
+    archive, uncut = timeline.archive, timeline.uncut
+    for instant in reversed(archive.commits(Span(until=timeline.bound))):
+        schema = archive.commit_metadata(instant).schema
+        if schema:
+            return schema
+    found = (uncut.commit_metadata(instant).schema for instant in reversed(uncut.commits))
+    return next((schema for schema in found if schema), None)
+
+
+def _is_clustering(timeline: Timeline, instant: Instant) -> bool:
+    """Layout 1 calls a pending clustering a replace commit; only its plan tells."""
+    if instant.action != REPLACE_COMMIT:
+        return False
+    return bool((timeline.plan(instant) or {}).get("clusteringPlan"))
+
+
+def _check_complete(timeline: Timeline, instant: str) -> None:
+    pending = first_incomplete_commit(timeline)
+    if pending is not None and instant >= pending.requested:
+        raise HistoryUnavailable(
+            f"as_of {instant} is not before the incomplete write {pending}",
+            hint="Read the table without as_of, or wait until that write is done or rolled back.",
+        )
+
+
+def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
+    """Files that were current before the cleaner's horizon may be gone.
+
+    A cleaner that keeps file versions has no horizon; then Hudi takes the first active commit for
+    it, and so do we. Where the newest clean was archived, it is looked up there.
+    """
+    clean = _last_clean(timeline, instant)
+    if clean is None:
+        return
+    horizon = clean.get("earliestCommitToRetain") or None
+    if horizon is None:
+        commits = timeline.uncut.commits
+        horizon = commits[0].requested if commits else None
+    if horizon is not None and instant < horizon:
+        raise HistoryUnavailable(
+            f"as_of {instant} is before {horizon}: files that were current then have been cleaned",
+            hint="Let the cleaner retain more commits to be able to look further back.",
+        )
+
+
+def _last_clean(timeline: Timeline, instant: str) -> dict[str, Any] | None:
+    whole = timeline.uncut
+    active = whole.completed(CLEAN)
+    if active:
+        return whole.read(active[-1]) or {}
+    if not whole.is_before_start(instant):
+        return None
+    archived = whole.archive.last_clean()
+    return None if archived is None else whole.archive.read(archived) or {}

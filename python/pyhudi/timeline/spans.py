@@ -1,0 +1,30 @@
+"""Spans of time on a timeline: which instants lie in a range. No storage, no rules of queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.instants import Instant
+
+
+@dataclass(frozen=True)
+class Span:
+    """The instants after one time and up to another, either end open. Times compare as text."""
+
+    after: str | None = None
+    """Exclusive; None from the beginning."""
+    until: str | None = None
+    """Inclusive; None to the end."""
+    by_completion: bool = False
+    """The times are completion times (else: requested times)."""
+
+    def holds(self, instant: Instant) -> bool:
+        """Whether an instant lies in the span; without completion time it is in no span of them."""
+        time = instant.completed if self.by_completion else instant.requested
+        if time is None:
+            return False
+        return (self.after is None or time > self.after) and (
+            self.until is None or time <= self.until
+        )

@@ -1,0 +1,202 @@
+"""Incremental queries: ranges, hollow commits, history that is gone, and outputs as a scan's."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.clock import parse_instant
+from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
+from pyhudi.work.read import read_task
+from tests.helpers.refused import REFUSED
+from tests.helpers.tables import GoldenTables, facts, names, unpack
+
+COMMIT_TIME = "_hoodie_commit_time"
+
+
+def opened(golden: GoldenTables, name: str) -> pyhudi.HudiTable:
+    return pyhudi.open_table(golden.unpack(name))
+
+
+def rows(data: Any) -> list[str]:
+    return sorted(map(str, pa.table(data).to_pylist()))
+
+
+def commits(table: pyhudi.HudiTable) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.inspect.commits().to_pylist()
+    return found
+
+
+ANSWERING = [
+    name
+    for name in names()
+    if "virtual" not in name
+    and not name.endswith("_inflight")
+    and not {name, f"{name}-snapshot"} & REFUSED.keys()
+    # Their partition columns are not decoded in incremental queries.
+    and "encode" not in name
+]
+
+
+@pytest.mark.parametrize("name", ANSWERING)
+def test_the_whole_range_is_the_snapshot(name: str, golden: GoldenTables) -> None:
+    table = opened(golden, name)
+    assert rows(table.incremental(meta_fields=True)) == rows(table.scan(meta_fields=True))
+    for earliest in ("earliest", "000", "00000000000000000"):
+        assert table.incremental(earliest).count() == table.scan().count()
+
+
+def test_a_range_takes_its_end_and_not_its_start(golden: GoldenTables) -> None:
+    for name, time in (("v6_cow_nonpart", "requested"), ("v9_cow_nonpart", "completed")):
+        table = opened(golden, name)
+        first, second = commits(table)[:2]
+        found = table.incremental(first[time], second[time], columns=[COMMIT_TIME]).to_arrow()
+        assert set(found[COMMIT_TIME].to_pylist()) == {second["requested"]}
+        assert table.incremental(second[time], second[time]).count() == 0
+
+
+def test_a_requested_time_does_not_exclude_its_commit_from_version_8(golden: GoldenTables) -> None:
+    table = opened(golden, "v9_cow_nonpart")
+    second = commits(table)[1]
+    scan = table.incremental(second["requested"], second["completed"], columns=[COMMIT_TIME])
+    assert set(scan.to_arrow()[COMMIT_TIME].to_pylist()) == {second["requested"]}
+
+
+def test_bounds_take_other_forms_of_time(golden: GoldenTables) -> None:
+    table = opened(golden, "v9_cow_nonpart")
+    first = commits(table)[0]["completed"]
+    text = f"{first[:4]}-{first[4:6]}-{first[6:8]}T{first[8:10]}:{first[10:12]}:{first[12:14]}"
+    scan = table.incremental(f"{text}.{first[14:]}Z")
+    assert rows(scan) == rows(table.incremental(first))
+    with pytest.raises(ConfigError, match="not a point in time"):
+        table.incremental("recently")
+
+
+def test_it_is_lazy_and_has_the_outputs_of_a_scan(golden: GoldenTables) -> None:
+    table = opened(golden, "v9_mor_part_avro")
+    start = commits(table)[1]["completed"]
+    scan = table.incremental(start, columns=["id", "city"], where="age > 10")
+    everything = table.incremental(start).to_arrow()
+    wanted = [row for row in everything.to_pylist() if row["age"] > 10]
+    found = scan.to_arrow()
+    assert found.schema == scan.schema
+    assert sorted(found["id"].to_pylist()) == sorted(row["id"] for row in wanted)
+    assert scan.count() == len(wanted)
+    assert table.incremental(start, limit=2).count() == 2
+    assert 0 < scan.plan().num_rows == len(scan.tasks)
+    tasks = pickle.loads(pickle.dumps(scan.tasks))  # noqa: S301
+    assert sum(batch.num_rows for task in tasks for batch in read_task(task)) == len(wanted)
+
+
+def test_partitions_that_cannot_match_are_not_planned(golden: GoldenTables) -> None:
+    table = opened(golden, "v9_mor_part_avro")
+    plan = table.incremental(where="city = 'osaka'").plan()
+    assert set(plan["partition"].to_pylist()) == {"osaka"}
+
+
+def test_only_touched_groups_are_planned(tmp_path: Path) -> None:
+    first = pa.table({"id": ["a", "b"], "city": ["osaka", "quito"], "v": [1, 1]})
+    table = pyhudi.create_table(tmp_path / "t", first, key="id", partition_by="city", order_by="v")
+    start = commits(table)[0]["completed"]
+    table.upsert(pa.table({"id": ["a"], "city": ["osaka"], "v": [2]}))
+    scan = table.incremental(start)
+    assert scan.plan()["partition"].to_pylist() == ["osaka"]
+    assert scan.to_arrow().to_pylist() == [{"id": "a", "city": "osaka", "v": 2}]
+
+
+@pytest.mark.parametrize("name", ["v6_cow_virtual_keys", "v9_mor_virtual_keys"])
+def test_it_needs_meta_columns(name: str, golden: GoldenTables) -> None:
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.populate\.meta\.fields"):
+        opened(golden, name).incremental()
+
+
+class TestHollowCommits:
+    @pytest.mark.parametrize("name", ["v6_cow_inflight", "v6_mor_inflight"])
+    def test_stop_every_range_or_end_it(self, name: str, golden: GoldenTables) -> None:
+        table = opened(golden, name)
+        first, second, _ = commits(table)
+        scan = table.incremental(first["requested"], second["requested"])
+        with pytest.raises(HistoryUnavailable, match="incomplete"):
+            scan.to_arrow()
+        blocked = table.incremental(hollow_commits="block")
+        assert rows(blocked) == rows(table.scan(as_of=second["requested"]))
+
+    def test_do_not_matter_to_ranges_of_completion_times(self, tmp_path: Path) -> None:
+        base = unpack("v6_cow_inflight", tmp_path)
+        times = [one["requested"] for one in commits(pyhudi.open_table(base))]
+        # The second commit is completed last.
+        order = (times[0], times[2], times[1])
+        done = [f"2026112209000{number}000" for number in range(3)]
+        for time, end in zip(order, done, strict=True):
+            seconds = parse_instant(end, "UTC") / 1000
+            os.utime(base / f".hoodie/{time}.commit", (seconds, seconds))
+        table = pyhudi.open_table(base)
+        for number, time in enumerate(order):
+            start = done[number - 1] if number else None
+            scan = table.incremental(
+                start, done[number], hollow_commits="transition_time", columns=[COMMIT_TIME]
+            )
+            assert set(scan.to_arrow()[COMMIT_TIME].to_pylist()) == {time}
+
+    def test_are_no_matter_from_version_8_on(self, golden: GoldenTables) -> None:
+        table = opened(golden, "v8_mor_inflight")
+        assert rows(table.incremental()) == rows(table.scan())
+
+    def test_want_a_known_policy(self, golden: GoldenTables) -> None:
+        table = opened(golden, "v6_cow_inflight")
+        with pytest.raises(ConfigError, match="hollow_commits"):
+            table.incremental(hollow_commits="ignore")  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="transition_time"):
+            table.incremental(hollow_commits="transition_time", fallback_full_scan=True)
+
+
+class TestHistoryThatIsGone:
+    @pytest.mark.parametrize("name", ["v6_cow_clean_commits", "v9_cow_clean_commits"])
+    def test_is_an_error_or_a_full_scan(self, name: str, golden: GoldenTables) -> None:
+        table = opened(golden, name)
+        time = "requested" if table.version < 8 else "completed"
+        first, second = commits(table)[:2]
+        span = (first[time], second[time])
+        refused = table.incremental(*span, fallback_full_scan=False)
+        with pytest.raises(HistoryUnavailable, match="cleaned away"):
+            refused.to_arrow()
+        found = table.incremental(*span, fallback_full_scan=True, meta_fields=True).to_arrow()
+        current = table.scan(
+            meta_fields=True, where=[(COMMIT_TIME, "=", second["requested"])]
+        ).to_arrow()
+        assert rows(found) == rows(current)
+        assert found.num_rows > 0
+
+    def test_is_told_of_where_hudi_is_silent(self, golden: GoldenTables) -> None:
+        table = opened(golden, "v9_cow_clean_commits")
+        first, second = commits(table)[:2]
+        scan = table.incremental(first["completed"], second["completed"])
+        with pytest.warns(UserWarning, match="cleaned away"):
+            scan.to_arrow()
+
+    @pytest.mark.parametrize("name", ["v6_cow_archived", "v6_mor_archived", "v9_mor_archived"])
+    def test_is_read_from_the_archive(self, name: str, golden: GoldenTables) -> None:
+        table = opened(golden, name)
+        time = "requested" if table.version < 8 else "completed"
+        past = table.inspect.timeline(archived=True).to_pylist()
+        first = min(one[time] for one in past if one["action"].endswith("commit"))
+        later = table.incremental(first, columns=[COMMIT_TIME]).to_arrow()
+        all_rows = table.scan(columns=[COMMIT_TIME]).to_arrow()
+        kept = [row for row in all_rows[COMMIT_TIME].to_pylist() if row > past[0]["requested"]]
+        assert sorted(later[COMMIT_TIME].to_pylist()) == sorted(kept)
+
+    @pytest.mark.parametrize("name", ["v6_cow_archived", "v9_mor_archived"])
+    def test_with_the_archive_is_an_error(self, name: str, tmp_path: Path) -> None:
+        base = unpack(name, tmp_path)
+        past = facts(name)["archived"][0]["requested"]
+        shutil.rmtree(base / (".hoodie/archived" if name[1] == "6" else ".hoodie/timeline/history"))
+        scan = pyhudi.open_table(base).incremental(past, fallback_full_scan=True)
+        with pytest.raises(HistoryUnavailable, match="neither on the active"):
+            scan.to_arrow()

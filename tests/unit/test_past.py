@@ -1,0 +1,180 @@
+"""Time travel: guards of the timeline, schemas of the time, handles that are for reading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.config import TableConfig
+from pyhudi.errors import ConfigError, HistoryUnavailable
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.past import first_incomplete_commit, timeline_as_of
+from tests.helpers.refused import REFUSED
+from tests.helpers.tables import GoldenTables, facts, names, unpack
+from tests.unit.memory_storage import MemoryStorage
+
+
+def t(number: int) -> str:
+    """An instant; a greater number is later."""
+    return f"20240101000000{number:03d}"
+
+
+def timeline(*file_names: str, contents: Mapping[str, Any] | None = None) -> Timeline:
+    files = {f".hoodie/{name}": b"" for name in file_names}
+    files |= {f".hoodie/{n}": json.dumps(v).encode() for n, v in (contents or {}).items()}
+    config = TableConfig.parse(b"hoodie.table.name=t\nhoodie.table.version=6\n")
+    return Timeline.load(MemoryStorage(files), config)
+
+
+def clean(number: int, earliest: str | None) -> dict[str, Any]:
+    return {f"{t(number)}.clean": {"earliestCommitToRetain": earliest}}
+
+
+class TestGuards:
+    COMMITS = tuple(f"{t(number)}.commit" for number in (1, 2, 3))
+
+    @pytest.mark.parametrize(("asked", "allowed"), [(3, True), (4, False), (9, False)])
+    def test_what_a_pending_write_can_still_change_is_refused(
+        self, asked: int, allowed: bool
+    ) -> None:
+        whole = timeline(*self.COMMITS, f"{t(4)}.commit.requested", f"{t(5)}.commit")
+        if allowed:
+            assert [one.requested for one in timeline_as_of(whole, t(asked)).commits][-1] == t(3)
+        else:
+            with pytest.raises(HistoryUnavailable, match=t(4)):
+                timeline_as_of(whole, t(asked))
+
+    @pytest.mark.parametrize("pending", ["compaction.requested", "clean.inflight"])
+    def test_a_pending_service_changes_no_row(self, pending: str) -> None:
+        whole = timeline(*self.COMMITS, f"{t(2)}1.{pending}")
+        assert first_incomplete_commit(whole) is None
+        assert timeline_as_of(whole, t(9)).commits == whole.commits
+
+    def test_a_pending_clustering_is_told_from_an_overwrite_by_its_plan(self) -> None:
+        name = f"{t(4)}.replacecommit.requested"
+        plan: dict[str, Any] = {name: {"clusteringPlan": {"inputGroups": []}}}
+        assert first_incomplete_commit(timeline(*self.COMMITS, contents=plan)) is None
+        assert first_incomplete_commit(timeline(*self.COMMITS, name)) is not None
+
+    @pytest.mark.parametrize(("asked", "allowed"), [(1, False), (2, True), (3, True)])
+    def test_what_the_cleaner_did_not_retain_is_refused(self, asked: int, allowed: bool) -> None:
+        whole = timeline(*self.COMMITS, contents={**clean(4, t(1)), **clean(5, t(2))})
+        if allowed:
+            timeline_as_of(whole, t(asked))
+        else:
+            with pytest.raises(HistoryUnavailable, match=f"before {t(2)}"):
+                timeline_as_of(whole, t(asked))
+
+    @pytest.mark.parametrize("earliest", ["", None])
+    def test_a_cleaner_of_versions_retains_the_active_timeline(self, earliest: str | None) -> None:
+        whole = timeline(*self.COMMITS, contents=clean(4, earliest))
+        assert timeline_as_of(whole, t(1)).commits == whole.commits[:1]
+        with pytest.raises(HistoryUnavailable, match=f"before {t(1)}"):
+            timeline_as_of(whole, t(0))
+
+    def test_a_cut_timeline_does_not_grow_again(self) -> None:
+        cut = timeline_as_of(timeline(*self.COMMITS), t(2))
+        assert timeline_as_of(cut, t(1)).commits == cut.commits[:1]
+        with pytest.raises(ConfigError, match=t(2)):
+            timeline_as_of(cut, t(3))
+
+
+def test_an_archived_clean_counts_when_no_other_is_left(tmp_path: Path) -> None:
+    base = unpack("v6_cow_archived", tmp_path)
+    for path in (base / ".hoodie").glob("*.clean*"):
+        path.unlink()
+    table = pyhudi.open_table(base)
+    first = facts("v6_cow_archived")["archived"][0]["requested"]
+    with pytest.raises(HistoryUnavailable, match="cleaned"):
+        table.scan(as_of=first)
+
+
+PENDING = {name for name in names() if name.endswith("_inflight")} | {
+    "v6_cow_int96",
+    "v9_cow_null_ordering",
+}
+"""Tables with an incomplete write."""
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in {*PENDING, *REFUSED}])
+def test_the_newest_time_is_the_snapshot(name: str, golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack(name))
+    scan = table.scan(as_of="2099-01-01")
+    assert scan.schema == table.scan().schema
+    assert scan.plan() == table.scan().plan()
+
+
+@pytest.mark.parametrize("name", sorted(PENDING))
+def test_there_is_no_newest_time_while_a_write_is_pending(name: str, golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack(name))
+    with pytest.raises(HistoryUnavailable, match="incomplete"):
+        table.scan(as_of="2099-01-01")
+
+
+def test_an_archived_time_reads_without_later_log_blocks(tmp_path: Path) -> None:
+    name = "v6_mor_part_avro"
+    base, known = unpack(name, tmp_path), facts(name)
+    asked = known["expected"]["as_of"][1]
+    for one in known["completed_instants"]:
+        if one <= asked["as_of"]:
+            for path in (base / ".hoodie").glob(f"{one}.*"):
+                path.unlink()
+    scan = pyhudi.open_table(base).scan(as_of=asked["as_of"], columns=["id", "name", "ts"])
+    wanted = [(row["id"], row["name"], row["ts"]) for row in asked["rows"]]
+    assert sorted(map(tuple, (row.values() for row in scan.to_arrow().to_pylist()))) == sorted(
+        wanted
+    )
+
+
+def test_a_time_before_the_table_has_no_rows(golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack("v9_mor_part_avro"))
+    scan = table.scan(as_of="2000-01-01")
+    assert scan.to_arrow() == table.scan().to_arrow().slice(0, 0)
+
+
+def test_the_schema_is_that_of_the_time(golden: GoldenTables) -> None:
+    name = "v9_cow_evolution"
+    first = facts(name)["expected"]["as_of"][0]
+    table = pyhudi.open_table(golden.unpack(name))
+    past = pyhudi.open_table(golden.unpack(name), as_of=first["as_of"])
+    assert past.schema != table.schema
+    assert past.schema.names == [c for c in first["columns"] if not c.startswith("_hoodie_")]
+    assert table.scan(as_of=first["as_of"]).schema == past.schema
+
+
+class TestHandles:
+    ROWS = pa.table({"id": ["a"], "v": [1]})
+
+    @pytest.fixture
+    def written(self, tmp_path: Path) -> pyhudi.HudiTable:
+        return pyhudi.create_table(tmp_path / "t", self.ROWS, key="id", order_by="v")
+
+    def test_stay_at_their_time(self, written: pyhudi.HudiTable) -> None:
+        first = written.inspect.commits()["requested"][0].as_py()
+        written.upsert(pa.table({"id": ["b"], "v": [2]}))
+        past = pyhudi.open_table(written.uri, as_of=first)
+        assert past.refresh().scan().count() == 1
+        assert past.incremental().count() == 1
+        assert past.inspect.commits().num_rows == 1
+        assert written.scan().count() == 2
+
+    def test_refuse_writes(self, written: pyhudi.HudiTable) -> None:
+        past = pyhudi.open_table(written.uri, as_of="2099-01-01")
+        for write in (past.upsert, past.insert):
+            with pytest.raises(ConfigError, match="as of 2099-01-01"):
+                write(self.ROWS)
+        with pytest.raises(ConfigError, match="as of 2099-01-01"):
+            past.delete_keys(self.ROWS.select(["id"]))
+        assert written.refresh().inspect.commits().num_rows == 1
+
+    def test_refuse_what_is_no_time(self, written: pyhudi.HudiTable) -> None:
+        with pytest.raises(ConfigError, match="not a point in time"):
+            pyhudi.open_table(written.uri, as_of="soon")
+        with pytest.raises(ConfigError, match="not a point in time"):
+            written.scan(as_of="soon")
