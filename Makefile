@@ -97,6 +97,10 @@ fuzz: $(STAMPS)/cargo-fuzz ## each decoder on damaged input, FUZZ_SECONDS (30) e
 bench: $(STAMPS)/bench ## speed beside other readers, as ratios; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/merge_on_read.py $(BENCH_ARGS)
 
+.PHONY: bench-planning
+bench-planning: $(STAMPS)/bench ## planning a scan of 100,000 file groups, against its aims
+	.venv-bench/bin/python benches/python/planning.py --check $(BENCH_ARGS)
+
 # ---------------------------------------------------------------- the code's form
 
 .PHONY: lint

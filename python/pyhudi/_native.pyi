@@ -26,12 +26,14 @@ __all__ = [
     "KeyTagger",
     "LogFile",
     "MergeStats",
+    "MetadataPartition",
     "Store",
     "__version__",
     "add_keys",
     "arrow_schema",
     "avro_schema",
     "base_file_schema",
+    "bucket_ids",
     "combine",
     "container_to_json",
     "has_partial_records",
@@ -43,12 +45,14 @@ __all__ = [
     "read_keys",
     "read_log_keys",
     "read_slice",
+    "ring_places",
     "rollback_block",
     "shown_text",
     "with_meta_columns",
     "with_meta_fields",
     "without_meta_fields",
     "write_base_file",
+    "write_hfile",
     "write_log_file",
 ]
 
@@ -434,6 +438,76 @@ def shown_text(column: pa.Array[Any], name: str) -> pa.StringArray:
 
     name: the column's, for messages. Raises `SchemaMismatch` for binary and nested columns.
     """
+
+@final
+class MetadataPartition:
+    """One partition of the metadata table: records by key, merged by the payload's rules.
+
+    Reading a damaged file raises `CorruptTable`.
+    """
+
+    def __new__(
+        cls,
+        store: Store,
+        groups: Sequence[tuple[str | None, Sequence[str]]],
+        *,
+        valid_instants: Sequence[str] | None = None,
+        timeline_start: str | None = None,
+    ) -> MetadataPartition:
+        """`groups`: base file and log files (oldest first) of every file group by file id, since
+        the hash of a key counts them. `valid_instants`, `timeline_start`: as for `read_slice`.
+        """
+
+    def files(self, keys: Sequence[str] | None = None) -> pa.RecordBatch:
+        """Of the `files` partition: columns partition (the key), name, size, is_deleted.
+
+        Keys are partition paths, `.` for "", and `__all_partitions__`, whose names are the
+        partitions.
+        """
+
+    def locations(self, keys: Sequence[str] | None = None) -> pa.RecordBatch:
+        """Of a record index: columns key, partition, file_id, instant (epoch milliseconds).
+
+        Keys that it lacks are left out. None: all.
+        """
+
+    def secondary(
+        self, values: Sequence[str] | None = None, *, hashed_by_value: bool
+    ) -> pa.RecordBatch:
+        """Of a secondary index: columns value, record_key. None: all entries.
+
+        hashed_by_value: the hash of keys is over the value alone (index version 2).
+        """
+
+    def stats(
+        self, column: str, value_type: pa.DataType, partitions: Any, files: Any | None = None
+    ) -> pa.RecordBatch:
+        """Of statistics: one row for each of `files` (names) in `partitions`, else each partition.
+
+        Columns min, max (of value_type, null where not known for certain), only_nulls, null_count,
+        value_count (nulls included).
+        """
+
+    def all_stats(self, column: str, value_type: pa.DataType) -> pa.RecordBatch:
+        """All statistics of a column: file_name, then the columns of `stats`."""
+
+    def may_contain(self, partitions: Any, files: Any, keys: Sequence[str]) -> pa.Array:
+        """Of bloom filters: whether each file may hold one of the keys, null without a filter."""
+
+def write_hfile(keys: Sequence[str], values: Sequence[bytes], schema: str) -> bytes:
+    """The bytes of an HFile as Hudi 1.1 and later write it: keys rising, values of an Avro schema.
+
+    Raises `SchemaMismatch` for keys that do not rise in byte order, or are too long.
+    """
+
+def bucket_ids(keys: Sequence[str], fields: Sequence[str], buckets: int) -> list[int]:
+    """The buckets in which records of these keys can be (simple bucket index).
+
+    fields: those of the hash; none for all of the key's.
+    """
+
+def ring_places(keys: Sequence[str], fields: Sequence[str]) -> list[int]:
+    """The hashes of these keys that a consistent-hashing index looks up on its ring."""
 
 def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
     """A base file's `parquet.avro.schema` (None where absent) and its Arrow schema."""

@@ -47,6 +47,13 @@ class StorageError(HudiError, OSError):
     """The storage failed, not the table. Try again."""
 
 
+class MetadataTableWarning(UserWarning):
+    """The metadata table is missing, behind or damaged, and is not used; the text says why.
+
+    Rows are right all the same: files are then listed, and fewer of them are left out.
+    """
+
+
 class CorruptTable(HudiError):
     """The table's bytes are damaged. `file` and `offset` say where (None when unknown)."""
 

@@ -14,6 +14,7 @@ from pyhudi.timeline.spans import Span
 from pyhudi.view.describe import slices_table
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.slices import BaseFile, LogFile
+from pyhudi.where import column_type
 
 if TYPE_CHECKING:
     from pyhudi.plan.read import TableState
@@ -188,6 +189,20 @@ class Inspect:
                 "instant": block["header"].get("INSTANT_TIME"),
                 "header": list(block["header"].items()),
             }
+
+    def metadata(self, partition: str = "files", column: str | None = None) -> pa.Table:
+        """What a partition of the metadata table says.
+
+        partition: `files`, `record_index`, `column_stats`, `partition_stats` or a secondary index.
+        column: the one whose statistics are wanted. Raises `CorruptTable` where the metadata table
+        is missing, damaged or behind, `ConfigError` for a partition that has no form as a table.
+        """
+        from pyhudi.metadata.table import MetadataTable  # noqa: PLC0415 - it needs the core
+
+        state = self._state
+        kind = pa.null() if column is None else column_type((column,), state.schema)
+        table = MetadataTable(state.storage, state.config, state.timeline)
+        return pa.Table.from_batches([table.records(partition, column, kind)])
 
     def _view(self) -> FileSystemView:
         state = self._state

@@ -8,8 +8,21 @@ from collections.abc import Mapping
 from pyhudi.errors import ConfigError
 from pyhudi.txn.options import WRITE_OPTIONS
 
-KNOWN_OPTIONS = frozenset(WRITE_OPTIONS)
-"""Names and meanings are Hudi's. Reading has none so far."""
+METADATA_ENABLE = "hoodie.metadata.enable"
+"""Whether the metadata table is used where a table has one; true by default."""
+DATA_SKIPPING = "hoodie.enable.data.skipping"
+"""Whether files are left out by indexes; true by default."""
+BUCKETS = "hoodie.bucket.index.num.buckets"
+"""Number of buckets of a partition with the simple bucket index. No table stores it."""
+BUCKET_FIELDS = "hoodie.bucket.index.hash.field"
+"""Fields that a bucket index hashes, the record key's by default. No table stores it."""
+
+READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS)
+
+KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS))
+"""Names and meanings are Hudi's."""
+
+_SWITCHES = (METADATA_ENABLE, DATA_SKIPPING)
 
 
 def check_options(options: Mapping[str, object] | None) -> dict[str, str]:
@@ -23,4 +36,14 @@ def check_options(options: Mapping[str, object] | None) -> dict[str, str]:
                 hint=f"Did you mean {near[0]}?" if near else "",
             )
         checked[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    for name in _SWITCHES:
+        if checked.get(name, "true").lower() not in ("true", "false"):
+            raise ConfigError(f"{name} is {checked[name]!r}, neither true nor false")
+    if BUCKETS in checked and not (checked[BUCKETS].isdecimal() and int(checked[BUCKETS])):
+        raise ConfigError(f"{BUCKETS} is {checked[BUCKETS]!r}, not a whole number of at least 1")
     return checked
+
+
+def is_enabled(options: Mapping[str, str], name: str) -> bool:
+    """Whether a switch is on; all are by default."""
+    return options.get(name, "true").lower() == "true"

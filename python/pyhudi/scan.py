@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError
 from pyhudi.outputs import Outputs, limited, stream
+from pyhudi.plan.choose import choose_slices
 from pyhudi.plan.incremental import plan_incremental
 from pyhudi.plan.read import (
     ReadTask,
@@ -33,6 +34,7 @@ from pyhudi.where import column_type, parse_where
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
     from pyhudi.plan.commit_range import IncrementalRange
+    from pyhudi.plan.explain import Explanation
 
 
 _LEAST_MEMORY = 1 << 20
@@ -88,6 +90,18 @@ class Scan(Outputs):
         if self.span is not None:
             return slices_table([task.slice for task in self.tasks])
         return slices_table(scan_slices(self.state, self.request))
+
+    def explain(self) -> Explanation:
+        """How the scan is planned, without reading a row: `print` it.
+
+        It says whether the metadata table or storage listed the files, and what each index left
+        out; its `pruned` is an Arrow table of the partitions and file slices that are not read.
+
+        Raises `ConfigError` for an incremental query, whose files come from its commits.
+        """
+        if self.span is not None:
+            raise ConfigError("the files of an incremental query come from its commits: see plan()")
+        return choose_slices(self.state, self.request).explanation
 
     def _read(self, tasks: Sequence[ReadTask], schema: pa.Schema) -> pa.RecordBatchReader:
         from pyhudi.work.read import read_task  # noqa: PLC0415 - planning needs no core

@@ -72,7 +72,7 @@ class HudiTable:
         self.options = options
         self.as_of = as_of
         """The time that the handle shows, None for the table as it is."""
-        self._state = _load(storage, as_of)
+        self._state = _load(storage, options, as_of)
 
     def __repr__(self) -> str:
         return f"HudiTable({self.uri!r}, type={self.type!r}, version={self.version})"
@@ -115,7 +115,7 @@ class HudiTable:
 
     def refresh(self) -> HudiTable:
         """Looks at the table again, so that later commits are seen. Gives back the handle."""
-        self._state = _load(self.storage, self.as_of)
+        self._state = _load(self.storage, self.options, self.as_of)
         return self
 
     def scan(
@@ -147,7 +147,8 @@ class HudiTable:
         """
         state = self._state
         if as_of is not None:
-            state = _state(self.storage, self.config, _past(self.config, state.timeline, as_of))
+            then = _past(self.config, state.timeline, as_of)
+            state = _state(self.storage, self.config, then, self.options)
         return new_scan(
             state,
             self.engine,
@@ -290,20 +291,23 @@ class HudiTable:
         return result
 
 
-def _load(storage: Storage, as_of: Moment | None) -> TableState:
+def _load(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> TableState:
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
-    return _state(storage, config, timeline if as_of is None else _past(config, timeline, as_of))
+    then = timeline if as_of is None else _past(config, timeline, as_of)
+    return _state(storage, config, then, options)
 
 
 def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:
     return timeline_as_of(timeline, instant_of(as_of, config.timezone))
 
 
-def _state(storage: Storage, config: TableConfig, timeline: Timeline) -> TableState:
+def _state(
+    storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
+) -> TableState:
     found = table_schema(storage, config, timeline)
     schema = readable_schema(found.arrow)
     as_text = text_columns(config, schema)
     return TableState(
-        storage, config, timeline, schema, as_text, found.avro, evolution=found.evolution
+        storage, config, timeline, schema, as_text, found.avro, found.evolution, options
     )

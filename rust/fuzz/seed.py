@@ -34,6 +34,7 @@ def main() -> None:
     for name in ("v6_mor_archived.clean", "v9_mor_all_types.deltacommit"):
         put("container", name, (AVRO / name).read_bytes())
     put("records", "one", bytes.fromhex(RECORD))
+    put("datum", "one", bytes.fromhex("00" + "02" + "02" + "0261" + "0800" + "00" + "0206"))
     for name, text in FILTERS.items():
         put("bloom", name, base64.b64decode(text))
         put("bloom", name + ".txt", text.encode())

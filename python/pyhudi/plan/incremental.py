@@ -39,7 +39,7 @@ from pyhudi.plan.read import (
 )
 from pyhudi.storage import Entry
 from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.listing import list_files
+from pyhudi.view.listing import GivenFiles, list_files
 from pyhudi.view.partition_values import partition_filter
 from pyhudi.where import Where
 
@@ -157,7 +157,7 @@ def _slices(state: TableState, request: ScanRequest, chosen: Selection) -> list[
     files = _written(chosen)
     if wanted is not None:
         files = {partition: of for partition, of in files.items() if wanted(partition)}
-    view = FileSystemView(state.storage, state.config, state.timeline, files=files)
+    view = FileSystemView(state.storage, state.config, state.timeline, files=GivenFiles(files))
     slices = view.slices() if state.config.is_merge_on_read else view.base_slices()
     gone = _replaced(chosen)
     return [one for one in slices if (one.partition, one.file_id) not in gone]

@@ -6,7 +6,7 @@ here; `work/read.py` carries it out, in this process or in another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.field_merge import FieldMerge, field_merge
+from pyhudi.plan.choose import choose_slices
 from pyhudi.schema import schema_defaults
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.partition_values import partition_filter, path_values
+from pyhudi.view.partition_values import path_values
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -110,6 +110,8 @@ class TableState:
     """Avro JSON text of the schema, without meta columns."""
     evolution: Evolution | None = None
     """How files name the columns, where they name them otherwise than `schema`."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The handle's `hoodie.…` options."""
 
 
 def shown_schema(state: TableState) -> pa.Schema:
@@ -173,13 +175,8 @@ def _path_values(
 
 
 def scan_slices(state: TableState, request: ScanRequest) -> list[FileSlice]:
-    """The slices that a scan reads, partitions that cannot match left out."""
-    conjuncts = request.where.conjuncts if request.where else ()
-    wanted = partition_filter(state.config, state.schema, conjuncts)
-    view = FileSystemView(state.storage, state.config, state.timeline, wanted)
-    if request.read_optimized or not state.config.is_merge_on_read:
-        return view.base_slices()
-    return view.slices()
+    """The slices that a scan reads, those that cannot match left out."""
+    return choose_slices(state, request).slices
 
 
 def _check_mergeable(config: TableConfig) -> None:

@@ -6,6 +6,7 @@ Archived instants are `archive`'s; one that is older than the timeline's start c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.clock import format_instant
@@ -24,7 +25,7 @@ from pyhudi.timeline.instants import (
 from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from pyhudi.clock import Zone
     from pyhudi.config import TableConfig
@@ -100,6 +101,17 @@ class Timeline:
         cut.uncut = self.uncut
         return cut
 
+    def reopened(self, times: Collection[str]) -> Timeline:
+        """The timeline as it would be if completed instants of these times were still inflight."""
+        files = (
+            replace(file, state=State.INFLIGHT, completed=None)
+            if file.is_completed and file.requested in times
+            else file
+            for states in self._files.values()
+            for file in states.values()
+        )
+        return Timeline(self._storage, self._layout, files, self.archive)
+
     def completed(self, *actions: str) -> tuple[Instant, ...]:
         """Completed instants of the given (completed) actions, of all when none is given."""
         return tuple(
@@ -164,6 +176,11 @@ class Timeline:
         """The instant of a time and an action, pending or completed."""
         states = self._files.get((requested, COMPLETED_ACTION.get(action, action)))
         return max(states.values(), key=lambda file: file.state.rank) if states else None
+
+    @property
+    def completes_in_names(self) -> bool:
+        """Whether completion times are the writers' own, and not modification times of files."""
+        return self._layout.completion_in_name
 
     def latest_time(self) -> str | None:
         """The greatest requested or completion time on the timeline."""

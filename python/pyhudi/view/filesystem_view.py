@@ -1,4 +1,4 @@
-"""File groups and file slices of a table as of its timeline, found by listing storage.
+"""File groups and file slices of a table as of its timeline, from a list of its files.
 
 It answers which files a query reads and which slice a writer appends to. It reads no data file and
 leaves out what no committed instant wrote, up to table version 6 except for single log blocks,
@@ -7,18 +7,18 @@ which their reader must test (`TableVersion.blocks_need_commit_check`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyhudi.timeline.instants import COMPACTION, REPLACE_COMMIT
 from pyhudi.view import grouping
 from pyhudi.view.grouping import CommitFacts, GroupFiles, GroupKey
-from pyhudi.view.listing import PartitionFilter, list_files
+from pyhudi.view.listing import FileSource, PartitionFilter, StorageListing
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
-    from pyhudi.storage import Entry, Storage
+    from pyhudi.storage import Storage
     from pyhudi.timeline import Timeline
     from pyhudi.view.slices import FileSlice
 
@@ -32,18 +32,17 @@ class FileSystemView:
         config: TableConfig,
         timeline: Timeline,
         partitions: PartitionFilter | None = None,
-        files: Mapping[str, Sequence[Entry]] | None = None,
+        files: FileSource | None = None,
     ) -> None:
-        """What of the table to look at.
+        """`partitions`: which to look at (a test of the path, or paths), None for all.
 
-        partitions: a test of the path, or paths, None for all. files: the files of each partition,
-        which are then not listed.
+        files: what lists them, storage when it is None.
         """
         self._storage = storage
         self._config = config
         self._timeline = timeline
         self._partitions = partitions
-        self._files = files
+        self._files = files or StorageListing(storage)
 
     def slices(self) -> list[FileSlice]:
         """What a snapshot reads: one slice a group, by partition and file id.
@@ -94,6 +93,10 @@ class FileSystemView:
         compaction = self._facts.pending_compactions.get(key)
         return grouping.merged_slice(self.slices_of(key), compaction)
 
+    def load(self) -> None:
+        """Lists the files now; what is wrong with their source shows here."""
+        _ = self._listed
+
     @property
     def groups(self) -> dict[GroupKey, GroupFiles]:
         """All data files by group, replaced groups and uncommitted files among them."""
@@ -123,11 +126,10 @@ class FileSystemView:
     def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
         partitions: list[str] = []
         groups: dict[GroupKey, GroupFiles] = {}
-        given = self._files
-        listed = list_files(self._storage, self._partitions) if given is None else given.items()
-        for partition, entries in listed:
+        extension = self._config.base_file_format.lower()
+        for partition, entries in self._files.list_files(self._partitions):
             partitions.append(partition)
-            grouping.group_files(partition, entries, groups)
+            grouping.group_files(partition, entries, groups, extension)
         return partitions, groups
 
     @cached_property

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyhudi.view.names import parse_base_name, parse_log_name
+from pyhudi.view.names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.view.slices import BaseFile, FileSlice, LogFile
 
 if TYPE_CHECKING:
@@ -49,15 +49,20 @@ class GroupFiles:
 
 
 def group_files(
-    partition: str, entries: Iterable[Entry], groups: dict[GroupKey, GroupFiles]
+    partition: str,
+    entries: Iterable[Entry],
+    groups: dict[GroupKey, GroupFiles],
+    extension: str = BASE_EXTENSION,
 ) -> None:
     """Adds a partition's data files to `groups`; what is no data file is passed over.
 
-    Raises `UnsupportedTableFeature` for a base file that is not Parquet.
+    Raises `UnsupportedTableFeature` for a base file in another format than `extension` says.
     """
     for entry in entries:
         name = entry.path.rsplit("/", 1)[-1]
-        file = _base_file(partition, name, entry.size) or _log_file(partition, name, entry.size)
+        file = _base_file(partition, name, entry.size, extension) or _log_file(
+            partition, name, entry.size
+        )
         if file is None:
             continue
         key = (partition, file.file_id)
@@ -68,8 +73,8 @@ def group_files(
             group.logs.append(file)
 
 
-def _base_file(partition: str, name: str, size: int) -> BaseFile | None:
-    parsed = parse_base_name(name)
+def _base_file(partition: str, name: str, size: int, extension: str) -> BaseFile | None:
+    parsed = parse_base_name(name, extension)
     if parsed is None:
         return None
     return BaseFile(partition, name, parsed.file_id, parsed.instant, parsed.write_token, size)

@@ -51,8 +51,10 @@ class LogName:
     """".cdc" or ""."""
 
 
-def parse_base_name(name: str) -> BaseName | None:
+def parse_base_name(name: str, extension: str = BASE_EXTENSION) -> BaseName | None:
     """The parts of a base file's name, None when it is not one.
+
+    extension: of the table's base files; those of the metadata table are HFiles.
 
     A base file of another format than Parquet raises `UnsupportedTableFeature`: passing it over
     would lose its rows.
@@ -60,11 +62,11 @@ def parse_base_name(name: str) -> BaseName | None:
     match = _BASE_NAME.fullmatch(name)
     if match is None:
         return None
-    extension = match["ext"].lower()
-    if extension in _OTHER_BASE_EXTENSIONS:
-        msg = f"hoodie.table.base.file.format: {name} is a base file in {extension.upper()} format"
+    found = match["ext"].lower()
+    if found in _OTHER_BASE_EXTENSIONS and found != extension:
+        msg = f"hoodie.table.base.file.format: {name} is a base file in {found.upper()} format"
         raise UnsupportedTableFeature(msg, hint="pyhudi reads Parquet base files only.")
-    if match["ext"] != BASE_EXTENSION:
+    if match["ext"] != extension:
         return None
     return BaseName(match["file_id"], match["token"], match["instant"])
 

@@ -41,6 +41,7 @@ mod parse;
 mod resolve;
 mod restore;
 pub mod schema;
+mod value;
 
 pub use container::{container_to_json, json_to_container};
 pub use datum::records_to_json;
@@ -50,3 +51,4 @@ pub use error::{AvroError, Result};
 pub use schema::{
     arrow_schema, avro_schema, field_names, record_name, with_meta_fields, without_meta_fields,
 };
+pub use value::{Datum, DatumReader, Fields};

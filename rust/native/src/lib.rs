@@ -16,6 +16,7 @@ mod error;
 mod field_rules;
 mod history;
 mod keys;
+mod metadata;
 mod read;
 mod store;
 mod write;
@@ -39,6 +40,8 @@ mod _native {
     use super::history::log_records;
     #[pymodule_export]
     use super::keys::{KeyTagger, add_keys, combine, with_meta_columns};
+    #[pymodule_export]
+    use super::metadata::{MetadataPartition, bucket_ids, ring_places, write_hfile};
     #[pymodule_export]
     use super::read::{
         BatchReader, MergeStats, base_file_schema, has_partial_records, log_blocks, read_keys,

@@ -23,6 +23,7 @@ mod log_map;
 mod log_side;
 mod merge_spec;
 mod meta;
+pub mod metadata;
 mod parquet_schema;
 mod positions;
 mod prune;

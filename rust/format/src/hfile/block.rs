@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn magic(self) -> &'static [u8; 8] {
+    pub(super) fn magic(self) -> &'static [u8; 8] {
         match self {
             Self::Data => b"DATABLK*",
             Self::Meta => b"METABLKc",
@@ -51,6 +51,14 @@ pub(super) enum Codec {
 }
 
 impl Codec {
+    /// Its number in the trailer.
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Self::Gzip => 1,
+            Self::None => 2,
+        }
+    }
+
     /// By the numbers of HBase's `Compression.Algorithm`, which the trailer stores.
     pub(super) fn from_number(number: u64) -> Result<Self> {
         let name = match number {

@@ -1,7 +1,7 @@
 //! HFile version 3, the sorted key-value file of the metadata table and of HFile log blocks.
 //!
 //! Reads what both of Hudi's writers make: the HBase one (until 1.0) and its own (1.1 and later).
-//! Values stay bytes. Writing lives elsewhere.
+//! Writes the latter's form. Values stay bytes.
 
 mod block;
 mod checksum;
@@ -12,6 +12,8 @@ mod iter;
 mod open;
 mod proto;
 mod trailer;
+mod write;
 
 pub use iter::{Entries, Lookup};
 pub use open::HFile;
+pub use write::{HFileOptions, write_hfile};

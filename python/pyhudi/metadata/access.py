@@ -1,0 +1,77 @@
+"""Using the metadata table where it can be used, and doing without where it cannot.
+
+Whatever is wrong with it costs a warning and some speed, never a row.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from pyhudi.errors import HudiError, MetadataTableWarning
+from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.options import METADATA_ENABLE, is_enabled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+    from pyhudi.timeline import Timeline
+
+T = TypeVar("T")
+
+
+class MetadataAccess:
+    """One planning's way to the metadata table. Make a new one for the next."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        options: Mapping[str, str],
+    ) -> None:
+        """Opens the metadata table where the table has one and the options do not turn it off."""
+        self.reason = _not_wanted(config, options)
+        """Why it is not used, "" when it is."""
+        self._uri = storage.uri
+        self._table: MetadataTable | None = None
+        if not self.reason:
+            self._table = self._guarded(
+                "files are listed instead", lambda: MetadataTable(storage, config, timeline)
+            )
+
+    def has(self, partition: str) -> bool:
+        """Whether a partition of it can be asked."""
+        return self._table is not None and self._table.has(partition)
+
+    def use(self, instead: str, work: Callable[[MetadataTable], T]) -> T | None:
+        """What `work` finds out, None without a metadata table or with a damaged one.
+
+        instead: what is done then, for the warning.
+        """
+        table = self._table
+        return None if table is None else self._guarded(instead, lambda: work(table))
+
+    def _guarded(self, instead: str, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except (HudiError, OSError) as error:
+            cause = str(error).split("\nHint:", 1)[0]
+        self.reason = self.reason or cause
+        warnings.warn(
+            f"{self._uri}: the metadata table is not used ({instead}): {cause}",
+            MetadataTableWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def _not_wanted(config: TableConfig, options: Mapping[str, str]) -> str:
+    if not is_enabled(options, METADATA_ENABLE):
+        return f"{METADATA_ENABLE} is false"
+    if FILES not in config.metadata_partitions:
+        return "the table has no metadata table"
+    return ""

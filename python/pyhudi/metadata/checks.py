@@ -1,0 +1,101 @@
+"""Whether a metadata table can be trusted: no commit and no file of it is missing.
+
+A reader that trusts one with a gap loses rows without a word, so what the timelines promise is
+looked for on storage. Contents are checked where they are read, in the Rust core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import CorruptTable
+from pyhudi.timeline.instants import DELTA_COMMIT
+
+if TYPE_CHECKING:
+    from pyhudi.timeline import Instant, Timeline
+
+_ORIGIN = "00000000000000"
+"""Start of the instants at which Hudi initialises a metadata table."""
+_MILLISECOND_TIME = 17
+"""Digits of an instant; up to table version 6 those of services and initialisation have 3 more."""
+
+
+def check_not_behind(data: Timeline, own: Timeline) -> None:
+    """Raises `CorruptTable` when a completed commit of the data table is not in the metadata table.
+
+    A commit of the data table has a delta commit of the same time in the metadata table, completed
+    before it (`HoodieBackedTableMetadataWriter`). Older ones may have been archived, or be in what
+    the metadata table was initialised with.
+    """
+    recorded = {instant.requested for instant in own.completed()}
+    since = _first_ordinary(own)
+    if since is not None:
+        missing = [i.requested for i in data.commits if i.requested > since]
+    else:
+        missing = list(_after_initialisation(data, own))
+    missing = [time for time in missing if time not in recorded]
+    if missing:
+        raise CorruptTable(f"it is behind the table: it lacks the commit {missing[0]}")
+
+
+def _first_ordinary(own: Timeline) -> str | None:
+    """The first delta commit that is no initialisation and no service."""
+    times = (
+        one.requested
+        for one in own.completed(DELTA_COMMIT)
+        if len(one.requested) <= _MILLISECOND_TIME and not one.requested.startswith(_ORIGIN)
+    )
+    return next(times, None)
+
+
+def _after_initialisation(data: Timeline, own: Timeline) -> Iterator[str]:
+    """Commits that a metadata table knows only if they were written to it."""
+    first = own.commits[0] if own.commits else None
+    if first is None:
+        yield from (instant.requested for instant in data.commits)
+    elif first.requested.startswith(_ORIGIN) and own.completes_in_names:
+        for one in data.commits:
+            if (one.completed or one.requested) > (first.completed or first.requested):
+                yield one.requested
+    else:
+        start = first.requested[:_MILLISECOND_TIME]
+        yield from (one.requested for one in data.commits if one.requested > start)
+
+
+def check_files(own: Timeline, partition: str, present: Mapping[str, tuple[str, int]]) -> None:
+    """Raises `CorruptTable` when a file of a partition of the metadata table is gone or cut off.
+
+    present: file id and size of each file on storage, by name. Looked for are the newest base file
+    of each file group and all log files written since, by what their commits say.
+    """
+    groups = {file_id for file_id, _ in present.values()}
+    based: dict[str, str] = {}
+    for instant in reversed(own.commits):
+        if groups and groups <= based.keys() and not _may_follow(own, instant, based.values()):
+            continue
+        stats = own.commit_metadata(instant).partition_to_write_stats.get(partition, ())
+        for stat in stats:
+            group = stat.file_id
+            if group in based and not _may_follow(own, instant, (based[group],)):
+                continue
+            name = (stat.path or "").rsplit("/", 1)[-1]
+            _check_file(f"{partition}/{name}", present.get(name), stat.file_size_in_bytes)
+            if not name.startswith("."):
+                based[group] = instant.requested
+
+
+def _may_follow(own: Timeline, instant: Instant, bases: Iterable[str]) -> bool:
+    """Whether log files of an older instant may lie on top of a base file: if completed after it.
+
+    Up to table version 6 they never do.
+    """
+    completed = instant.completed
+    return own.completes_in_names and completed is not None and completed >= min(bases)
+
+
+def _check_file(path: str, found: tuple[str, int] | None, size: int) -> None:
+    if found is None:
+        raise CorruptTable(f"{path} is missing")
+    if found[1] < size:
+        raise CorruptTable(f"{path} has {found[1]} of its {size} bytes")

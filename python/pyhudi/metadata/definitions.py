@@ -1,0 +1,73 @@
+"""Index definitions: which indexes a table has, over which columns. Nothing is looked up here.
+
+They stand in `.hoodie/.index_defs/index.json` (`HoodieIndexMetadata`, Hudi 1.0 and later). Tables
+of older releases have none, and their indexes cover what they cover.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import CorruptTable
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+
+INDEX_DEFINITIONS = "hoodie.table.index.defs.path"
+_DEFAULT_PATH = ".hoodie/.index_defs/index.json"
+
+COLUMN_STATS = "column_stats"
+BLOOM_FILTERS = "bloom_filters"
+SECONDARY_INDEX = "secondary_index"
+
+
+@dataclass(frozen=True)
+class IndexDefinition:
+    """One index: its name is that of its partition in the metadata table."""
+
+    name: str
+    kind: str
+    """Such as `column_stats`, `bloom_filters` (of expression indexes too), `secondary_index`."""
+    function: str
+    """Of an expression index, such as `from_unixtime`; `identity` for a secondary index."""
+    columns: tuple[str, ...]
+    options: Mapping[str, str]
+    version: int
+    """1 where the definition names none (Hudi 1.0)."""
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether a record index has file groups for each data partition."""
+        return self.options.get("isPartitioned", "").lower() == "true"
+
+
+def index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDefinition]:
+    """The table's index definitions by name, none when it has no such file.
+
+    Raises `CorruptTable` for a file that is not one.
+    """
+    path = config.properties.get(INDEX_DEFINITIONS) or _DEFAULT_PATH
+    data = storage.read_or_none(path)
+    if data is None:
+        return {}
+    try:
+        found = json.loads(data)["indexDefinitions"]
+        return {name: _definition(name, one) for name, one in found.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptTable(f"{path}: not index definitions: {error!r}", file=path) from error
+
+
+def _definition(name: str, record: Mapping[str, Any]) -> IndexDefinition:
+    version = str(record.get("version") or "V1")
+    return IndexDefinition(
+        name=name,
+        kind=str(record["indexType"]).lower(),
+        function=str(record.get("indexFunction") or "").lower(),
+        columns=tuple(map(str, record.get("sourceFields") or ())),
+        options={str(key): str(value) for key, value in (record.get("indexOptions") or {}).items()},
+        version=int(version.removeprefix("V")),
+    )

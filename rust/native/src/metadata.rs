@@ -1,0 +1,179 @@
+//! The metadata table: records of a partition as Arrow tables, and hashes of keys.
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::DataType;
+use arrow_pyarrow::{PyArrowType, ToPyArrow};
+use pyhudi_format::hash::{KeyParts, bucket_id, consistent_hash, key_values};
+use pyhudi_format::hfile::HFileOptions;
+use pyhudi_slice::metadata::{self, MetadataSlice, SecondaryKeys};
+use pyhudi_slice::{BlockFilter, Result as SliceResult};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::args::texts;
+use crate::error::{mismatch, slice_error};
+use crate::store::Store;
+
+#[pyclass(frozen, module = "pyhudi._native")]
+pub struct MetadataPartition(metadata::MetadataPartition);
+
+impl MetadataPartition {
+    fn table(
+        &self,
+        py: Python<'_>,
+        read: impl Send + FnOnce(&metadata::MetadataPartition) -> SliceResult<RecordBatch>,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        py.detach(|| read(&self.0))
+            .map(PyArrowType)
+            .map_err(slice_error)
+    }
+}
+
+#[pymethods]
+impl MetadataPartition {
+    #[new]
+    #[pyo3(signature = (store, groups, *, valid_instants=None, timeline_start=None))]
+    fn new(
+        store: PyRef<'_, Store>,
+        groups: Vec<(Option<String>, Vec<String>)>,
+        valid_instants: Option<Vec<String>>,
+        timeline_start: Option<String>,
+    ) -> Self {
+        let slice = |(base, logs)| MetadataSlice { base, logs };
+        Self(metadata::MetadataPartition {
+            store: store.0.clone(),
+            groups: groups.into_iter().map(slice).collect(),
+            filter: BlockFilter {
+                max_instant: None,
+                valid_instants: valid_instants.map(|valid| valid.into_iter().collect()),
+                timeline_start,
+            },
+        })
+    }
+
+    #[pyo3(signature = (keys=None))]
+    fn files(
+        &self,
+        py: Python<'_>,
+        keys: Option<Vec<String>>,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        self.table(py, |partition| {
+            metadata::file_listing(partition, keys.as_deref())
+        })
+    }
+
+    #[pyo3(signature = (keys=None))]
+    fn locations(
+        &self,
+        py: Python<'_>,
+        keys: Option<Vec<String>>,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        self.table(py, |partition| {
+            metadata::record_locations(partition, keys.as_deref())
+        })
+    }
+
+    #[pyo3(signature = (values=None, *, hashed_by_value))]
+    fn secondary(
+        &self,
+        py: Python<'_>,
+        values: Option<Vec<String>>,
+        hashed_by_value: bool,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        let keys = SecondaryKeys {
+            values,
+            hashed_by_value,
+        };
+        self.table(py, |partition| metadata::secondary_keys(partition, &keys))
+    }
+
+    #[pyo3(signature = (column, value_type, partitions, files=None))]
+    fn stats(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        value_type: PyArrowType<DataType>,
+        partitions: &Bound<'_, PyAny>,
+        files: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        let partitions = texts(partitions)?;
+        let files = files.map(texts).transpose()?;
+        self.table(py, |partition| {
+            metadata::column_stats(
+                partition,
+                column,
+                &value_type.0,
+                &partitions,
+                files.as_ref(),
+            )
+        })
+    }
+
+    fn all_stats(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        value_type: PyArrowType<DataType>,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        self.table(py, |partition| {
+            metadata::column_stats_scan(partition, column, &value_type.0)
+        })
+    }
+
+    fn may_contain<'py>(
+        &self,
+        py: Python<'py>,
+        partitions: &Bound<'py, PyAny>,
+        files: &Bound<'py, PyAny>,
+        keys: Vec<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (partitions, files) = (texts(partitions)?, texts(files)?);
+        let answers = py
+            .detach(|| metadata::may_contain(&self.0, &partitions, &files, &keys))
+            .map_err(slice_error)?;
+        answers.to_data().to_pyarrow(py)
+    }
+}
+
+#[pyfunction]
+pub fn write_hfile<'py>(
+    py: Python<'py>,
+    keys: Vec<String>,
+    values: Vec<Vec<u8>>,
+    schema: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = py.detach(|| {
+        let pairs = keys.iter().zip(&values);
+        let pairs = pairs.map(|(key, value)| (key.as_bytes(), value.as_slice()));
+        let infos = [("schema", schema.as_bytes())];
+        pyhudi_format::hfile::write_hfile(pairs, &infos, &HFileOptions::default())
+    });
+    let bytes = bytes.map_err(|error| mismatch(error.to_string()))?;
+    Ok(PyBytes::new(py, &bytes))
+}
+
+#[pyfunction]
+pub fn bucket_ids(keys: Vec<String>, fields: Vec<String>, buckets: u32) -> Vec<u32> {
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    // Hudi 0.15 and 1.x take some keys apart differently, and nothing tells which one wrote.
+    let both = |key: &String| {
+        [KeyParts::Split, KeyParts::Scan].map(|parts| bucket_id(key, &fields, buckets, parts))
+    };
+    let mut found: Vec<u32> = keys.iter().flat_map(both).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[pyfunction]
+pub fn ring_places(keys: Vec<String>, fields: Vec<String>) -> Vec<u32> {
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    let both = |key: &String| {
+        [KeyParts::Split, KeyParts::Scan]
+            .map(|parts| consistent_hash(key_values(key, &fields, parts)))
+    };
+    let mut found: Vec<u32> = keys.iter().flat_map(both).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}

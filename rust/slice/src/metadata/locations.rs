@@ -1,0 +1,107 @@
+//! The `record_index` partition: for each record key the file group that holds the record.
+
+use std::sync::Arc;
+
+use arrow::array::{Int64Builder, RecordBatch, StringBuilder};
+use arrow::datatypes::{DataType, Field, Schema};
+use pyhudi_avro::Datum;
+
+use super::MetadataPartition;
+use super::records::{Keep, Records, Wanted};
+use crate::error::{Result, SliceError};
+
+/// Where records are: columns key, partition, file_id, instant (of the write, epoch milliseconds).
+///
+/// keys: [`None`] for all; those that the index lacks are left out.
+pub fn record_locations(
+    partition: &MetadataPartition,
+    keys: Option<&[String]>,
+) -> Result<RecordBatch> {
+    let mut found = Locations::default();
+    let groups: Vec<Vec<(String, usize)>> = match keys {
+        Some(keys) => partition.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?,
+        None => vec![Vec::new(); partition.groups.len()],
+    };
+    for (slice, group) in partition.groups.iter().zip(groups) {
+        let texts: Vec<&str> = group.iter().map(|(key, _)| key.as_str()).collect();
+        let wanted = match keys {
+            Some(_) if texts.is_empty() => continue,
+            Some(_) => Wanted::Keys(&texts),
+            None => Wanted::All,
+        };
+        let records = Records::read(partition, slice, &wanted, Keep::Newest)?;
+        for record in records.iter() {
+            let (key, versions) = record?;
+            let newest = versions.last().unwrap_or(&Datum::Null);
+            found
+                .add(key, newest)
+                .map_err(|what| records.damaged(what))?;
+        }
+    }
+    found.finish()
+}
+
+#[derive(Default)]
+struct Locations {
+    keys: StringBuilder,
+    partitions: StringBuilder,
+    file_ids: StringBuilder,
+    instants: Int64Builder,
+}
+
+impl Locations {
+    fn add(&mut self, key: &str, record: &Datum<'_>) -> Result<(), String> {
+        let location = record.field("recordIndexMetadata");
+        let partition = location.field("partitionName").text();
+        let (Some(partition), Some(file_id)) = (partition, file_id(location)) else {
+            return Err(format!("the record index has no location for {key:?}"));
+        };
+        self.keys.append_value(key);
+        self.partitions.append_value(partition);
+        self.file_ids.append_value(file_id);
+        self.instants
+            .append_option(location.field("instantTime").number());
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<RecordBatch> {
+        let schema = Schema::new(vec![
+            Field::new("key", DataType::Utf8, false),
+            Field::new("partition", DataType::Utf8, false),
+            Field::new("file_id", DataType::Utf8, false),
+            Field::new("instant", DataType::Int64, true),
+        ]);
+        RecordBatch::try_new(
+            Arc::new(schema),
+            vec![
+                Arc::new(self.keys.finish()),
+                Arc::new(self.partitions.finish()),
+                Arc::new(self.file_ids.finish()),
+                Arc::new(self.instants.finish()),
+            ],
+        )
+        .map_err(SliceError::Arrow)
+    }
+}
+
+/// The file id: as text (encoding 1), or as a UUID's two halves with the number behind it, -1 for
+/// none (encoding 0; `HoodieTableMetadataUtil.getLocationFromRecordIndexInfo`).
+fn file_id(location: &Datum<'_>) -> Option<String> {
+    match location.field("fileIdEncoding").number().unwrap_or(0) {
+        0 => {
+            let high = location.field("fileIdHighBits").number()?;
+            let low = location.field("fileIdLowBits").number()?;
+            let bits = u128::from(high.cast_unsigned()) << 64 | u128::from(low.cast_unsigned());
+            let mut text = format!("{bits:032x}");
+            for place in [20, 16, 12, 8] {
+                text.insert(place, '-');
+            }
+            Some(match location.field("fileIndex").number()? {
+                -1 => text,
+                number => format!("{text}-{number}"),
+            })
+        }
+        1 => location.field("fileId").text().map(str::to_owned),
+        _ => None,
+    }
+}

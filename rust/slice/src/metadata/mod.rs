@@ -1,0 +1,76 @@
+//! The metadata table of Hudi: records by key out of HFile slices, merged by its payload's rules.
+//!
+//! A metadata partition is a list of file groups; the hash of a key says which one holds it. Base
+//! files and log blocks are read by ranges: a lookup of few keys reads few blocks. Which slices
+//! count, and what an index means for a query, is decided elsewhere. Rules and layouts:
+//! `HoodieMetadataPayload`, `HoodieBackedTableMetadata` (Hudi 0.15.0 and 1.2.0).
+
+mod blooms;
+mod files;
+mod locations;
+mod records;
+mod secondary;
+mod stat_value;
+mod stats;
+
+use pyhudi_format::hash::metadata_file_group;
+use pyhudi_store::Store;
+
+use crate::blocks::BlockFilter;
+use crate::error::{Result, SliceError};
+
+pub use self::blooms::may_contain;
+pub use self::files::file_listing;
+pub use self::locations::record_locations;
+pub use self::secondary::{SecondaryKeys, secondary_keys};
+pub use self::stats::{column_stats, column_stats_scan};
+
+/// The newest slice of one file group.
+#[derive(Debug, Clone)]
+pub struct MetadataSlice {
+    /// Path of the HFile with the compacted records.
+    pub base: Option<String>,
+    /// Paths of the log files, oldest first.
+    pub logs: Vec<String>,
+}
+
+/// One partition of the metadata table.
+#[derive(Debug, Clone)]
+pub struct MetadataPartition {
+    /// Where its paths lead.
+    pub store: Store,
+    /// Its file groups by file id; their number and order are part of the keys' hash.
+    pub groups: Vec<MetadataSlice>,
+    /// Which log blocks count.
+    pub filter: BlockFilter,
+}
+
+impl MetadataPartition {
+    /// Sorts keys into the file groups by the hash of the text that stands for them, with their
+    /// place in `keys`. Within a group they rise in byte order.
+    fn by_group<'k>(
+        &self,
+        keys: impl Iterator<Item = (&'k str, String)>,
+    ) -> Result<Vec<Vec<(String, usize)>>> {
+        let mut sorted = vec![Vec::new(); self.groups.len()];
+        for (place, (hashed, key)) in keys.enumerate() {
+            let group = metadata_file_group(hashed, self.groups.len() as u32) as usize;
+            match sorted.get_mut(group) {
+                Some(keys) => keys.push((key, place)),
+                None => return Err(self.no_groups()),
+            }
+        }
+        for keys in &mut sorted {
+            keys.sort_unstable();
+        }
+        Ok(sorted)
+    }
+
+    fn no_groups(&self) -> SliceError {
+        SliceError::Corrupt {
+            file: self.store.uri().to_owned(),
+            offset: None,
+            what: "a metadata partition without file groups".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The records of one file group by key: versions in the order in which they were written.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use pyhudi_avro::{AvroError, Datum, DatumReader};
+use pyhudi_format::log::{BlockType, DeleteBody, LogBlock, delete_body, delete_list};
+use pyhudi_format::{FormatError, HFile, ReadAt};
+use pyhudi_store::{Store, StoreFile};
+
+use super::{MetadataPartition, MetadataSlice};
+use crate::blocks::{LogSource, choose_blocks};
+use crate::error::{Result, SliceError};
+
+/// Which records to read.
+pub(super) enum Wanted<'w> {
+    All,
+    /// In rising byte order.
+    Keys(&'w [&'w str]),
+    Prefixes(&'w [String]),
+}
+
+impl Wanted<'_> {
+    fn includes(&self, key: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Keys(keys) => keys.binary_search(&key).is_ok(),
+            Self::Prefixes(prefixes) => prefixes.iter().any(|prefix| key.starts_with(prefix)),
+        }
+    }
+}
+
+/// How many versions of a record matter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    Newest,
+    All,
+}
+
+/// A version of a record, as stored.
+struct Version {
+    /// Number of its schema.
+    schema: usize,
+    value: Bytes,
+}
+
+/// Records by key. A deleted key is not there.
+pub(super) struct Records {
+    keep: Keep,
+    schemas: Vec<(String, DatumReader)>,
+    by_key: BTreeMap<Bytes, Vec<Version>>,
+    /// Of errors.
+    file: String,
+}
+
+impl Records {
+    /// Reads the wanted records of a slice.
+    pub(super) fn read(
+        partition: &MetadataPartition,
+        slice: &MetadataSlice,
+        wanted: &Wanted<'_>,
+        keep: Keep,
+    ) -> Result<Self> {
+        let mut records = Self {
+            keep,
+            schemas: Vec::new(),
+            by_key: BTreeMap::new(),
+            file: slice
+                .base
+                .iter()
+                .chain(&slice.logs)
+                .next()
+                .cloned()
+                .unwrap_or_default(),
+        };
+        if let Some(base) = &slice.base {
+            records.read_base(&partition.store, base, wanted)?;
+        }
+        records.read_logs(partition, &slice.logs, wanted)?;
+        Ok(records)
+    }
+
+    /// Keys in byte order with their versions, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<(&str, Vec<Datum<'_>>)>> {
+        self.by_key.iter().map(|(key, versions)| {
+            let key = std::str::from_utf8(key).map_err(|error| self.damaged(error.to_string()))?;
+            Ok((key, self.decoded(versions)?))
+        })
+    }
+
+    /// The versions of a key, oldest first; none when it is not there.
+    pub(super) fn get(&self, key: &str) -> Result<Vec<Datum<'_>>> {
+        match self.by_key.get(key.as_bytes()) {
+            Some(versions) => self.decoded(versions),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Damage that no single byte can be named for.
+    pub(super) fn damaged(&self, what: String) -> SliceError {
+        SliceError::Corrupt {
+            file: self.file.clone(),
+            offset: None,
+            what,
+        }
+    }
+
+    fn decoded<'r>(&'r self, versions: &'r [Version]) -> Result<Vec<Datum<'r>>> {
+        let one = |version: &'r Version| match self.schemas.get(version.schema) {
+            Some((_, reader)) => reader
+                .read(&version.value)
+                .map_err(|error| SliceError::avro(&self.file, 0, error)),
+            None => Err(self.damaged("a record without a schema".to_owned())),
+        };
+        versions.iter().map(one).collect()
+    }
+
+    fn read_base(&mut self, store: &Store, path: &str, wanted: &Wanted<'_>) -> Result<()> {
+        let damaged = |error| SliceError::format(path, 0, error);
+        let file = HFile::open(store.file(path)?).map_err(damaged)?;
+        if file.entry_count() == 0 {
+            return Ok(());
+        }
+        let Some(schema) = file.schema() else {
+            return Err(SliceError::Corrupt {
+                file: path.to_owned(),
+                offset: None,
+                what: "an HFile without a schema".to_owned(),
+            });
+        };
+        let schema = self
+            .schema(schema)
+            .map_err(|error| SliceError::avro(path, 0, error))?;
+        self.add(&file, schema, wanted).map_err(damaged)
+    }
+
+    fn read_logs(
+        &mut self,
+        partition: &MetadataPartition,
+        logs: &[String],
+        wanted: &Wanted<'_>,
+    ) -> Result<()> {
+        let open = |path: &String| LogSource::open(&partition.store, path);
+        let sources = logs.iter().map(open).collect::<Result<Vec<_>>>()?;
+        let (blocks, counts) = choose_blocks(&sources, &partition.filter)?;
+        if counts.corrupt > 0 {
+            return Err(self.damaged(format!("{} log blocks are damaged", counts.corrupt)));
+        }
+        for chosen in blocks {
+            let Some(source) = sources.get(chosen.source) else {
+                continue;
+            };
+            match chosen.block.block_type {
+                BlockType::HfileData => self.read_block(source, &chosen.block, wanted)?,
+                BlockType::Delete => self.delete(source, &chosen.block, wanted)?,
+                other => {
+                    return Err(SliceError::Unsupported {
+                        feature: format!("log block type {} ({})", other.name(), source.path),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_block(
+        &mut self,
+        source: &LogSource,
+        block: &LogBlock,
+        wanted: &Wanted<'_>,
+    ) -> Result<()> {
+        let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+        let avro = |error: AvroError| SliceError::avro(&source.path, block.content_offset, error);
+        let section = Section {
+            file: source.file.clone(),
+            start: block.content_offset,
+            len: block.content_len,
+        };
+        let file = HFile::open(section).map_err(damaged)?;
+        let Some(schema) = block.schema() else {
+            return Err(SliceError::Corrupt {
+                file: source.path.clone(),
+                offset: Some(block.offset),
+                what: "a data block without SCHEMA".to_owned(),
+            });
+        };
+        let schema = self.schema(schema).map_err(avro)?;
+        self.add(&file, schema, wanted).map_err(damaged)
+    }
+
+    fn add<R: ReadAt>(
+        &mut self,
+        file: &HFile<R>,
+        schema: usize,
+        wanted: &Wanted<'_>,
+    ) -> Result<(), FormatError> {
+        match wanted {
+            Wanted::All => self.extend(schema, file.scan()),
+            Wanted::Keys(keys) => {
+                self.extend(schema, file.lookup(keys.iter().map(|key| key.as_bytes())))
+            }
+            Wanted::Prefixes(prefixes) => prefixes
+                .iter()
+                .try_for_each(|prefix| self.extend(schema, file.prefix(prefix.as_bytes()))),
+        }
+    }
+
+    fn extend(
+        &mut self,
+        schema: usize,
+        pairs: impl Iterator<Item = Result<(Bytes, Bytes), FormatError>>,
+    ) -> Result<(), FormatError> {
+        for pair in pairs {
+            let (key, value) = pair?;
+            // An empty value is a deleted record.
+            if value.is_empty() {
+                self.by_key.remove(&key);
+                continue;
+            }
+            let versions = self.by_key.entry(key).or_default();
+            if self.keep == Keep::Newest {
+                versions.clear();
+            }
+            versions.push(Version { schema, value });
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, source: &LogSource, block: &LogBlock, wanted: &Wanted<'_>) -> Result<()> {
+        let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+        let content = block.content(&source.file).map_err(damaged)?;
+        let mut forget = |key: &str| {
+            if wanted.includes(key) {
+                self.by_key.remove(key.as_bytes());
+            }
+        };
+        match delete_body(&content).map_err(damaged)? {
+            DeleteBody::Kryo(records) => {
+                for record in &records {
+                    forget(&record.record_key);
+                }
+            }
+            DeleteBody::Avro(list) => {
+                for record in delete_list::decode(&list).map_err(damaged)? {
+                    forget(&record.map_err(damaged)?.record_key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn schema(&mut self, text: &str) -> Result<usize, AvroError> {
+        if let Some(known) = self.schemas.iter().position(|(known, _)| known == text) {
+            return Ok(known);
+        }
+        self.schemas
+            .push((text.to_owned(), DatumReader::new(text)?));
+        Ok(self.schemas.len() - 1)
+    }
+}
+
+/// The HFile inside a log block.
+struct Section {
+    file: StoreFile,
+    start: u64,
+    len: u64,
+}
+
+impl ReadAt for Section {
+    fn size(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> Result<Bytes, FormatError> {
+        match offset.checked_add(len as u64) {
+            Some(end) if end <= self.len => self.file.read_at(self.start + offset, len),
+            _ => Err(FormatError::Corrupt {
+                offset,
+                what: format!("{len} bytes wanted, the block has {}", self.len),
+            }),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `column_stats`, `partition_stats` and the statistics of `expr_index_…`: bounds of values.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use pyhudi_avro::Datum;
+use pyhudi_format::hash::{column_key, text_hash64};
+
+use super::MetadataPartition;
+use super::records::{Keep, Records, Wanted};
+use super::stat_value::{Bound, bound, bounds_array};
+use crate::error::{Result, SliceError};
+
+/// What is known of the values of one column in one file or partition.
+#[derive(Debug, Clone, Default)]
+struct Stats {
+    min: Option<Bound>,
+    max: Option<Bound>,
+    /// There are records, and all of them have null.
+    only_nulls: bool,
+    null_count: Option<i64>,
+    value_count: Option<i64>,
+    deleted: bool,
+}
+
+/// Statistics of a column, one row for each file (or, without `files`, each partition).
+///
+/// Columns: min and max in `value_type`, null where unknown; only_nulls (every value is null);
+/// null_count and value_count (nulls among them), null where unknown. Bounds are given where they
+/// surely hold: unknown are those of another type than the column's, those of floating numbers on
+/// both sides of zero (where Hudi may have lost some), of text beyond U+D7FF (which Java orders
+/// otherwise), and times whose unit nothing tells.
+pub fn column_stats(
+    partition: &MetadataPartition,
+    column: &str,
+    value_type: &DataType,
+    partitions: &StringArray,
+    files: Option<&StringArray>,
+) -> Result<RecordBatch> {
+    let keys: Vec<String> = (0..partitions.len())
+        .map(|row| {
+            column_key(
+                column,
+                partitions.value(row),
+                files.map(|files| files.value(row)),
+            )
+        })
+        .collect();
+    let mut found = vec![Stats::default(); keys.len()];
+    let groups = partition.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?;
+    for (slice, group) in partition.groups.iter().zip(groups) {
+        let texts: Vec<&str> = group.iter().map(|(key, _)| key.as_str()).collect();
+        if texts.is_empty() {
+            continue;
+        }
+        let records = Records::read(partition, slice, &Wanted::Keys(&texts), Keep::All)?;
+        for (key, place) in &group {
+            if let Some(stats) = found.get_mut(*place) {
+                *stats = merged(&records.get(key)?, value_type);
+            }
+        }
+    }
+    let columns = table_columns(&found, value_type)?;
+    let schema = Schema::new(table_fields(value_type));
+    RecordBatch::try_new(Arc::new(schema), columns).map_err(SliceError::Arrow)
+}
+
+/// All statistics of a column, in no particular order: column file_name (of partition statistics:
+/// the partition), then those of [`column_stats`]. Rows of deleted files are left out.
+pub fn column_stats_scan(
+    partition: &MetadataPartition,
+    column: &str,
+    value_type: &DataType,
+) -> Result<RecordBatch> {
+    let prefixes = [text_hash64(column)];
+    let (mut names, mut found) = (Vec::new(), Vec::new());
+    for slice in &partition.groups {
+        let records = Records::read(partition, slice, &Wanted::Prefixes(&prefixes), Keep::All)?;
+        for record in records.iter() {
+            let (_, versions) = record?;
+            let stats = merged(&versions, value_type);
+            let newest = versions
+                .last()
+                .map(|newest| newest.field("ColumnStatsMetadata"));
+            if let (Some(newest), false) = (newest, stats.deleted) {
+                names.push(newest.field("fileName").text().map(str::to_owned));
+                found.push(stats);
+            }
+        }
+    }
+    let mut columns = table_columns(&found, value_type)?;
+    columns.insert(0, Arc::new(StringArray::from(names)));
+    let mut fields = table_fields(value_type);
+    fields.insert(0, Field::new("file_name", DataType::Utf8, true));
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(SliceError::Arrow)
+}
+
+fn table_fields(value_type: &DataType) -> Vec<Field> {
+    vec![
+        Field::new("min", value_type.clone(), true),
+        Field::new("max", value_type.clone(), true),
+        Field::new("only_nulls", DataType::Boolean, false),
+        Field::new("null_count", DataType::Int64, true),
+        Field::new("value_count", DataType::Int64, true),
+    ]
+}
+
+fn table_columns(found: &[Stats], value_type: &DataType) -> Result<Vec<Arc<dyn Array>>> {
+    let only_nulls: BooleanArray = found.iter().map(|one| Some(one.only_nulls)).collect();
+    let null_counts: Int64Array = found.iter().map(|one| one.null_count).collect();
+    let value_counts: Int64Array = found.iter().map(|one| one.value_count).collect();
+    Ok(vec![
+        bounds_array(found.iter().map(|one| one.min.as_ref()), value_type)?,
+        bounds_array(found.iter().map(|one| one.max.as_ref()), value_type)?,
+        Arc::new(only_nulls),
+        Arc::new(null_counts),
+        Arc::new(value_counts),
+    ])
+}
+
+/// One after the other: a deletion on either side or tight newer bounds put the newer one in
+/// place of the older, else both hold together.
+fn merged(versions: &[Datum<'_>], value_type: &DataType) -> Stats {
+    let mut merged: Option<Stats> = None;
+    for version in versions {
+        let stored = version.field("ColumnStatsMetadata");
+        let newer = decoded(stored, value_type);
+        merged = Some(match merged {
+            Some(older)
+                if !older.deleted && !newer.deleted && !stored.field("isTightBound").is_true() =>
+            {
+                older.widened(&newer)
+            }
+            _ => newer,
+        });
+    }
+    match merged {
+        Some(stats) if stats.deleted => Stats {
+            deleted: true,
+            ..Stats::default()
+        },
+        Some(stats) => stats,
+        None => Stats::default(),
+    }
+}
+
+fn decoded(stored: &Datum<'_>, value_type: &DataType) -> Stats {
+    if stored == &Datum::Null || stored.field("isDeleted").is_true() {
+        return Stats {
+            deleted: true,
+            ..Stats::default()
+        };
+    }
+    let kind = stored.field("valueType");
+    let (min, max) = (stored.field("minValue"), stored.field("maxValue"));
+    let null_count = stored.field("nullCount").number();
+    let value_count = stored.field("valueCount").number();
+    let without = (min, max) == (&Datum::Null, &Datum::Null);
+    let (min, max) = (bound(min, kind, value_type), bound(max, kind, value_type));
+    let sure = min
+        .as_ref()
+        .zip(max.as_ref())
+        .is_none_or(|(min, max)| !min.may_hide(max));
+    Stats {
+        min: min.filter(|_| sure),
+        max: max.filter(|_| sure),
+        only_nulls: without && value_count.is_some_and(|n| n > 0) && null_count == value_count,
+        null_count,
+        value_count,
+        deleted: false,
+    }
+}
+
+impl Stats {
+    fn widened(&self, newer: &Self) -> Self {
+        let sum = |a: Option<i64>, b: Option<i64>| Some(a?.saturating_add(b?));
+        let (mut min, mut max) = (None, None);
+        if self.only_nulls {
+            (min, max) = (newer.min.clone(), newer.max.clone());
+        } else if newer.only_nulls {
+            (min, max) = (self.min.clone(), self.max.clone());
+        } else if let (Some(a), Some(b)) = (&self.min, &newer.min)
+            && let (Some(c), Some(d)) = (&self.max, &newer.max)
+        {
+            (min, max) = (Bound::least(a, b), Bound::greatest(c, d));
+        }
+        Self {
+            min,
+            max,
+            only_nulls: self.only_nulls && newer.only_nulls,
+            null_count: sum(self.null_count, newer.null_count),
+            value_count: sum(self.value_count, newer.value_count),
+            deleted: false,
+        }
+    }
+}

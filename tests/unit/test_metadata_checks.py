@@ -1,0 +1,99 @@
+"""Gaps in a metadata table, told from timelines."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyhudi.config import TableConfig
+from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.metadata.checks import check_not_behind
+from pyhudi.metadata.definitions import index_definitions
+from pyhudi.options import check_options, is_enabled
+from pyhudi.timeline import Instant, Timeline
+from pyhudi.timeline.archive import Archive
+from pyhudi.timeline.instants import State
+from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
+from pyhudi.view.listing import list_files
+from tests.unit.memory_storage import MemoryStorage
+
+T = [f"2024010100000{n}000" for n in range(9)]
+
+
+def of_instants(instants: list[Instant], layout: TimelineLayout) -> Timeline:
+    config = TableConfig({"hoodie.table.version": "9"})
+    return Timeline(MemoryStorage(), layout, instants, Archive(MemoryStorage(), config))
+
+
+def timeline(*times: str, action: str = "deltacommit", layout: int = 2) -> Timeline:
+    chosen = LAYOUT_2 if layout == 2 else LAYOUT_1
+    files = [Instant(t, action, State.COMPLETED, t[:-1] + "5", f"{t}.{action}") for t in times]
+    return of_instants(files, chosen)
+
+
+def test_every_commit_since_the_first_ordinary_one_must_be_there() -> None:
+    check_not_behind(timeline(T[0], T[1], T[2]), timeline("0" * 17, T[1], T[2]))
+    with pytest.raises(CorruptTable, match=T[2]):
+        check_not_behind(timeline(T[1], T[2], T[3]), timeline("0" * 17, T[1], T[3]))
+
+
+def test_what_it_was_initialised_with_need_not_be_there() -> None:
+    init = Instant("0" * 17, "deltacommit", State.COMPLETED, T[2], "x")
+    own = of_instants([init], LAYOUT_2)
+    check_not_behind(timeline(T[0], T[1]), own)
+    with pytest.raises(CorruptTable, match="behind"):
+        check_not_behind(timeline(T[3]), own)
+    old = timeline(f"{T[1]}010", layout=1)
+    check_not_behind(timeline(T[0], T[1], layout=1), old)
+    with pytest.raises(CorruptTable, match="behind"):
+        check_not_behind(timeline(T[2], layout=1), old)
+    with pytest.raises(CorruptTable, match="behind"):
+        check_not_behind(timeline(T[0]), timeline())
+
+
+def test_a_reopened_instant_does_not_count_as_complete() -> None:
+    found = timeline(T[0], T[1]).reopened({T[1]})
+    assert [one.requested for one in found.commits] == [T[0]]
+    assert not found.is_committed(T[1])
+    assert [one.requested for one in found.pending()] == [T[1]]
+
+
+def test_options_of_reading_are_checked() -> None:
+    options = check_options({"hoodie.metadata.enable": False})
+    assert not is_enabled(options, "hoodie.metadata.enable")
+    assert is_enabled(options, "hoodie.enable.data.skipping")
+    for bad in (
+        {"hoodie.metadata.enable": "no"},
+        {"hoodie.bucket.index.num.buckets": 0},
+        {"hoodie.metadata.enabled": "true"},
+    ):
+        with pytest.raises(ConfigError, match="hoodie"):
+            check_options(bad)
+
+
+def test_index_definitions_say_what_they_say() -> None:
+    path = ".hoodie/.index_defs/index.json"
+    text = b'{"indexDefinitions": {"i": {"indexType": "secondary_index", "sourceFields": ["a"]}}}'
+    found = index_definitions(MemoryStorage({path: text}), TableConfig({}))
+    assert (found["i"].columns, found["i"].version) == (("a",), 1)
+    assert index_definitions(MemoryStorage(), TableConfig({})) == {}
+    with pytest.raises(CorruptTable, match="index definitions"):
+        index_definitions(
+            MemoryStorage({path: b'{"indexDefinitions": {"i": {}}}'}), TableConfig({})
+        )
+
+
+class Counting(MemoryStorage):
+    listed: list[str]
+
+    def list_dir(self, prefix: str = "") -> object:  # type: ignore[override]
+        self.listed = [*getattr(self, "listed", []), prefix]
+        return super().list_dir(prefix)
+
+
+def test_files_of_unwanted_partitions_are_not_listed() -> None:
+    files = {f"{day}/{name}": b"" for day in "abc" for name in (".hoodie_partition_metadata", "x")}
+    storage = Counting({**files, "d/e/.hoodie_partition_metadata.parquet": b"", "d/e/y": b""})
+    found = dict(list_files(storage, lambda path: path in ("b", "d/e")))
+    assert sorted(found) == ["b", "d/e"]
+    assert "a" not in storage.listed
+    assert [entry.name for entry in found["d/e"]] == [".hoodie_partition_metadata.parquet", "y"]

@@ -1,0 +1,102 @@
+"""Which file groups a key can be in, by its hash."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.config import TableConfig
+from pyhudi.options import BUCKET_FIELDS, BUCKETS
+from pyhudi.plan.buckets import HashRings, simple_buckets
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.archive import Archive
+from pyhudi.timeline.layout import LAYOUT_2
+from pyhudi.view.slices import FileSlice
+from pyhudi.where import parse_where
+from tests.unit.memory_storage import MemoryStorage
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string())])
+RING = ".hoodie/.bucket_index/consistent_hashing_metadata/sf"
+NODES = [
+    (536870912, "b191fdb9-1561-3229-90af-667100004fe7"),
+    (1073741824, "e009af8c-59dd-37ea-8cd4-c40db9f59b70"),
+    (1610612736, "4c1755a8-ea8a-334c-800b-7ecc7763d480"),
+    (2147483647, "e45844a0-f593-3584-b330-d1a850d5d69e"),
+]
+
+
+def one(file_id: str, partition: str = "sf") -> FileSlice:
+    return FileSlice(partition, file_id, "20240101000000000", None)
+
+
+def kept(where: object, options: dict[str, str], fields: str = "id") -> list[int] | None:
+    config = TableConfig(
+        {"hoodie.table.recordkey.fields": fields, "hoodie.table.keygenerator.type": "COMPLEX"}
+    )
+    conjuncts = parse_where(where, SCHEMA).conjuncts
+    test = simple_buckets(config, options, conjuncts, frozenset())
+    if test is None:
+        return None
+    return [n for n in range(256) if test(one(f"{n:08d}-aaaa-bbbb-cccc-000000000000-0"))]
+
+
+def test_buckets_of_keys_are_those_of_java() -> None:
+    assert kept([("id", "=", "k1")], {BUCKETS: "256"}) == [4, 69]  # id:k1 and k1
+    both = [("id", "=", "k1"), ("city", "=", "sf")]
+    assert kept(both, {BUCKETS: "256"}, "id,city") == [174]
+    assert kept(both, {BUCKETS: "256", BUCKET_FIELDS: "id"}, "id,city") == [69]
+    found = kept(both[:1], {BUCKETS: "256", BUCKET_FIELDS: "id"}, "id,city")
+    assert found is not None
+    assert 69 in found
+
+
+def test_without_number_or_fields_nothing_is_said() -> None:
+    assert kept([("id", "=", "k1")], {}) is None
+    assert kept([("id", "=", "k1")], {BUCKETS: "256"}, "id,city") is None
+    where = [("id", "=", "a,b:c")]
+    assert kept(where, {BUCKETS: "256", BUCKET_FIELDS: "id"}, "id,city") is None
+
+
+def test_file_groups_that_are_no_buckets_stay() -> None:
+    config = TableConfig({"hoodie.table.recordkey.fields": "id"})
+    conjuncts = parse_where([("id", "=", "k1")], SCHEMA).conjuncts
+    test = simple_buckets(config, {BUCKETS: "4"}, conjuncts, frozenset())
+    assert test is not None
+    assert test(one("b191fdb9-1561-3229-90af-667100004fe7-0"))
+    assert test(one("00000009-1561-3229-90af-667100004fe7-0"))
+
+
+def ring(*, children: bool = False) -> bytes:
+    nodes = [{"value": value, "fileIdPrefix": prefix} for value, prefix in NODES]
+    return json.dumps({"nodes": nodes, **({"childrenNodes": nodes} if children else {})}).encode()
+
+
+def empty_timeline(storage: MemoryStorage) -> Timeline:
+    config = TableConfig({"hoodie.table.version": "9"})
+    return Timeline(storage, LAYOUT_2, [], Archive(storage, config))
+
+
+def on_ring(files: dict[str, bytes], key: str) -> list[int]:
+    storage = MemoryStorage(files)
+    rings = HashRings(storage, empty_timeline(storage), [key], [])
+    return [n for n, (_, prefix) in enumerate(NODES) if rings.may_match(one(f"{prefix}-0"))]
+
+
+def test_a_key_is_at_the_first_node_that_is_not_before_it() -> None:
+    files = {f"{RING}/00000000000000.hashing_meta": ring()}
+    assert [on_ring(files, key) for key in ("k1", "é", "日本語キー")] == [[0], [1], [3]]
+
+
+def test_a_ring_in_the_making_or_of_no_committed_instant_is_not_used() -> None:
+    first = f"{RING}/00000000000000.hashing_meta"
+    assert on_ring({first: ring(children=True)}, "k1") == [0, 1, 2, 3]
+    assert on_ring({}, "k1") == [0, 1, 2, 3]
+    later = f"{RING}/20240101000000000.hashing_meta"
+    assert on_ring({first: ring(), later: b"damaged"}, "k1") == [0]
+
+
+def test_both_ways_to_take_a_key_apart_count() -> None:
+    assert _native.bucket_ids(["id:k1"], ["id"], 256) == [4, 69]
+    assert len(_native.ring_places(["k1"], [])) == 1

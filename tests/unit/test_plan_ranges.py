@@ -1,0 +1,86 @@
+"""Bounds against conditions, and conditions on expressions."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.plan.expressions import implied
+from pyhudi.plan.ranges import ruled_out
+from pyhudi.where import Conjunct
+
+STATS = pa.record_batch(
+    {
+        "min": pa.array([1, 5, None, None, None], pa.int64()),
+        "max": pa.array([4, 5, 9, None, None], pa.int64()),
+        "only_nulls": pa.array([False, False, False, False, True]),
+    }
+)
+"""1 to 4; just 5; half known; unknown; nothing but nulls."""
+
+
+@pytest.mark.parametrize(
+    ("op", "values", "first", "second"),
+    [
+        ("=", [3], False, True),
+        ("=", [0], True, True),
+        ("=", [5], True, False),
+        ("in", [0, 9], True, True),
+        ("in", [4, 9], False, True),
+        ("!=", [5], False, True),
+        ("!=", [1], False, False),
+        ("<", [1], True, True),
+        ("<=", [1], False, True),
+        (">", [4], True, False),
+        (">=", [4], False, False),
+        (">", [5], True, True),
+    ],
+)
+def test_what_bounds_rule_out(op: str, values: list[int], first: bool, second: bool) -> None:
+    found = ruled_out(STATS, ("n", op, pa.array(values, pa.int64()))).to_pylist()
+    assert found == [first, second, False, False, True]
+
+
+def test_a_long_list_is_compared_by_its_ends() -> None:
+    many = pa.array(range(100, 300), pa.int64())
+    assert ruled_out(STATS, ("n", "in", many)).to_pylist() == [True, True, False, False, True]
+
+
+def index(function: str, column: str = "ts", **options: str) -> IndexDefinition:
+    return IndexDefinition("expr_index_i", "column_stats", function, (column,), options, 2)
+
+
+def days(op: str, second: int, **options: str) -> list[tuple[str, list[str]]]:
+    conjunct: Conjunct = ("ts", op, pa.array([second], pa.int64()))
+    found = implied(index("from_unixtime", **options), conjunct)
+    return [(one[1], one[2].to_pylist()) for one in found]
+
+
+def test_seconds_become_days_in_any_zone() -> None:
+    second = 1_700_000_000  # 2023-11-14T22:13:20Z
+    form = {"format": "yyyy-MM-dd"}
+    assert days("=", second, **form) == [(">=", ["2023-11-13"]), ("<=", ["2023-11-15"])]
+    assert days(">", second, **form) == [(">=", ["2023-11-13"])]
+    assert days("<", second, **form) == [("<=", ["2023-11-15"])]
+    assert days("<=", second) == [("<=", ["2023-11-15 22:13:20"])]
+
+
+@pytest.mark.parametrize("pattern", ["dd.MM.yyyy", "yyyy-dd", "yyyy-MM-dd'T'", "E yyyy", "MM", ""])
+def test_a_pattern_that_does_not_grow_with_time_says_nothing(pattern: str) -> None:
+    assert days("=", 1_700_000_000, format=pattern) == []
+
+
+def test_times_beyond_four_digit_years_say_nothing() -> None:
+    assert days("<", 10**12, format="yyyy-MM-dd") == []
+    assert days("!=", 0, format="yyyy-MM-dd") == []
+
+
+def test_equal_text_is_equal_in_lower_case() -> None:
+    conjunct: Conjunct = ("name", "=", pa.array(["Ana"]))
+    ((_, op, values),) = implied(index("lower", "name"), conjunct)
+    assert (op, values.to_pylist()) == ("in", ["ana"])
+    assert implied(index("lower", "name"), ("name", "=", pa.array(["Chloé"]))) == []
+    assert implied(index("lower", "name"), ("name", "<", pa.array(["Ana"]))) == []
+    assert implied(index("lower", "other"), conjunct) == []
+    assert implied(index("hour", "name"), conjunct) == []

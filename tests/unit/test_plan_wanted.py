@@ -1,0 +1,82 @@
+"""Record keys out of filters."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.config import TableConfig
+from pyhudi.plan.wanted import allowed_texts, field_keys, wanted_keys
+from pyhudi.where import parse_where
+
+SCHEMA = pa.schema(
+    [
+        ("_hoodie_record_key", pa.string()),
+        ("id", pa.string()),
+        ("n", pa.int64()),
+        ("day", pa.date32()),
+    ]
+)
+
+
+def keys(where: object, fields: str, generator: str = "SIMPLE", **besides: str) -> list[str] | None:
+    config = TableConfig(
+        {
+            "hoodie.table.recordkey.fields": fields,
+            "hoodie.table.keygenerator.type": generator,
+        }
+    )
+    return wanted_keys(config, parse_where(where, SCHEMA).conjuncts, set(besides.values()))
+
+
+def test_a_bare_key_is_the_value() -> None:
+    assert keys([("id", "=", "k1")], "id") == ["k1"]
+    assert keys([("n", "in", [2, 1])], "n") == ["1", "2"]
+
+
+def test_a_complex_key_of_one_field_is_given_in_both_forms() -> None:
+    assert keys([("id", "=", "k1")], "id", "COMPLEX") == ["id:k1", "k1"]
+
+
+def test_a_key_of_several_fields_needs_them_all() -> None:
+    where = [("id", "in", ["a", "b"]), ("n", "=", 7)]
+    assert keys(where, "id,n", "COMPLEX") == ["id:a,n:7", "id:b,n:7"]
+    assert keys(where[:1], "id,n", "COMPLEX") is None
+
+
+def test_conditions_on_one_column_meet() -> None:
+    where = [("id", "in", ["a", "b"]), ("id", "in", ["b", "c"])]
+    assert keys(where, "id") == ["b"]
+    assert keys([("id", "=", "a"), ("id", "=", "b")], "id") == []
+
+
+def test_the_stored_key_can_be_asked_for() -> None:
+    assert keys([("_hoodie_record_key", "=", "id:k1")], "id,n", "COMPLEX") == ["id:k1"]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        [("id", ">", "a")],
+        [("id", "!=", "a")],
+        [("id", "=", "")],
+        [[("id", "=", "a")], [("n", "=", 1)]],
+    ],
+)
+def test_other_conditions_tell_no_key(where: object) -> None:
+    assert keys(where, "id") is None
+
+
+def test_values_without_a_certain_text_tell_no_key() -> None:
+    assert keys([("day", "=", "2024-02-29")], "day") is None
+
+
+def test_columns_that_are_shown_otherwise_tell_no_key() -> None:
+    assert keys([("id", "=", "a")], "id", shown="id") is None
+    conjuncts = parse_where([("id", "=", "a")], SCHEMA).conjuncts
+    assert allowed_texts(conjuncts, "id", ["id"]) is None
+    assert field_keys(conjuncts, (), ()) is None
+
+
+def test_a_key_generator_of_ones_own_tells_no_key() -> None:
+    assert keys([("id", "=", "a")], "id", "USER_PROVIDED") is None
