@@ -37,6 +37,8 @@ __all__ = [
     "combine",
     "container_to_json",
     "has_partial_records",
+    "hfile_info",
+    "hfile_pairs",
     "json_to_container",
     "log_blocks",
     "log_records",
@@ -190,6 +192,7 @@ def read_slice(
     field_rules: FieldRules | None = None,
     memory_limit: int | None = None,
     spill_folder: str | None = None,
+    bootstrap: tuple[Store, str] | None = None,
 ) -> tuple[BatchReader, MergeStats]:
     """One file slice, merged, as a stream of batches.
 
@@ -221,7 +224,18 @@ def read_slice(
         for every distinct naming, each (table's name, file's name or None, parts) for every column;
         from which instant on which map holds, None for the table's own names; the base file's
         instant.
+    bootstrap: where the rows of the base file are when it is a skeleton of Hudi's own columns: the
+        store and path of a Parquet file with as many rows, zipped with it row by row. Columns that
+        the skeleton has are taken from there. Differing row counts raise `CorruptTable`.
     """
+
+def hfile_pairs(
+    store: Store, path: str, *, keys: Sequence[bytes] | None = None
+) -> list[tuple[bytes, bytes]]:
+    """Keys and values of an HFile in key order: all, or those of `keys` (in rising order)."""
+
+def hfile_info(store: Store, path: str, name: str) -> bytes | None:
+    """A fact of an HFile's info block, None when it has none of that name."""
 
 def read_keys(
     store: Store,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyhudi import config_file
 from pyhudi import property_names as names
+from pyhudi.bootstrap_config import check_bootstrap
 from pyhudi.clock import Clock, SystemClock, Zone, parse_zone
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.merge_config import MergeConfig, MergeMode, merge_config, unsupported_rule
@@ -104,9 +105,7 @@ class TableConfig:
             if value.upper() != supported:
                 msg = f"{key} is {value}; pyhudi supports {supported}"
                 raise UnsupportedTableFeature(msg)
-        if self.properties.get(names.BOOTSTRAP_PATH):
-            msg = f"{names.BOOTSTRAP_PATH} is set: bootstrapped tables are not supported"
-            raise UnsupportedTableFeature(msg)
+        check_bootstrap(self.properties)
 
     @cached_property
     def name(self) -> str:
@@ -246,6 +245,11 @@ class TableConfig:
     def cdc_mode(self) -> str:
         """What CDC files hold, upper case."""
         return (self.properties.get(names.CDC_MODE) or "DATA_BEFORE_AFTER").upper()
+
+    @property
+    def bootstrap_path(self) -> str | None:
+        """The folder of the files that the table was bootstrapped from, None for other tables."""
+        return self.properties.get(names.BOOTSTRAP_PATH) or None
 
     @property
     def create_schema(self) -> str | None:

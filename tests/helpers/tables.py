@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -131,7 +132,17 @@ def unpack(name: str, into: Path) -> Path:
     """A fresh copy of a table below `into`, for a test that changes it."""
     with zipfile.ZipFile(FOLDER / f"{name}.zip") as archive:
         archive.extractall(into)
+    _find_source(into / name, into / f"{name}.source")
     return into / name
+
+
+def _find_source(base: Path, source: Path) -> None:
+    """Tells a bootstrapped table where its source is now."""
+    if source.exists():
+        properties = base / ".hoodie" / "hoodie.properties"
+        text = properties.read_text(encoding="latin-1")
+        text = re.sub("(?m)^(hoodie.bootstrap.base.path)=.*$", rf"\1={source}", text)
+        properties.write_text(text, encoding="latin-1")
 
 
 def cases() -> Iterator[Case]:

@@ -106,7 +106,6 @@ class TestReading:
             ("hoodie.table.log.file.format", "PARQUET"),
             ("hoodie.table.multiple.base.file.formats.enable", "true"),
             ("hoodie.table.format", "iceberg"),
-            ("hoodie.bootstrap.base.path", "/old/table"),
             ("hoodie.table.version", "10"),
             ("hoodie.table.type", "MERGE_ON_THURSDAY"),
             ("hoodie.timeline.layout.version", "1"),
@@ -114,6 +113,25 @@ class TestReading:
     )
     def test_unreadable_tables_are_refused_by_property(self, key: str, value: str) -> None:
         table = with_merge(9, {key: value})
+        with pytest.raises(UnsupportedTableFeature, match=key.replace(".", r"\.")):
+            table.check_readable()
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("hoodie.bootstrap.index.enable", "false"),
+            ("hoodie.bootstrap.index.type", "NO_OP"),
+            (
+                "hoodie.bootstrap.index.class",
+                "org.apache.hudi.common.bootstrap.index.NoOpBootstrapIndex",
+            ),
+        ],
+    )
+    def test_bootstrapped_tables_need_the_hfile_index(self, key: str, value: str) -> None:
+        with_merge(9, {key: value}).check_readable()
+        bootstrapped = {"hoodie.bootstrap.base.path": "/old/table"}
+        with_merge(9, bootstrapped).check_readable()
+        table = with_merge(9, {**bootstrapped, key: value})
         with pytest.raises(UnsupportedTableFeature, match=key.replace(".", r"\.")):
             table.check_readable()
 

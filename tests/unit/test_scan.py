@@ -13,7 +13,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.view.partition_values import partition_filter
+from pyhudi.view.partition_values import partition_filter, path_values
 from pyhudi.where import parse_where
 from pyhudi.work.read import read_task
 from tests.helpers.tables import GoldenTables, unpack
@@ -91,7 +91,7 @@ def test_paths_of_numbers_are_told_apart(where: str, kept: list[str], golden: Go
 
 @pytest.mark.parametrize(
     "path",
-    ["city=default", "city=", "town=x"],
+    ["city=", "town=x"],
 )
 def test_a_path_that_does_not_tell_the_value_is_kept(path: str, golden: GoldenTables) -> None:
     table = open_golden(golden, "v6_cow_urlencode")
@@ -99,6 +99,15 @@ def test_a_path_that_does_not_tell_the_value_is_kept(path: str, golden: GoldenTa
     test = partition_filter(table.config, table.schema, conjuncts)
     assert test is not None
     assert test(path)
+
+
+def test_the_folder_of_nulls_before_version_5_is_read_as_text_alone(golden: GoldenTables) -> None:
+    text = open_golden(golden, "v4_mor_part")
+    values = path_values(text.config, text.schema, "default")
+    assert values == {"city": pa.scalar("default")}
+    numbers = open_golden(golden, "v6_cow_typed_partitions")
+    path = "n=default/day=2024-02-28"
+    assert list(path_values(numbers.config, numbers.schema, path)) == ["day"]
 
 
 def test_columns_come_in_the_order_asked_for_meta_ones_too(golden: GoldenTables) -> None:

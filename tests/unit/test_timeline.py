@@ -260,7 +260,8 @@ def test_hudis_own_timelines(name: str, golden: GoldenTables) -> None:
         completed = {(one["requested"], one["action"]): one["completed"] for one in known}
         assert all(i.completed == completed[i.requested, i.action] for i in loaded.instants)
     for instant in loaded.instants:
-        assert loaded.read(instant) is not None
+        content = loaded.read(instant)
+        assert content is not None or not instant.is_completed
         loaded.plan(instant)
         loaded.inflight(instant)
 

@@ -17,6 +17,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.field_merge import FieldMerge, field_merge
 from pyhudi.plan.choose import choose_slices
 from pyhudi.schema import schema_defaults
+from pyhudi.view.bootstrap import check_source_columns
 from pyhudi.view.partition_values import path_values
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def slice_tasks(
             output=request.output,
             merge=rule,
             as_text=state.as_text,
-            path_values=_path_values(state, one.partition, incremental=incremental),
+            path_values=_path_values(state, one, columns, incremental=incremental),
             where=request.where,
             limit=request.limit,
             memory_limit=request.memory_limit,
@@ -168,10 +169,12 @@ def slice_tasks(
 
 
 def _path_values(
-    state: TableState, partition: str, *, incremental: bool
+    state: TableState, one: FileSlice, columns: tuple[str, ...], *, incremental: bool
 ) -> tuple[tuple[str, pa.Scalar], ...]:
-    found = path_values(state.config, state.schema, partition, incremental=incremental)
-    return tuple(found.items())
+    values = path_values(state.config, state.schema, one.partition, incremental=incremental)
+    wanted = (*columns, *(state.config.ordering_fields if one.logs else ()))
+    check_source_columns(state.storage, state.config, one, wanted, values)
+    return tuple(values.items())
 
 
 def scan_slices(state: TableState, request: ScanRequest) -> list[FileSlice]:

@@ -84,6 +84,8 @@ def _unsupported(config: TableConfig) -> dict[str, str]:
         ),
     }
     found = {key: "true" for key, is_set in tests.items() if is_set}
+    if config.bootstrap_path is not None:
+        found["hoodie.bootstrap.base.path"] = config.bootstrap_path
     if not config.populate_meta_fields:
         found["hoodie.populate.meta.fields"] = "false"
     return found

@@ -7,12 +7,13 @@ which their reader must test (`TableVersion.blocks_need_commit_check`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyhudi.timeline.instants import COMPACTION, REPLACE_COMMIT
 from pyhudi.view import grouping
+from pyhudi.view.bootstrap import with_sources
 from pyhudi.view.grouping import CommitFacts, GroupFiles, GroupKey
 from pyhudi.view.listing import FileSource, PartitionFilter, StorageListing
 
@@ -56,7 +57,7 @@ class FileSystemView:
             )
             for key, group in self._live_groups()
         )
-        return [one for one in merged if one is not None]
+        return self._with_sources(one for one in merged if one is not None)
 
     def base_slices(self) -> list[FileSlice]:
         """What a read-optimized query reads: the newest committed base file of every group."""
@@ -64,7 +65,7 @@ class FileSystemView:
             grouping.base_slice(grouping.committed_slices(group, self._facts))
             for _, group in self._live_groups()
         )
-        return [one for one in found if one is not None]
+        return self._with_sources(one for one in found if one is not None)
 
     def unmerged_slices(self) -> list[FileSlice]:
         """The newest slice of every group: the one that a log append goes to.
@@ -77,16 +78,18 @@ class FileSystemView:
 
     def all_slices(self) -> list[FileSlice]:
         """Every committed slice, older ones too, of groups that are not replaced; newest first."""
-        return [
+        return self._with_sources(
             one
             for _, group in self._live_groups()
             for one in grouping.committed_slices(group, self._facts)
-        ]
+        )
 
     def slices_of(self, key: GroupKey) -> list[FileSlice]:
         """Every committed slice of one group, newest first, also of a replaced one."""
         group = self.groups.get(key)
-        return [] if group is None else grouping.committed_slices(group, self._facts)
+        if group is None:
+            return []
+        return self._with_sources(grouping.committed_slices(group, self._facts))
 
     def merged_slice_of(self, key: GroupKey) -> FileSlice | None:
         """What a snapshot reads of one group, or would read were it not replaced."""
@@ -117,6 +120,9 @@ class FileSystemView:
                 for file_id in ids:
                     found.setdefault((partition, file_id), instant.requested)
         return found
+
+    def _with_sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
+        return with_sources(self._storage, self._config, list(slices))
 
     def _live_groups(self) -> Iterator[tuple[GroupKey, GroupFiles]]:
         groups = self._listed[1]

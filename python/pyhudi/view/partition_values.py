@@ -160,7 +160,10 @@ def _scalar(config: TableConfig, text: str, kind: pa.DataType) -> pa.Scalar | No
     """A path's text in the column's type, None where it might be another value or kind of text."""
     if text == NULL_PARTITION:
         return pa.scalar(None, kind)
-    if text == "" or (text == _OLD_NULL_PARTITION and _may_be_old_null(config)):
+    if text == "":
+        return None
+    # Up to table version 4 the folder of nulls. Hudi 1.2.0 reads text from it, and dies of numbers.
+    if text == _OLD_NULL_PARTITION and not _is_text(kind):
         return None
     if not config.hive_style and "=" in text and not config.url_encode:
         return None
@@ -174,10 +177,6 @@ def _scalar(config: TableConfig, text: str, kind: pa.DataType) -> pa.Scalar | No
         return pa.scalar(text).cast(kind) if _is_plain(kind) else None
     except (pa.ArrowInvalid, ValueError):
         return None
-
-
-def _may_be_old_null(config: TableConfig) -> bool:
-    return not config.drop_partition_columns or config.version.code <= _LAST_VERSION_WITH_OLD_NULL
 
 
 def _instant(text: str, kind: pa.DataType) -> pa.Scalar:
@@ -213,7 +212,9 @@ def _texts(config: TableConfig, path: str) -> dict[str, str] | None:
         return None
     found = {}
     for name, part in zip(fields, parts, strict=True):
-        prefix = f"{name}=" if config.hive_style else ""
+        # The folders of a bootstrap source say so in any case.
+        named = config.hive_style or (config.bootstrap_path and part.startswith(f"{name}="))
+        prefix = f"{name}=" if named else ""
         if not part.startswith(prefix):
             return None
         found[name] = part.removeprefix(prefix)

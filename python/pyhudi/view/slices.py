@@ -3,6 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+
+@dataclass(frozen=True)
+class BootstrapFile:
+    """The file, outside of the table, with the rows of a skeleton base file."""
+
+    folder: str
+    """Where to open a store."""
+    path: str
+    """Relative to the folder."""
+    partition: str
+    """The source's own partition path."""
+    size: int
+    """Bytes."""
+
+    def storage(self, table: Storage) -> Storage:
+        """A store for the folder, opened as the table's own is."""
+        return type(table)(self.folder, table.options)
 
 
 @dataclass(frozen=True)
@@ -17,6 +39,8 @@ class BaseFile:
     write_token: str
     size: int
     """Bytes."""
+    source: BootstrapFile | None = None
+    """Where the rows are, when this is a skeleton of Hudi's own columns."""
 
     @property
     def path(self) -> str:

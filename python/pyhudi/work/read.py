@@ -70,6 +70,7 @@ def open_slice(task: ReadTask) -> _native.BatchReader:
         field_rules=_field_rules(task),
         memory_limit=task.memory_limit,
         evolution=_evolution(task),
+        bootstrap=_bootstrap_source(task),
     )
     return reader
 
@@ -98,6 +99,11 @@ def _field_rules(task: ReadTask) -> _native.FieldRules | None:
         merger=rule.merger,
         merger_columns=looked_at or (),
     )
+
+
+def _bootstrap_source(task: ReadTask) -> tuple[_native.Store, str] | None:
+    source = task.slice.base.source if task.slice.base else None
+    return None if source is None else (source.storage(task.storage).native, source.path)
 
 
 def _read_columns(task: ReadTask) -> list[str]:

@@ -14,6 +14,7 @@ mod avro;
 mod changes;
 mod error;
 mod field_rules;
+mod hfile;
 mod history;
 mod keys;
 mod metadata;
@@ -36,6 +37,8 @@ mod _native {
     use super::changes::{match_changes, read_cdc, read_log_keys};
     #[pymodule_export]
     use super::field_rules::FieldRules;
+    #[pymodule_export]
+    use super::hfile::{hfile_info, hfile_pairs};
     #[pymodule_export]
     use super::history::log_records;
     #[pymodule_export]

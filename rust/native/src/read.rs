@@ -10,7 +10,7 @@ use arrow::array::{Array, RecordBatch, make_array};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
 use pyhudi_slice::{
-    BlockFilter, Comparison, Evolution, Filter, Incoming, MergeSpec, ReadStats,
+    BlockFilter, BootstrapSource, Comparison, Evolution, Filter, Incoming, MergeSpec, ReadStats,
     Result as SliceResult, SliceError, SliceKeys, SliceRead, SliceReader, Source, SpillOptions,
 };
 use pyo3::prelude::*;
@@ -238,7 +238,7 @@ impl From<PyEvolution> for Evolution {
     key_fields=vec!["_hoodie_record_key".to_owned()], delete_field=None, delete_marker=None,
     max_instant=None, valid_instants=None, timeline_start=None, incoming=None, delete_keys=None,
     null_ordering_loses=false, filters=Vec::new(), evolution=None, batch_rows=8192,
-    base_instant=None, field_rules=None, memory_limit=None, spill_folder=None,
+    base_instant=None, field_rules=None, memory_limit=None, spill_folder=None, bootstrap=None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_slice(
@@ -266,6 +266,7 @@ pub fn read_slice(
     field_rules: Option<PyRef<'_, FieldRules>>,
     memory_limit: Option<usize>,
     spill_folder: Option<PathBuf>,
+    bootstrap: Option<(PyRef<'_, Store>, String)>,
 ) -> PyResult<(BatchReader, MergeStats)> {
     let incoming = Incoming {
         rows: incoming.as_ref().map(source).transpose()?,
@@ -278,6 +279,10 @@ pub fn read_slice(
     let reader = SliceReader::new(SliceRead {
         store: store.0.clone(),
         base,
+        bootstrap: bootstrap.map(|(store, path)| BootstrapSource {
+            store: store.0.clone(),
+            path,
+        }),
         logs,
         schema: Arc::new(schema.0),
         columns,
@@ -325,6 +330,7 @@ pub fn read_keys(
     let read = SliceRead {
         store: store.0.clone(),
         base,
+        bootstrap: None,
         logs,
         schema: Arc::new(schema.0),
         columns: Vec::new(),

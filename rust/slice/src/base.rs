@@ -42,16 +42,18 @@ pub(crate) struct ParquetRead<'a> {
     pub(crate) map: Option<Arc<[Source]>>,
 }
 
-/// Batches of one base file, in file order, with the file's own types and the table's names.
-pub(crate) struct BaseReader {
+/// Batches of one Parquet file, in file order, with the file's own types and the table's names.
+pub(crate) struct ParquetReader {
     path: String,
     map: Option<Arc<[Source]>>,
     file: StoreFile,
     decoder: ParquetPushDecoder,
+    schema: SchemaRef,
+    rows: i64,
     pub(crate) pruned_row_groups: u64,
 }
 
-impl BaseReader {
+impl ParquetReader {
     pub(crate) fn open(store: &Store, path: &str, read: ParquetRead<'_>) -> Result<Self> {
         let file = store.file(path)?;
         let metadata = footer(path, &file)?;
@@ -69,6 +71,8 @@ impl BaseReader {
         };
         let all = arrow.metadata().num_row_groups();
         let pruned_row_groups = (all - groups.len()) as u64;
+        let schema = Arc::clone(arrow.schema());
+        let rows = arrow.metadata().file_metadata().num_rows();
         let filter = read
             .test
             .map(|test| row_filter(&arrow, test, read.map.clone()));
@@ -85,8 +89,24 @@ impl BaseReader {
             map: read.map.clone(),
             file,
             decoder,
+            schema,
+            rows,
             pruned_row_groups,
         })
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Names of all top-level columns of the file.
+    pub(crate) fn file_columns(&self) -> Vec<&String> {
+        self.schema.fields().iter().map(|f| f.name()).collect()
+    }
+
+    /// Rows in the file, by its footer.
+    pub(crate) fn rows(&self) -> i64 {
+        self.rows
     }
 
     fn damaged(&self, error: ParquetError) -> SliceError {
@@ -116,7 +136,7 @@ impl BaseReader {
     }
 }
 
-impl Iterator for BaseReader {
+impl Iterator for ParquetReader {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {

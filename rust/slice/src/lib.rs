@@ -10,11 +10,13 @@
 mod adapt;
 mod base;
 mod blocks;
+mod bootstrap;
 mod changes;
 mod columns;
 mod convert;
 mod error;
 mod evolve;
+mod hfile_pairs;
 mod int96;
 mod java_text;
 mod keys;
@@ -37,9 +39,11 @@ mod write_log;
 
 pub use base::{BaseSchema, base_schema};
 pub use blocks::{BlockFilter, BlockInfo, has_partial_records, list_blocks};
+pub use bootstrap::BootstrapSource;
 pub use changes::{Batches, CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
 pub use error::{Result, SliceError};
 pub use evolve::{Evolution, Source};
+pub use hfile_pairs::{Pair, hfile_info, hfile_pairs};
 pub use java_text::shown_text;
 pub use keys::{PartitionPaths, RecordKeys, add_keys, combine};
 pub use log_json::log_records_json;

@@ -15,8 +15,9 @@ use pyhudi_merge::MergeCounts;
 use pyhudi_store::Store;
 
 use crate::adapt::adapt;
-use crate::base::{BaseReader, ParquetRead};
+use crate::base::ParquetRead;
 use crate::blocks::{BlockFilter, ChosenBlock, LogSource, choose_blocks};
+use crate::bootstrap::{BaseReader, BootstrapSource};
 use crate::columns::{Columns, names_of, select};
 use crate::error::{Result, SliceError};
 use crate::evolve::Evolution;
@@ -47,6 +48,8 @@ pub struct SliceRead {
     pub store: Store,
     /// Path of the base file; none in a slice of log files alone.
     pub base: Option<String>,
+    /// Where the rows of the base file are, when it is a skeleton.
+    pub bootstrap: Option<BootstrapSource>,
     /// Instant of the base file, for record positions; none to go by keys alone.
     pub base_instant: Option<String>,
     /// Paths of the log files, oldest first, CDC files left out.
@@ -401,6 +404,7 @@ impl SliceReader {
         let base = BaseReader::open(
             &self.read.store,
             path,
+            self.read.bootstrap.as_ref(),
             ParquetRead {
                 columns,
                 filters,
@@ -412,7 +416,7 @@ impl SliceReader {
         )?;
         ReadStats::add(
             &self.stats.pruned_row_groups,
-            base.pruned_row_groups as usize,
+            base.pruned_row_groups() as usize,
         );
         Ok(Some(base))
     }

@@ -8,8 +8,9 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use crate::RECORD_KEY;
 use crate::adapt::adapt;
-use crate::base::{BaseReader, ParquetRead};
+use crate::base::ParquetRead;
 use crate::blocks::choose_blocks;
+use crate::bootstrap::BaseReader;
 use crate::columns::{Columns, names_of};
 use crate::error::Result;
 use crate::keys::{RecordKeys, text_field};
@@ -69,7 +70,7 @@ impl SliceKeys {
         };
         let base = read
             .base
-            .map(|path| BaseReader::open(&read.store, &path, parquet))
+            .map(|path| BaseReader::open(&read.store, &path, read.bootstrap.as_ref(), parquet))
             .transpose()?;
         Ok(Self {
             keys,

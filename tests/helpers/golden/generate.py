@@ -6,36 +6,12 @@
     python3 generate.py --list
 """
 import os
-import random
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from golden import Builder, main, table  # noqa: E402,F401
-
-COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
-VERSION = {"v6": "0.15.0", "v8": "1.0.2", "v9": "1.2.0"}
-
-PEOPLE = "id string, name string, age int, amount decimal(10,2), ts long, city string"
-NAMES = ["Ana", "Bo", "Chloé", "Dmitri", "Eun-ji", "Fatima", "Gus", "Hana", "Iñaki", "Jun", "Kofi", "李雷"]
-CITIES = ["lisbon", "osaka", "quito"]
-
-
-def people(n, seed=1, ts=100, start=0, cities=CITIES):
-    r = random.Random(seed)
-    return [{"id": "k%03d" % (start + i), "name": r.choice(NAMES), "age": r.randint(1, 90),
-             "amount": "%d.%02d" % (r.randint(-500, 5000), r.randint(0, 99)), "ts": ts,
-             "city": cities[(start + i) % len(cities)]} for i in range(n)]
-
-
-def change(rows, ids, **new):
-    by = {x["id"]: x for x in rows}
-    return [{**by["k%03d" % i], **new} for i in ids]
-
-
-def keys(rows, ids, **new):
-    return change(rows, ids, **new)
-
+from people import CITIES, COW, MOR, NAMES, PEOPLE, VERSION, change, keys, people  # noqa: E402,F401
 
 def basic(t, rows=None):
     """insert, two overlapping upserts with inserts among them, one delete."""
@@ -1222,6 +1198,10 @@ for name, f, about, covers, vs in EXTRAS:
     for v in vs.split():
         table(v + "_" + name, VERSION[v], about, covers)(f)
 
+
+import bootstrap_tables  # noqa: E402,F401 - each registers its tables
+import more_tables  # noqa: E402,F401
+import old_tables  # noqa: E402,F401
 
 if __name__ == "__main__":
     sys.exit(main(os.path.join(HERE, "..", "..", "fixtures", "tables")))

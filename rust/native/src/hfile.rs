@@ -1,0 +1,42 @@
+//! HFiles as pairs of bytes.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::slice_error;
+use crate::store::Store;
+
+type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+#[pyfunction]
+#[pyo3(signature = (store, path, *, keys=None))]
+pub fn hfile_pairs<'py>(
+    py: Python<'py>,
+    store: PyRef<'py, Store>,
+    path: &str,
+    keys: Option<Vec<Vec<u8>>>,
+) -> PyResult<Vec<Pair<'py>>> {
+    let files = &store.0;
+    let pairs = py
+        .detach(|| pyhudi_slice::hfile_pairs(files, path, keys.as_deref()))
+        .map_err(slice_error)?;
+    let bytes = |data: &[u8]| PyBytes::new(py, data);
+    Ok(pairs
+        .iter()
+        .map(|(key, value)| (bytes(key), bytes(value)))
+        .collect())
+}
+
+#[pyfunction]
+pub fn hfile_info<'py>(
+    py: Python<'py>,
+    store: PyRef<'py, Store>,
+    path: &str,
+    name: &str,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let files = &store.0;
+    let found = py
+        .detach(|| pyhudi_slice::hfile_info(files, path, name))
+        .map_err(slice_error)?;
+    Ok(found.map(|data| PyBytes::new(py, &data)))
+}
