@@ -6,8 +6,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,67 +19,16 @@ from pyhudi.changes import state_as_of
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.scan import new_scan
 from tests.helpers.rows import canonical, difference, encode_table
-from tests.helpers.tables import GoldenTables, facts, names, unpack
+from tests.helpers.tables import GoldenTables, cases, unpack
 
 OPS = {"i", "u", "d"}
 
 
-@dataclass(frozen=True)
-class ChangeCase:
-    """One change query of one golden table."""
-
-    table: str
-    number: int
-    begin: str
-    end: str | None
-    rows: tuple[Mapping[str, Any], ...]
-
-    def __str__(self) -> str:
-        return f"{self.table}-{self.number}"
+CAPTURED = sorted({case.table for case in cases() if case.kind == "cdc"})
+"""Tables with change data capture. What Hudi makes of their changes: `test_golden.py`."""
 
 
-def change_cases() -> Iterator[ChangeCase]:
-    """Every change query that Hudi answered."""
-    for name in names():
-        for number, case in enumerate(facts(name)["expected"].get("cdc", ())):
-            rows = tuple(case["rows"])
-            assert len(rows) == case["count"]
-            yield ChangeCase(name, number, case["begin"], case["end"], rows)
-
-
-CASES = list(change_cases())
-
-
-def image(text: str | None) -> dict[str, Any] | None:
-    """The data columns of an image; Hudi's text "null" is a missing one."""
-    found = None if text is None else json.loads(text)
-    return found and {k: v for k, v in found.items() if not k.startswith("_hoodie_")}
-
-
-def comparable(rows: Iterator[Mapping[str, Any]], without: set[str]) -> list[str]:
-    """Change rows as text, but for columns of which Hudi makes nonsense."""
-
-    def data(text: str | None) -> dict[str, Any] | None:
-        found = image(text)
-        return found and {k: v for k, v in found.items() if k not in without}
-
-    return [
-        canonical({**row, "before": data(row["before"]), "after": data(row["after"])})
-        for row in rows
-    ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_changes_are_those_of_hudi(case: ChangeCase, golden: GoldenTables) -> None:
-    table = pyhudi.open_table(golden.unpack(case.table))
-    found = table.changes(case.begin, case.end, images="json").to_arrow()
-    images = [image(row[side]) for row in case.rows for side in ("before", "after")]
-    decimals = {k for one in images if one for k, v in one.items() if isinstance(v, dict | list)}
-    mine = comparable(iter(found.to_pylist()), decimals)
-    assert difference(mine, comparable(iter(case.rows), decimals)) is None
-
-
-@pytest.mark.parametrize("name", sorted({case.table for case in CASES}))
+@pytest.mark.parametrize("name", CAPTURED)
 def test_structs_say_the_same_as_texts(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(golden.unpack(name))
     structs, texts = table.changes().to_arrow(), table.changes(images="json").to_arrow()
@@ -113,7 +61,7 @@ LOGGED_WITHOUT_CAPTURE = (
 """Merge-on-read tables whose commits only append logs, and tell the slice they appended to."""
 
 
-@pytest.mark.parametrize("name", sorted({*(c.table for c in CASES), *LOGGED_WITHOUT_CAPTURE}))
+@pytest.mark.parametrize("name", sorted({*CAPTURED, *LOGGED_WITHOUT_CAPTURE}))
 def test_changes_lead_from_one_commit_to_the_next(name: str, tmp_path: Path) -> None:
     base = unpack(name, tmp_path)
     with (base / ".hoodie" / "hoodie.properties").open("a") as properties:

@@ -169,8 +169,8 @@ def test_an_unsupported_table_is_refused_by_name(spark: SparkSession, tmp_path: 
 
     base = unpack("v9_cow_nonpart", tmp_path)
     with (base / ".hoodie" / "hoodie.properties").open("a", encoding="utf-8") as properties:
-        properties.write("hoodie.bootstrap.base.path=/elsewhere\n")
-    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.bootstrap\.base\.path"):
+        properties.write("hoodie.table.base.file.format=ORC\n")
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.base\.file\.format"):
         read(spark, base)
 
 
