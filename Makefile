@@ -28,6 +28,7 @@ PYTHON_CODE := python tests $(wildcard benches examples scripts)
 FUZZ_SECONDS ?= 30
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
+MODEL_EXAMPLES ?= 5000
 
 .PHONY: help
 help: ## lists these targets
@@ -64,6 +65,11 @@ test-rust: $(STAMPS)/develop ## Rust tests
 .PHONY: test-python
 test-python: $(STAMPS)/native ## Python tests that need no JVM
 	$(BIN)/python -m pytest -q -m "not jvm" $(PYTEST_ARGS)
+
+.PHONY: test-model-long
+test-model-long: $(STAMPS)/native ## merging beside the slow model, over MODEL_EXAMPLES (5000) new histories
+	PYHUDI_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 0 \
+	  tests/unit/test_merge_model.py $(PYTEST_ARGS)
 
 .PHONY: test-jvm
 test-jvm: $(STAMPS)/native $(STAMPS)/oracle ## Python tests against Apache Hudi itself

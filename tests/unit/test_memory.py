@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import pyhudi
 from pyhudi import _native
 from pyhudi.errors import ConfigError, StorageError, UnsupportedTableFeature
 from pyhudi.work.read import read_task
+from tests.helpers import log_bytes
 from tests.helpers.tables import GoldenTables, names
 
 MERGE_ON_READ = [name for name in names() if name.startswith(("v6_mor_payload", "v9_mor"))]
@@ -30,7 +35,7 @@ def test_rows_are_the_same_when_nothing_fits_in_memory(name: str, golden: Golden
     except UnsupportedTableFeature as refused:
         pytest.skip(str(refused))
     for task in tasks:
-        spilled = replace(task, memory_limit=1)
+        spilled = replace(task, memory_limit=4000)
         assert rows(list(read_task(spilled))) == rows(list(read_task(task)))
 
 
@@ -73,9 +78,14 @@ def test_what_is_superseded_is_let_go_before_anything_goes_to_disk(store: _nativ
 
 
 def test_parts_that_are_still_too_large_are_split_again(store: _native.Store) -> None:
+    # Rows that Parquet packs: a block's size says little about the memory that its records take.
+    for log in range(4):
+        header = log_bytes.headers(str(log), AVRO)
+        changed = batch(list(range(log, 5000, 2)), f"log {log} " + "x" * 200)
+        store.put(f".l{log}", log_bytes.parquet_block(header, changed))
     whole, in_memory = read(store, None)
-    limited, stats = read(store, 10_000)
-    assert stats.spilled_parts > 128
+    limited, stats = read(store, 200_000)
+    assert stats.spilled_parts > 24
     assert limited.equals(whole)
     for count in ("base_rows", "log_records", "updated", "deleted", "inserted"):
         assert getattr(stats, count) == getattr(in_memory, count), count
@@ -97,3 +107,60 @@ def test_a_limit_that_makes_no_sense_is_told(golden: GoldenTables) -> None:
     table = pyhudi.open_table(golden.unpack("v9_mor_event_time"))
     with pytest.raises(ConfigError, match="memory_limit"):
         table.scan(memory_limit=10)
+
+
+MIB = 1 << 20
+LIMIT = 32 * MIB
+READ = """
+import json, sys
+import pyarrow as pa, pyarrow.compute as pc
+from pyhudi import _native
+
+folder, logs, limit = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+schema = pa.schema([("_hoodie_record_key", pa.string()), ("n", pa.int64()), ("text", pa.string())])
+reader, stats = _native.read_slice(
+    _native.Store(folder), base="b.parquet", logs=logs, schema=schema, columns=schema.names,
+    merge_mode="COMMIT_TIME_ORDERING", memory_limit=limit,
+)
+count = total = letters = 0
+for batch in reader:
+    count += batch.num_rows
+    total += pc.sum(batch["n"]).as_py()
+    letters += pc.sum(pc.binary_length(batch["text"])).as_py()
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+print(json.dumps([count, total, letters, peak * 1024]))
+"""
+"""Not `ru_maxrss`: in a child process that counts what its parent held."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak memory")
+def test_logs_of_ten_times_the_limit_are_read_within_it(tmp_path: Path) -> None:
+    store = _native.Store(str(tmp_path))
+    base = batch(list(range(20_000)), "base")
+    _native.write_base_file(store, "b.parquet", base, avro_schema=AVRO)
+    width, rows_of_log = 20_000, 4400
+    newest: dict[int, int] = {}
+    logs = [f".l{log}" for log in range(4)]
+    for log, path in enumerate(logs):
+        # One block of 84 MiB each; half of its keys come again in the next one.
+        numbers = list(range(log * rows_of_log // 2, log * rows_of_log // 2 + rows_of_log))
+        newest.update(dict.fromkeys(numbers, width + log))
+        changed = batch(numbers, "x" * (width + log))
+        _native.write_log_file(store, path, instant=str(log), avro_schema=AVRO, rows=changed)
+    assert sum((tmp_path / path).stat().st_size for path in logs) > 10 * LIMIT
+    count, total, letters, peak = peak_of(tmp_path, logs)
+    assert count == 20_000
+    assert total == sum(range(20_000))
+    assert letters == sum(newest.values()) + len("base") * (20_000 - len(newest))
+    assert peak < LIMIT + 300 * MIB
+
+
+def peak_of(folder: Path, logs: Sequence[str], limit: int | None = LIMIT) -> list[int]:
+    """Count, sum of `n`, letters of `text` and peak memory in bytes of a process that reads."""
+    arguments = [str(folder), json.dumps(logs), json.dumps(limit)]
+    done = subprocess.run(
+        [sys.executable, "-c", READ, *arguments], check=True, capture_output=True, text=True
+    )
+    found: list[int] = json.loads(done.stdout)
+    return found

@@ -111,7 +111,7 @@ struct Entry {
 /// the winners.
 pub struct FieldMap {
     rules: FieldRules,
-    encoder: Encoder,
+    encoder: Arc<Encoder>,
     schema: SchemaRef,
     index: KeyIndex,
     entries: Vec<Entry>,
@@ -121,6 +121,8 @@ pub struct FieldMap {
     written: Vec<Sets>,
     /// Sets of columns: whether each column is in. The first has them all.
     sets: Vec<ColumnSet>,
+    /// Bytes of rows and ordering values.
+    bytes: usize,
     counts: MergeCounts,
 }
 
@@ -137,18 +139,31 @@ impl FieldMap {
     /// # Errors
     /// An ordering field of a type without an order.
     pub fn new(rules: FieldRules, schema: &SchemaRef) -> Result<Self, MergeError> {
-        Ok(Self {
-            encoder: Encoder::new(&rules.order)?,
+        let encoder = Arc::new(Encoder::new(&rules.order)?);
+        Ok(Self::with(rules, encoder, nullable(schema)))
+    }
+
+    fn with(rules: FieldRules, encoder: Arc<Encoder>, schema: SchemaRef) -> Self {
+        Self {
             sets: vec![vec![true; schema.fields().len()]],
-            schema: nullable(schema),
             rules,
+            encoder,
+            schema,
             index: KeyIndex::default(),
             entries: Vec::new(),
             ordering: Vec::new(),
             rows: Vec::new(),
             written: Vec::new(),
+            bytes: 0,
             counts: MergeCounts::default(),
-        })
+        }
+    }
+
+    /// As [`crate::KeyMap::emptied`].
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        let schema = Arc::clone(&self.schema);
+        Self::with(self.rules.clone(), Arc::clone(&self.encoder), schema)
     }
 
     /// Number of different keys.
@@ -168,11 +183,7 @@ impl FieldMap {
 
     /// Bytes held, roughly.
     pub fn memory(&self) -> usize {
-        let ordering = self.ordering.iter().flatten().map(OrderingRows::size);
-        let rows = self.rows.iter().map(RecordBatch::get_array_memory_size);
-        ordering.chain(rows).sum::<usize>()
-            + self.entries.capacity() * size_of::<Entry>()
-            + self.index.memory()
+        self.bytes + self.entries.capacity() * size_of::<Entry>() + self.index.memory()
     }
 
     /// Adds records, newer than all before. `rows` has their values, none for a delete block.
@@ -191,6 +202,7 @@ impl FieldMap {
             ordering,
             deleted,
         } = records;
+        self.bytes += ordering.as_ref().map_or(0, OrderingRows::size);
         self.ordering.push(ordering);
         let data = rows
             .map(|rows| self.push_rows(&rows, written))
@@ -244,9 +256,15 @@ impl FieldMap {
             Written::Same(set) => Sets::Same(self.set(set)),
             Written::Each(sets) => Sets::Each(sets.into_iter().map(|set| self.set(set)).collect()),
         };
-        self.rows.push(self.loose(rows)?);
+        Ok(self.keep(self.loose(rows)?, sets))
+    }
+
+    /// The number of the batch.
+    fn keep(&mut self, rows: RecordBatch, sets: Sets) -> usize {
+        self.bytes += rows.get_array_memory_size();
+        self.rows.push(rows);
         self.written.push(sets);
-        Ok(self.rows.len() - 1)
+        self.rows.len() - 1
     }
 
     /// Rows of several origins stand together only when all columns may hold nulls.
@@ -312,9 +330,7 @@ impl FieldMap {
             .zip(&pair.newer_sets)
             .map(|(older, newer)| self.union(*older, *newer))
             .collect();
-        let number = self.rows.len();
-        self.rows.push(merged);
-        self.written.push(Sets::Each(sets));
+        let number = self.keep(merged, Sets::Each(sets));
         for (row, meeting) in meetings.iter().enumerate() {
             let gone = is_set(deleted.as_ref(), row);
             let entry = &mut self.entries[meeting.entry];
@@ -376,10 +392,13 @@ impl FieldMap {
             (Fill::Defaults(defaults), _) => {
                 is_default(&winner, defaults.get(column).and_then(Option::as_ref))?
             }
-            (Fill::Marker(marker), _) => match is_marker(&winner, marker)? {
-                Some(found) => found,
-                None => return Ok(winner),
-            },
+            (Fill::Marker(marker), _) => {
+                let absent = self.absent(pair, column);
+                match is_marker(&winner, marker)? {
+                    Some(found) => or(&found, &absent)?,
+                    None => absent,
+                }
+            }
         };
         if fill.true_count() == 0 {
             return Ok(winner);

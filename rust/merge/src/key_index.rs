@@ -48,6 +48,8 @@ pub(crate) struct KeyIndex {
     batches: Vec<Keys>,
     /// Where the key of each entry is.
     at: Vec<Place>,
+    /// Bytes of the batches.
+    bytes: usize,
 }
 
 impl KeyIndex {
@@ -56,7 +58,7 @@ impl KeyIndex {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.batches.iter().map(Keys::memory).sum::<usize>()
+        self.bytes
             + self.at.capacity() * size_of::<Place>()
             + self.table.capacity() * size_of::<Slot>()
     }
@@ -64,12 +66,14 @@ impl KeyIndex {
     /// Adds a batch and calls `each` with every row's entry, true for one that is new.
     pub(crate) fn add(&mut self, keys: Keys, mut each: impl FnMut(usize, usize, bool)) {
         let batch = self.batches.len();
+        self.bytes += keys.memory();
         self.batches.push(keys);
         let Self {
             hasher,
             table,
             batches,
             at,
+            ..
         } = self;
         let keys = &batches[batch];
         for row in 0..keys.len() {

@@ -1,5 +1,7 @@
 //! The key map: which record of the log side stands for each key, and what it does to a base row.
 
+use std::sync::Arc;
+
 use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, StringArray};
 use arrow::buffer::BooleanBuffer;
 use pyhudi_format::log::OrderingValue;
@@ -56,11 +58,12 @@ struct Entry {
 /// Log records by key. Add oldest first, then stream the base rows, then take the winners.
 pub struct KeyMap {
     rules: MergeRules,
-    encoder: Encoder,
+    encoder: Arc<Encoder>,
     index: KeyIndex,
     entries: Vec<Entry>,
-    /// Ordering values of each batch added.
+    /// Ordering values of each batch added, and their bytes.
     ordering: Vec<Option<OrderingRows>>,
+    bytes: usize,
     counts: MergeCounts,
 }
 
@@ -70,14 +73,27 @@ impl KeyMap {
     /// # Errors
     /// An ordering field of a type without an order.
     pub fn new(rules: MergeRules) -> Result<Self, MergeError> {
-        Ok(Self {
-            encoder: Encoder::new(&rules)?,
+        let encoder = Arc::new(Encoder::new(&rules)?);
+        Ok(Self::with(rules, encoder))
+    }
+
+    fn with(rules: MergeRules, encoder: Arc<Encoder>) -> Self {
+        Self {
             rules,
+            encoder,
             index: KeyIndex::default(),
             entries: Vec::new(),
             ordering: Vec::new(),
+            bytes: 0,
             counts: MergeCounts::default(),
-        })
+        }
+    }
+
+    /// An empty map with this one's rules, which can take what stands in this one. Ordering values
+    /// know the encoder that made them: a map of [`Self::new`] could not.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self::with(self.rules.clone(), Arc::clone(&self.encoder))
     }
 
     /// Number of different keys.
@@ -97,8 +113,7 @@ impl KeyMap {
 
     /// Bytes held beside the caller's own record batches, roughly.
     pub fn memory(&self) -> usize {
-        let ordering = self.ordering.iter().flatten().map(OrderingRows::size);
-        ordering.sum::<usize>() + self.entries.capacity() * size_of::<Entry>() + self.index.memory()
+        self.bytes + self.entries.capacity() * size_of::<Entry>() + self.index.memory()
     }
 
     /// Adds data records, newer than all before. Returns the batch number that [`Self::winners`]
@@ -140,6 +155,7 @@ impl KeyMap {
             ..
         } = self;
         let deleted = records.deleted;
+        self.bytes += records.ordering.as_ref().map_or(0, OrderingRows::size);
         ordering.push(records.ordering);
         index.add(records.keys, |row, at, is_new| {
             let new = Entry {

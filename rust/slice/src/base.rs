@@ -1,6 +1,5 @@
 //! A base file to record batches: projection, row-group pruning, bytes fetched a row group at a time.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::arrow::{ProjectionMask, RowNumber};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder, RowGroupMetaData};
 use pyhudi_format::ReadAt;
 use pyhudi_store::{Store, StoreFile};
 
@@ -26,6 +25,9 @@ use crate::int96::int96_as_micros;
 use crate::log_side::ROW_NUMBER;
 use crate::prune::{Filter, keep_row_groups};
 use crate::row_test::RowTest;
+
+/// Batches of wide rows end after so many bytes, roughly: they must fit in memory several times.
+pub(crate) const BATCH_BYTES: usize = 8 << 20;
 
 /// What is asked of a Parquet file.
 pub(crate) struct ParquetRead<'a> {
@@ -76,10 +78,11 @@ impl ParquetReader {
         let filter = read
             .test
             .map(|test| row_filter(&arrow, test, read.map.clone()));
+        let batch_rows = fitting_rows(arrow.metadata(), &mask, read.batch_rows);
         let mut builder = ParquetPushDecoderBuilder::new_with_metadata(arrow)
             .with_projection(mask)
             .with_row_groups(groups)
-            .with_batch_size(read.batch_rows);
+            .with_batch_size(batch_rows);
         if let Some(filter) = filter {
             builder = builder.with_row_filter(filter);
         }
@@ -167,20 +170,36 @@ pub(crate) fn read_parquet_block(
     content: Bytes,
     columns: &[String],
     batch_rows: usize,
-) -> Result<VecDeque<RecordBatch>> {
+) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-    let damaged = |error| SliceError::parquet(path, Some(start), error);
+    let damaged = move |error| SliceError::parquet(path, Some(start), error);
     let footer = ArrowReaderMetadata::load(&content, reader_options()).map_err(damaged)?;
     let arrow = arrow_metadata(footer.metadata().as_ref().clone(), false).map_err(damaged)?;
     let mask = projection(&arrow, columns);
+    let batch_rows = fitting_rows(arrow.metadata(), &mask, batch_rows);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(content, arrow)
         .with_projection(mask)
         .with_batch_size(batch_rows)
         .build()
         .map_err(damaged)?;
-    reader
-        .map(|batch| batch.map_err(|error| damaged(error.into())))
-        .collect()
+    Ok(reader.map(move |batch| batch.map_err(|error| damaged(error.into()))))
+}
+
+/// At most `most` rows, fewer where they are wide.
+fn fitting_rows(metadata: &ParquetMetaData, mask: &ProjectionMask, most: usize) -> usize {
+    let width = |group: &RowGroupMetaData| {
+        let columns = group.columns().iter().enumerate();
+        let read = columns.filter(|(leaf, _)| mask.leaf_included(*leaf));
+        // A text that a dictionary holds once can come often.
+        let bytes = read.map(|(_, column)| {
+            let texts = column.unencoded_byte_array_data_bytes().unwrap_or(0);
+            texts.max(column.uncompressed_size())
+        });
+        bytes.sum::<i64>() / group.num_rows().max(1)
+    };
+    let widest = metadata.row_groups().iter().map(width).max();
+    let widest = usize::try_from(widest.unwrap_or(0)).unwrap_or(0).max(1);
+    (BATCH_BYTES / widest).clamp(1, most.max(1))
 }
 
 /// A base file's Avro schema, where its footer has one, and its Arrow schema.

@@ -52,6 +52,14 @@ impl LogMap {
         })
     }
 
+    /// An empty map that can take what stands in this one.
+    pub(crate) fn emptied(&self) -> Self {
+        match self {
+            Self::Keys(map, ..) => Self::Keys(map.emptied(), Vec::new(), 0),
+            Self::Fields(map) => Self::Fields(map.emptied()),
+        }
+    }
+
     pub(crate) fn encoder(&self) -> &Encoder {
         match self {
             Self::Keys(map, ..) => map.encoder(),

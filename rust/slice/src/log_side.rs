@@ -180,13 +180,14 @@ impl<'a> LogSide<'a> {
 
     /// Keeps only what stands, in memory if that helps enough.
     fn shrink(&mut self, options: &SpillOptions) -> Result<()> {
-        let map = std::mem::replace(&mut self.map, LogMap::new(self.kind)?);
+        let emptied = self.map.emptied();
+        let map = std::mem::replace(&mut self.map, emptied);
         let (parts, bytes) = map.into_standing(self.batch_rows)?;
         if bytes <= options.memory_limit / 4 {
             return parts.into_iter().try_for_each(|part| self.map.add(part));
         }
         let (rows, base) = (&self.shape.columns.merged, self.shape.base_schema());
-        let mut spill = Spill::new(options, self.parts, self.depth, rows, &base)?;
+        let mut spill = Spill::new(options, self.parts, self.depth, rows, &base);
         parts.into_iter().try_for_each(|part| spill.add_log(part))?;
         self.spill = Some(spill);
         Ok(())

@@ -569,11 +569,14 @@ fn key_roots<'a>(
     })
 }
 
+/// Most parts of a split. Each is two open files, and other slices are read at the same time.
+const MOST_PARTS: u64 = 32;
+
 /// Into how many parts to split a log side, so that each fits in memory.
 fn parts_for(blocks: &[ChosenBlock], spill: Option<&SpillOptions>) -> usize {
     let bytes: u64 = blocks.iter().map(|chosen| chosen.block.content_len).sum();
     let room = spill.map_or(u64::MAX, |spill| (spill.memory_limit as u64 / 4).max(1));
-    (bytes.saturating_mul(EXPANSION) / room + 1).clamp(4, 128) as usize
+    (bytes.saturating_mul(EXPANSION) / room + 1).clamp(4, MOST_PARTS) as usize
 }
 
 pub(crate) fn open_logs(store: &Store, logs: &[String]) -> Result<Vec<LogSource>> {

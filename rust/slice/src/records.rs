@@ -9,12 +9,12 @@ use bytes::Bytes;
 use pyhudi_avro::{AvroError, DatumDecoder, field_names};
 use pyhudi_format::hfile::HFile;
 use pyhudi_format::log::{
-    BlockType, DeleteBody, DeleteRecord, LogBlock, OrderingValue, avro_records, delete_body,
-    delete_list,
+    AvroStream, BlockType, DeleteBody, DeleteRecord, LogBlock, OrderingValue, avro_records,
+    delete_body, delete_list,
 };
 
 use crate::RECORD_KEY;
-use crate::base::read_parquet_block;
+use crate::base::{BATCH_BYTES, read_parquet_block};
 use crate::blocks::LogSource;
 use crate::error::{Result, SliceError};
 use crate::evolve::{Evolution, evolve, stored_names};
@@ -82,14 +82,18 @@ impl Decode<'_> {
         if block.block_type == BlockType::Delete && self.only_rows {
             return Ok(());
         }
-        let content = block
-            .content(&source.file)
-            .map_err(|error| SliceError::format(&source.path, 0, error))?;
+        let content = || {
+            let content = block.content(&source.file);
+            content.map_err(|error| SliceError::format(&source.path, 0, error))
+        };
         match block.block_type {
-            BlockType::AvroData => self.avro(source, block, &content, sink),
-            BlockType::ParquetData => self.parquet(source, block, content, sink),
-            BlockType::HfileData => self.hfile(source, block, content, sink),
-            BlockType::Delete => deletes(source, block, &content, sink),
+            BlockType::AvroData if block.format_version == 0 => {
+                self.old_avro(source, block, &content()?, sink)
+            }
+            BlockType::AvroData => self.avro(source, block, sink),
+            BlockType::ParquetData => self.parquet(source, block, content()?, sink),
+            BlockType::HfileData => self.hfile(source, block, content()?, sink),
+            BlockType::Delete => deletes(source, block, &content()?, sink),
             other => Err(SliceError::Unsupported {
                 feature: format!("log block type {} ({})", other.name(), source.path),
             }),
@@ -97,6 +101,29 @@ impl Decode<'_> {
     }
 
     fn avro(
+        &self,
+        source: &LogSource,
+        block: &LogBlock,
+        sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+        let failed = |error| avro_error(source, block, error);
+        let mut decoder = self.decoder(schema_of(source, block)?).map_err(failed)?;
+        let mut stream = AvroStream::open(&source.file, block).map_err(damaged)?;
+        let mut bytes = 0;
+        while let Some(record) = stream.next_record().map_err(damaged)? {
+            decoder.push(record).map_err(failed)?;
+            bytes += record.len();
+            if decoder.is_full() || bytes >= BATCH_BYTES {
+                flush(&mut decoder, source, block, sink)?;
+                bytes = 0;
+            }
+        }
+        flush(&mut decoder, source, block, sink)
+    }
+
+    /// Blocks of before Hudi 0.4, which bring their schema along.
+    fn old_avro(
         &self,
         source: &LogSource,
         block: &LogBlock,
@@ -145,7 +172,7 @@ impl Decode<'_> {
         for batch in
             read_parquet_block(&source.path, start, content, self.columns, self.batch_rows)?
         {
-            sink(LogRecords::Rows(batch))?;
+            sink(LogRecords::Rows(batch?))?;
         }
         Ok(())
     }

@@ -40,8 +40,8 @@ pub struct SpillOptions {
 pub(crate) struct Spill {
     hasher: FixedState,
     rows: SchemaRef,
-    log: Vec<PartFile>,
-    base: Vec<PartFile>,
+    log: PartFiles,
+    base: PartFiles,
 }
 
 impl Spill {
@@ -52,59 +52,78 @@ impl Spill {
         depth: u32,
         rows: &SchemaRef,
         base: &SchemaRef,
-    ) -> Result<Self> {
-        let record = record_schema(rows);
-        let files = |schema: &SchemaRef| -> Result<Vec<PartFile>> {
-            let file = |_| PartFile::create(options, schema);
-            (0..parts).map(file).collect()
-        };
-        Ok(Self {
+    ) -> Self {
+        Self {
             hasher: FixedState::with_seed(u64::from(depth) + 1),
-            log: files(&record)?,
-            base: files(&nullable(base))?,
+            log: PartFiles::new(options, parts, record_schema(rows)),
+            base: PartFiles::new(options, parts, nullable(base)),
             rows: nullable(rows),
-        })
+        }
     }
 
     pub(crate) fn add_log(&mut self, part: Part) -> Result<()> {
         let split = self.split(&part.records.keys);
         let batch = record_batch(part, &self.rows)?;
-        write_parts(&mut self.log, &batch, &split)
+        self.log.write(&batch, &split)
     }
 
     pub(crate) fn add_base(&mut self, keys: &Keys, batch: &RecordBatch) -> Result<()> {
         let split = self.split(keys);
-        write_parts(&mut self.base, batch, &split)
+        self.base.write(batch, &split)
     }
 
     /// The rows of each part.
     fn split(&self, keys: &Keys) -> Vec<Vec<u32>> {
-        let mut split = vec![Vec::new(); self.log.len()];
+        let parts = self.log.files.len();
+        let mut split = vec![Vec::new(); parts];
         for row in 0..keys.len() {
             let hash = keys.hash(&self.hasher, row) >> 32;
-            split[hash as usize % self.log.len()].push(row as u32);
+            split[hash as usize % parts].push(row as u32);
         }
         split
     }
 
-    /// Log and base side of each part, to be read.
+    /// Log and base side of each part that has rows, to be read.
     pub(crate) fn finish(self) -> Result<Vec<(SpilledPart, SpilledPart)>> {
-        self.log
-            .into_iter()
-            .zip(self.base)
-            .map(|(log, base)| Ok((log.finish()?, base.finish()?)))
+        let log = self.log.files.into_iter();
+        let sides = log.zip(self.base.files);
+        sides
+            .filter(|(log, base)| log.is_some() || base.is_some())
+            .map(|(log, base)| Ok((SpilledPart::of(log)?, SpilledPart::of(base)?)))
             .collect()
     }
 }
 
-fn write_parts(files: &mut [PartFile], batch: &RecordBatch, split: &[Vec<u32>]) -> Result<()> {
-    for (file, rows) in files.iter_mut().zip(split) {
-        if !rows.is_empty() {
-            let at = UInt32Array::from(rows.clone());
-            file.write(&take_record_batch(batch, &at)?)?;
+/// One side of all parts. A file is there once a row goes to it.
+struct PartFiles {
+    options: SpillOptions,
+    schema: SchemaRef,
+    files: Vec<Option<PartFile>>,
+}
+
+impl PartFiles {
+    fn new(options: &SpillOptions, parts: usize, schema: SchemaRef) -> Self {
+        Self {
+            options: options.clone(),
+            schema,
+            files: (0..parts).map(|_| None).collect(),
         }
     }
-    Ok(())
+
+    fn write(&mut self, batch: &RecordBatch, split: &[Vec<u32>]) -> Result<()> {
+        for (file, rows) in self.files.iter_mut().zip(split) {
+            if rows.is_empty() {
+                continue;
+            }
+            let rows = take_record_batch(batch, &UInt32Array::from(rows.clone()))?;
+            let open = match file.take() {
+                Some(open) => open,
+                None => PartFile::create(&self.options, &self.schema)?,
+            };
+            file.insert(open).write(&rows)?;
+        }
+        Ok(())
+    }
 }
 
 struct PartFile {
@@ -131,7 +150,7 @@ impl PartFile {
         Ok(self.writer.write(&batch)?)
     }
 
-    fn finish(mut self) -> Result<SpilledPart> {
+    fn finish(mut self) -> Result<StreamReader<BufReader<File>>> {
         self.writer.finish()?;
         let buffered = self.writer.into_inner()?;
         let mut file = buffered
@@ -139,7 +158,7 @@ impl PartFile {
             .map_err(|error| failed(error.error()))?;
         file.seek(SeekFrom::Start(0))
             .map_err(|error| failed(&error))?;
-        Ok(SpilledPart(StreamReader::try_new_buffered(file, None)?))
+        Ok(StreamReader::try_new_buffered(file, None)?)
     }
 }
 
@@ -148,13 +167,19 @@ fn failed(error: &std::io::Error) -> SliceError {
 }
 
 /// One side of a part, batch by batch.
-pub(crate) struct SpilledPart(StreamReader<BufReader<File>>);
+pub(crate) struct SpilledPart(Option<StreamReader<BufReader<File>>>);
+
+impl SpilledPart {
+    fn of(file: Option<PartFile>) -> Result<Self> {
+        Ok(Self(file.map(PartFile::finish).transpose()?))
+    }
+}
 
 impl Iterator for SpilledPart {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.0.next()?;
+        let batch = self.0.as_mut()?.next()?;
         Some(batch.map_err(|error: ArrowError| SliceError::Spill(error.to_string())))
     }
 }

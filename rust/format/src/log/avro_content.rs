@@ -70,7 +70,7 @@ pub fn avro_records(content: &Bytes, format_version: u32) -> Result<AvroRecords>
     })
 }
 
-fn content_version(cursor: &mut Cursor<'_>) -> Result<()> {
+pub(super) fn content_version(cursor: &mut Cursor<'_>) -> Result<()> {
     match cursor.u32()? {
         1..=CONTENT_VERSION => Ok(()),
         other => Err(FormatError::unsupported(format!(

@@ -7,6 +7,7 @@
 //! Layouts follow `HoodieLogFormatWriter` and `HoodieLogFileReader` of Hudi 0.14 to 1.2.
 
 mod avro_content;
+mod avro_stream;
 mod block;
 mod block_type;
 mod delete_content;
@@ -19,6 +20,7 @@ mod window;
 mod write;
 
 pub use avro_content::{AvroRecords, CONTENT_VERSION, avro_content, avro_records};
+pub use avro_stream::AvroStream;
 pub use block::LogBlock;
 pub use block_type::BlockType;
 pub use delete_content::{DeleteBody, delete_body, delete_content};

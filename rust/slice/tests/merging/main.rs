@@ -1,0 +1,7 @@
+//! Merging in its less trodden ways: from disk, behind filters, by positions. Each must give the rows
+//! of the plain way.
+
+mod filters;
+mod positions;
+mod spill;
+mod support;
