@@ -23,7 +23,7 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -path rust/fuzz -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.avsc' -o -name py.typed)
-PYTHON_CODE := python tests $(wildcard benches examples scripts)
+PYTHON_CODE := python tests rust/fuzz/seed.py $(wildcard benches examples scripts)
 
 FUZZ_SECONDS ?= 30
 BENCH_ARGS ?=
@@ -99,6 +99,13 @@ fuzz: $(STAMPS)/cargo-fuzz ## each decoder on damaged input, FUZZ_SECONDS (30) e
 	    -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10; \
 	done
 
+.PHONY: fuzz-keep
+fuzz-keep: $(STAMPS)/cargo-fuzz ## cuts what fuzzing found down to what it needs, and keeps it in rust/fuzz/kept
+	for target in $$(basename -s .rs rust/fuzz/fuzz_targets/*.rs); do \
+	  .cache/cargo/bin/cargo-fuzz cmin --sanitizer none --fuzz-dir rust/fuzz "$$target"; \
+	done
+	$(PYTHON) rust/fuzz/seed.py keep
+
 .PHONY: bench
 bench: $(STAMPS)/bench ## speed beside other readers, as ratios; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/merge_on_read.py $(BENCH_ARGS)
@@ -121,6 +128,7 @@ lint-python: $(STAMPS)/develop
 .PHONY: lint-rust
 lint-rust: $(STAMPS)/develop
 	cargo fmt --all --check
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 .PHONY: stubs

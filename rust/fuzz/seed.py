@@ -1,15 +1,19 @@
-"""Fill corpus/<target> with seeds: real files of the crates' tests, cut to what each target reads.
+"""Fills `corpus/<target>`: the kept corpus, and real files of the crates' tests.
 
-`make fuzz` runs it first.
+`make fuzz` runs it first. `seed.py keep` packs what the corpus has become (`make fuzz-keep`).
 """
+
+from __future__ import annotations
 
 import base64
 import pathlib
+import sys
+import zipfile
 
 HERE = pathlib.Path(__file__).parent
 DATA = HERE.parent / "format" / "tests" / "data"
 AVRO = HERE.parent / "avro" / "tests" / "data"
-RECORD = "02026b" + "01" + "0002" + "020a" + "020000000005" + "02" + "02020200" + "0202610200" + "00" + "00"
+RECORD = "02026b010002020a020000000005020202020002026102000000"
 FILTERS = {
     "simple": "/////wAAAAcBAAAAYBIgAEEgAEQCgAIAQA==",
     "dynamic": "/////wAAAAcBAAAAFAAAAAIAAAADAAAAAv////8AAAAHAQAAABRvNg7/////AAAABwEAAAAU+GIE",
@@ -20,13 +24,40 @@ LISTS = {
 }
 
 
+POSITIONS = {
+    "two": "01" + "00" * 11 + "3a300000" + "01000000" + "00000100" + "10000000" + "01000300",
+    "run": "01" + "00" * 11 + "3b300000" + "01" + "0000ffff" + "01000000ffff",
+}
+CORPUS = HERE / "corpus"
+KEPT = HERE / "kept"
+
+
 def put(target: str, name: str, data: bytes) -> None:
-    folder = HERE / "corpus" / target
+    """Writes one seed."""
+    folder = CORPUS / target
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(data)
 
 
-def main() -> None:
+def unpack() -> None:
+    """Puts the kept corpus back."""
+    for kept in KEPT.glob("*.zip"):
+        with zipfile.ZipFile(kept) as files:
+            files.extractall(CORPUS / kept.stem)
+
+
+def keep() -> None:
+    """Packs each corpus, byte by byte the same for the same inputs."""
+    for folder in sorted(CORPUS.iterdir()):
+        inputs = {path.read_bytes() for path in folder.iterdir()}
+        with zipfile.ZipFile(KEPT / f"{folder.name}.zip", "w") as kept:
+            for number, data in enumerate(sorted(inputs, key=lambda one: (len(one), one))):
+                entry = zipfile.ZipInfo(f"kept{number}")
+                kept.writestr(entry, data, zipfile.ZIP_LZMA)
+
+
+def seed() -> None:
+    """Writes the seeds of the crates' own test data."""
     for path in sorted((DATA / "log").iterdir()):
         put("log_scan", path.name, path.read_bytes())
     for path in sorted((DATA / "hfile").iterdir()):
@@ -38,6 +69,8 @@ def main() -> None:
     for name, text in FILTERS.items():
         put("bloom", name, base64.b64decode(text))
         put("bloom", name + ".txt", text.encode())
+    for name, text in POSITIONS.items():
+        put("positions", name, bytes.fromhex(text))
     for name, text in LISTS.items():
         put("delete_list", name, bytes.fromhex(text))
     kryo = (HERE.parent / "format" / "src" / "log" / "kryo" / "tests.rs").read_text()
@@ -48,4 +81,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["keep"]:
+        keep()
+    else:
+        unpack()
+        seed()

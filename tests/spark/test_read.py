@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
+from pyhudi import field_merge
 from pyhudi.errors import ConfigError, SchemaMismatch, TableNotFound, UnsupportedTableFeature
 from pyhudi.spark import read, read_incremental
 from pyhudi.spark.types import to_wire, wire_schema
@@ -172,6 +173,26 @@ def test_an_unsupported_table_is_refused_by_name(spark: SparkSession, tmp_path: 
         properties.write("hoodie.table.base.file.format=ORC\n")
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.base\.file\.format"):
         read(spark, base)
+
+
+def test_a_merger_of_ones_own_travels_to_the_executors(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.helpers.tables import unpack
+
+    def lowest_ts(older: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
+        ts = pc.min_element_wise(older["ts"], newer["ts"])
+        return newer.set_column(newer.schema.get_field_index("ts"), "ts", ts)
+
+    strategy = "1897ef5f-18bc-4557-939c-9d6a8afd1519"
+    plain, base = (unpack("v9_mor_commit_time", tmp_path / name) for name in ("plain", "custom"))
+    with (base / ".hoodie" / "hoodie.properties").open("a", encoding="utf-8") as file:
+        file.write(f"hoodie.record.merge.mode=CUSTOM\nhoodie.record.merge.strategy.id={strategy}\n")
+    with pytest.raises(UnsupportedTableFeature, match=strategy):
+        read(spark, base)
+    monkeypatch.setitem(field_merge._registered, strategy, (lowest_ts, None))
+    assert_same(read(spark, base), local(base))
+    assert rows(local(base)) != rows(local(plain))
 
 
 def test_a_damaged_file_is_named(spark: SparkSession, tmp_path: Path, golden: GoldenTables) -> None:

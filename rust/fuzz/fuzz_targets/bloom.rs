@@ -5,6 +5,10 @@ use libfuzzer_sys::fuzz_target;
 use pyhudi_format::BloomFilter;
 
 fuzz_target!(|data: &[u8]| {
+    pyhudi_fuzz::within(64, data, decode);
+});
+
+fn decode(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = BloomFilter::from_base64(text);
     }
@@ -20,4 +24,4 @@ fuzz_target!(|data: &[u8]| {
             .to_bytes(),
         filter.to_bytes()
     );
-});
+}

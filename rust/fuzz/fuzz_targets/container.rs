@@ -5,6 +5,10 @@ use libfuzzer_sys::fuzz_target;
 use pyhudi_avro::{container_to_json, json_to_container};
 
 fuzz_target!(|data: &[u8]| {
+    pyhudi_fuzz::within(64, data, decode);
+});
+
+fn decode(data: &[u8]) {
     let Ok((schema, records)) = container_to_json(data) else {
         return;
     };
@@ -13,4 +17,4 @@ fuzz_target!(|data: &[u8]| {
         let read = container_to_json(&again).expect("a container of ours");
         assert_eq!(read.1.len(), records.len());
     }
-});
+}

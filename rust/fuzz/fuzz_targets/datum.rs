@@ -15,8 +15,12 @@ const SCHEMA: &str = r#"{"type":"record","name":"r","fields":[
     {"type":"record","name":"a","fields":[{"name":"value","type":{"type":"array","items":"n"}}]}]}]}"#;
 
 fuzz_target!(|data: &[u8]| {
+    pyhudi_fuzz::within(64, data, decode);
+});
+
+fn decode(data: &[u8]) {
     let reader = DatumReader::new(SCHEMA).expect("the schema");
     if let Ok(record) = reader.read(data) {
         assert!(record.field("key").text().is_some());
     }
-});
+}

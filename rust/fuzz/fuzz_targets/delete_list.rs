@@ -19,6 +19,10 @@ fn avro(list: &[u8]) {
 }
 
 fuzz_target!(|data: &[u8]| {
+    pyhudi_fuzz::within(64, data, decode);
+});
+
+fn decode(data: &[u8]) {
     avro(data);
     for version in 1..=3_u8 {
         let mut content = delete_content(data);
@@ -29,4 +33,4 @@ fuzz_target!(|data: &[u8]| {
             Err(_) => {}
         }
     }
-});
+}

@@ -30,6 +30,10 @@ fn read(source: &Bytes) {
 }
 
 fuzz_target!(|data: &[u8]| {
+    pyhudi_fuzz::within(64, data, decode);
+});
+
+fn decode(data: &[u8]) {
     read(&Bytes::copy_from_slice(data));
     let Some(at) = data.windows(MAGIC.len()).rposition(|bytes| bytes == MAGIC) else {
         return;
@@ -40,4 +44,4 @@ fuzz_target!(|data: &[u8]| {
         bytes.extend([0, 0, 0, 3]);
         read(&Bytes::from(bytes));
     }
-});
+}

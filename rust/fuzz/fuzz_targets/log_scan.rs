@@ -19,6 +19,10 @@ fn streamed(source: &Bytes, block: &LogBlock) -> Option<Vec<usize>> {
 }
 
 fuzz_target!(|data: &[u8]| {
+    pyhudi_fuzz::within(64, data, decode);
+});
+
+fn decode(data: &[u8]) {
     let source = Bytes::copy_from_slice(data);
     for corruption in [Corruption::Check, Corruption::Trust] {
         let mut end = 0;
@@ -51,4 +55,4 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}

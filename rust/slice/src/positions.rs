@@ -3,10 +3,7 @@
 //! They can be used only when every block of the slice has them, and for the very base file that is
 //! read (`PositionBasedFileGroupRecordBuffer`, Hudi 1.2.0). Then no key is read at all.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use pyhudi_format::log::LogBlock;
-use roaring::RoaringTreemap;
+use pyhudi_format::log::{LogBlock, row_positions};
 
 use crate::blocks::ChosenBlock;
 
@@ -23,9 +20,6 @@ fn of_block(block: &LogBlock, base_instant: &str) -> Option<Vec<u64>> {
     if base != base_instant {
         return None;
     }
-    let bytes = STANDARD.decode(positions).ok()?;
-    let bitmap = RoaringTreemap::deserialize_from(bytes.as_slice()).ok()?;
-    // A run in a few bytes can stand for billions of rows; no block holds as many records.
-    let fits = !bitmap.is_empty() && bitmap.len() <= block.content_len;
-    fits.then(|| bitmap.iter().collect())
+    // Every record takes a byte at least.
+    row_positions(positions, block.content_len).filter(|rows| !rows.is_empty())
 }
