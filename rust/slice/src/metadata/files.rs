@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use pyhudi_avro::Datum;
 
 use super::MetadataPartition;
-use super::records::{Keep, Records, Wanted};
+use super::records::Keep;
 use crate::error::{Result, SliceError};
 
 /// Files by key of the `files` partition: columns partition, name, size, is_deleted.
@@ -18,25 +18,7 @@ use crate::error::{Result, SliceError};
 /// before (a tombstone).
 pub fn file_listing(partition: &MetadataPartition, keys: Option<&[String]>) -> Result<RecordBatch> {
     let mut listing = Listing::default();
-    let groups: Vec<Vec<(String, usize)>> = match keys {
-        Some(keys) => partition.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?,
-        None => vec![Vec::new(); partition.groups.len()],
-    };
-    for (slice, group) in partition.groups.iter().zip(groups) {
-        let texts: Vec<&str> = group.iter().map(|(key, _)| key.as_str()).collect();
-        let wanted = match keys {
-            Some(_) if texts.is_empty() => continue,
-            Some(_) => Wanted::Keys(&texts),
-            None => Wanted::All,
-        };
-        let records = Records::read(partition, slice, &wanted, Keep::All)?;
-        for record in records.iter() {
-            let (key, versions) = record?;
-            listing
-                .add(key, &versions)
-                .map_err(|what| records.damaged(what))?;
-        }
-    }
+    partition.each_record(keys, Keep::All, |key, versions| listing.add(key, versions))?;
     listing.finish()
 }
 

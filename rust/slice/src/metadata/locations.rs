@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use pyhudi_avro::Datum;
 
 use super::MetadataPartition;
-use super::records::{Keep, Records, Wanted};
+use super::records::Keep;
 use crate::error::{Result, SliceError};
 
 /// Where records are: columns key, partition, file_id, instant (of the write, epoch milliseconds).
@@ -18,26 +18,9 @@ pub fn record_locations(
     keys: Option<&[String]>,
 ) -> Result<RecordBatch> {
     let mut found = Locations::default();
-    let groups: Vec<Vec<(String, usize)>> = match keys {
-        Some(keys) => partition.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?,
-        None => vec![Vec::new(); partition.groups.len()],
-    };
-    for (slice, group) in partition.groups.iter().zip(groups) {
-        let texts: Vec<&str> = group.iter().map(|(key, _)| key.as_str()).collect();
-        let wanted = match keys {
-            Some(_) if texts.is_empty() => continue,
-            Some(_) => Wanted::Keys(&texts),
-            None => Wanted::All,
-        };
-        let records = Records::read(partition, slice, &wanted, Keep::Newest)?;
-        for record in records.iter() {
-            let (key, versions) = record?;
-            let newest = versions.last().unwrap_or(&Datum::Null);
-            found
-                .add(key, newest)
-                .map_err(|what| records.damaged(what))?;
-        }
-    }
+    partition.each_record(keys, Keep::Newest, |key, versions| {
+        found.add(key, versions.last().unwrap_or(&Datum::Null))
+    })?;
     found.finish()
 }
 

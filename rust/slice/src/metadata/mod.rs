@@ -13,9 +13,11 @@ mod secondary;
 mod stat_value;
 mod stats;
 
+use pyhudi_avro::Datum;
 use pyhudi_format::hash::metadata_file_group;
 use pyhudi_store::Store;
 
+use self::records::{Keep, Records, Wanted};
 use crate::blocks::BlockFilter;
 use crate::error::{Result, SliceError};
 
@@ -64,6 +66,34 @@ impl MetadataPartition {
             keys.sort_unstable();
         }
         Ok(sorted)
+    }
+
+    /// Hands over each record with one of the keys, or every record: its key and its versions. What
+    /// `take` complains of is damage.
+    fn each_record(
+        &self,
+        keys: Option<&[String]>,
+        keep: Keep,
+        mut take: impl FnMut(&str, &[Datum<'_>]) -> std::result::Result<(), String>,
+    ) -> Result<()> {
+        let groups = match keys {
+            Some(keys) => self.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?,
+            None => vec![Vec::new(); self.groups.len()],
+        };
+        for (slice, group) in self.groups.iter().zip(groups) {
+            let texts: Vec<&str> = group.iter().map(|(key, _)| key.as_str()).collect();
+            let wanted = match keys {
+                Some(_) if texts.is_empty() => continue,
+                Some(_) => Wanted::Keys(&texts),
+                None => Wanted::All,
+            };
+            let records = Records::read(self, slice, &wanted, keep)?;
+            for record in records.iter() {
+                let (key, versions) = record?;
+                take(key, &versions).map_err(|what| records.damaged(what))?;
+            }
+        }
+        Ok(())
     }
 
     fn no_groups(&self) -> SliceError {
