@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
     from pyhudi.plan.commit_range import HollowCommits
     from pyhudi.txn.result import WriteResult
+    from pyhudi.upgrade.run import VersionChange
 
 
 def open_table(
@@ -277,6 +278,29 @@ class HudiTable:
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
 
         return self._written(operations.delete_keys(self._writable(), keys))
+
+    def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
+        """Makes the table one of a later version; nothing else ever does.
+
+        to: 5, 6, 8 or 9. Log files are compacted first, the metadata table is removed (Hudi makes
+        it anew). dry_run: say what would change, and change nothing.
+
+        Raises `UnsupportedTableFeature` for a table that cannot become one of that version, naming
+        the property; `CommitConflict` while a compaction, clustering or the like is pending;
+        `ConfigError` for a version that is none or not a later one.
+        """
+        return self._at_version(to, up=True, dry_run=dry_run)
+
+    def downgrade(self, to: int, *, dry_run: bool = False) -> VersionChange:
+        """Makes the table one of an earlier version: 8, 6, 5 or 4. As `upgrade` otherwise."""
+        return self._at_version(to, up=False, dry_run=dry_run)
+
+    def _at_version(self, to: int, *, up: bool, dry_run: bool) -> VersionChange:
+        from pyhudi.upgrade.run import change_version  # noqa: PLC0415 - reading needs none of it
+
+        change = change_version(self._writable(), to, up=up, dry_run=dry_run)
+        self.refresh()
+        return change
 
     def _writable(self) -> HudiTable:
         if self.as_of is not None:

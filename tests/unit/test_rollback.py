@@ -3,12 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pyhudi
 from pyhudi import _native
 from pyhudi.config import TableConfig
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat
 from pyhudi.timeline.instants import Instant, State
@@ -51,6 +52,35 @@ def test_append_markers_ask_for_command_blocks_in_version_6(storage: Storage) ->
         RollbackRequest("p", "g1-0", TIME, files=(OWN_LOG,)),
         RollbackRequest("p", "g0-0", OLD, log_blocks={OLD_LOG: 1}),
     ]
+
+
+def test_append_markers_of_old_releases_name_the_base_file(storage: Storage) -> None:
+    """That file is a commit's own: only blocks of its log files are called off."""
+    marked = [Marker("p", f"g0-0_0-1-0_{OLD}.parquet", "APPEND")]
+    logs = {f".g0-0_{OLD}.log.1_0-1-0": 1, OLD_LOG: 1}
+    assert rollback.requests_by_markers(storage, table_version(6), TIME, marked) == [
+        RollbackRequest("p", "g0-0", OLD, log_blocks=logs)
+    ]
+    own = [Marker("p", f"g1-0_0-1-0_{TIME}.parquet", "APPEND")]
+    assert rollback.requests_by_markers(storage, table_version(6), TIME, own) == [
+        RollbackRequest("p", "g1-0", TIME, files=(OWN_LOG,))
+    ]
+    never_logged = [Marker("p", f"g7-0_0-1-0_{OLD}.parquet", "APPEND")]
+    assert rollback.requests_by_markers(storage, table_version(6), TIME, never_logged) == []
+
+
+def test_append_markers_are_refused_where_nothing_is_appended(storage: Storage) -> None:
+    marked = [Marker("p", OLD_LOG, "APPEND")]
+    with pytest.raises(UnsupportedTableFeature, match=TIME):
+        rollback.requests_by_markers(storage, table_version(9), TIME, marked)
+
+
+def test_a_failed_write_of_an_old_release_leaves_committed_rows(tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack("v6by14_mor_crash", tmp_path))
+    before = sorted(table.scan(columns=["id"]).to_arrow().column("id").to_pylist())
+    table.delete_keys(pa.table({"id": ["nobody"], "city": ["osaka"]}))
+    assert sorted(table.scan(columns=["id"]).to_arrow().column("id").to_pylist()) == before
+    assert not table.inspect.timeline().filter(pc.field("state") != "COMPLETED").num_rows
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyhudi import _native
+from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.timeline import content
 from pyhudi.timeline.instants import ROLLBACK, Instant, State
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, CommitMetadata
@@ -85,11 +86,15 @@ def requests_by_markers(
     storage: Storage, version: TableVersion, target: str, marked: Iterable[markers.Marker]
 ) -> list[RollbackRequest]:
     """One request a marked file; none for blocks of a log file that was never made."""
-    requests = []
+    requests: list[RollbackRequest] = []
     for marker in marked:
-        if version.rollback_appends_command and marker.kind == "APPEND":
+        if marker.kind == "APPEND":
+            _check_appends(version, marker, target)
             log = parse_log_name(marker.name)
-            if log is not None and log.instant != target:
+            if log is None:
+                requests += _of_slice(storage, marker, target)
+                continue
+            if log.instant != target:
                 requests += _call_off(
                     storage, marker.partition, log.file_id, log.instant, marker.name
                 )
@@ -98,6 +103,36 @@ def requests_by_markers(
             RollbackRequest(marker.partition, _file_id(marker.name), target, files=(marker.name,))
         )
     return requests
+
+
+def _check_appends(version: TableVersion, marker: markers.Marker, target: str) -> None:
+    """From version 8 on nothing is appended; what such a marker would mean there is not known."""
+    if not version.rollback_appends_command:
+        msg = f"in version {version.code} there is no APPEND marker as {target} has: {marker.path}"
+        raise UnsupportedTableFeature(msg, hint="Let Apache Hudi roll this write back.")
+
+
+def _of_slice(storage: Storage, marker: markers.Marker, target: str) -> list[RollbackRequest]:
+    """What undoes an append whose marker names the slice's base file, not the log file.
+
+    Releases before 0.15 mark so. The base file belongs to a commit, and must stay.
+    """
+    base = parse_base_name(marker.name)
+    if base is None:
+        msg = f"a marker of instant {target} names {marker.path}, which is no data file"
+        raise UnsupportedTableFeature(msg, hint="Let Apache Hudi roll this write back.")
+    logs = [
+        file.name
+        for file in storage.list_dir(marker.partition)[1]
+        if (log := parse_log_name(file.name)) is not None
+        and (log.file_id, log.instant) == (base.file_id, base.instant)
+    ]
+    if not logs:
+        return []
+    if base.instant == target:
+        return [RollbackRequest(marker.partition, base.file_id, target, files=tuple(logs))]
+    blocks = dict.fromkeys(logs, 1)
+    return [RollbackRequest(marker.partition, base.file_id, base.instant, log_blocks=blocks)]
 
 
 def _call_off(

@@ -49,9 +49,14 @@ def _complete(task: ReadTask) -> ReadTask:
 
 def open_slice(task: ReadTask) -> _native.BatchReader:
     """The columns that a task needs, as they are stored: without filter, limit and path values."""
+    return open_counted(task)[0]
+
+
+def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStats]:
+    """As `open_slice`, with what the merge counts; final once the reader is at its end."""
     task = _complete(task)
     merge = task.merge
-    reader, _ = _native.read_slice(
+    return _native.read_slice(
         task.storage.native,
         base=task.slice.base.path if task.slice.base else None,
         logs=[log.path for log in task.slice.logs],
@@ -72,7 +77,6 @@ def open_slice(task: ReadTask) -> _native.BatchReader:
         evolution=_evolution(task),
         bootstrap=_bootstrap_source(task),
     )
-    return reader
 
 
 def _evolution(task: ReadTask) -> FileNames | None:

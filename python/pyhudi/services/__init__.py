@@ -1,0 +1,1 @@
+"""Table services: what keeps a table in shape without changing its rows."""

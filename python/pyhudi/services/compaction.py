@@ -1,0 +1,121 @@
+"""Compaction: every slice with log files becomes a base file, in one commit. Rows do not change.
+
+What fails is taken back whole, plan included; a writer that dies leaves a pending compaction, which
+any writer can complete.
+Sources: `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyhudi.plan.compact import CompactTask, compact_tasks, compaction_plan
+from pyhudi.plan.read import TableState
+from pyhudi.timeline import Timeline, content
+from pyhudi.timeline.instants import COMPACTION, State
+from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.txn import markers
+from pyhudi.txn.transaction import remove_unlisted
+from pyhudi.view.planned import planned_slices
+from pyhudi.work.compact import compact_file
+
+if TYPE_CHECKING:
+    from pyhudi.txn.session import Session
+
+_STAGE = 1
+
+
+def compact_all(session: Session) -> str | None:
+    """Compacts every slice with log files; the commit's instant, None when there is none.
+
+    The session must be recovered, and no compaction or clustering pending. Raises
+    `UnsupportedTableFeature` for a merge rule that pyhudi lacks.
+    """
+    _, slices = session.groups(None)
+    with_logs = [one for one in slices if one.logs]
+    if not with_logs:
+        return None
+    writer = session.writer
+    instant = writer.generator.next()
+    tasks = compact_tasks(_state(session), session.target(instant), with_logs)
+    record = compaction_plan(with_logs)
+    plan = content.encode_container("HoodieCompactionPlan", record, writer.clock)
+    writer.config.layout.request(writer.storage, instant, COMPACTION, plan)
+    try:
+        _carry_out(session, instant, tasks)
+    except BaseException:
+        _take_back(session, instant)
+        raise
+    return instant
+
+
+def complete_compactions(session: Session) -> list[str]:
+    """Carries out the compactions that are pending, by their plans; their instants.
+
+    What another writer began of them is removed first, so none must be at work. Raises
+    `CorruptTable` for a plan whose files are gone.
+    """
+    pending = session.timeline.pending_compactions
+    for instant in pending:
+        _remove_begun(session, instant.requested)
+        plan = session.timeline.plan(instant) or {}
+        slices = planned_slices(session.storage, plan.get("operations") or ())
+        target = session.target(instant.requested)
+        _carry_out(session, instant.requested, compact_tasks(_state(session), target, slices))
+    return [instant.requested for instant in pending]
+
+
+def _carry_out(session: Session, instant: str, tasks: Sequence[CompactTask]) -> None:
+    writer = session.writer
+    storage, layout = writer.storage, writer.config.layout
+    layout.inflight(storage, instant, COMPACTION)
+    stats = session.engine.run(
+        compact_file, tasks, stage=_STAGE, label=f"compact files of {instant}"
+    )
+    metadata = _metadata(stats, session.schema.avro)
+    remove_unlisted(storage, instant, metadata)
+    data = metadata.encode(writer.config.version, COMPACTION, writer.clock)
+    layout.complete(storage, instant, COMPACTION, writer.generator.next(), data)
+    markers.delete_all(storage, instant)
+
+
+def _state(session: Session) -> TableState:
+    return TableState(
+        session.storage,
+        session.config,
+        session.timeline,
+        session.schema.arrow,
+        avro=session.schema.avro,
+        evolution=session.schema.evolution,
+    )
+
+
+def _metadata(stats: Sequence[WriteStat], schema: str) -> CommitMetadata:
+    by_partition: dict[str, tuple[WriteStat, ...]] = {}
+    for stat in stats:
+        partition = stat.partition_path or ""
+        by_partition[partition] = (*by_partition.get(partition, ()), stat)
+    return CommitMetadata(
+        by_partition,
+        compacted=True,
+        extra_metadata={SCHEMA_KEY: schema},
+        operation_type="COMPACT",
+    )
+
+
+def _take_back(session: Session, instant: str) -> None:
+    """Leaves the table as if the compaction had not been planned, unless it is complete."""
+    found = Timeline.load(session.storage, session.config).find(instant, COMPACTION)
+    if found is None or found.is_completed:
+        return
+    _remove_begun(session, instant)
+    session.config.layout.remove(session.storage, instant, COMPACTION, State.REQUESTED)
+
+
+def _remove_begun(session: Session, instant: str) -> None:
+    """Removes what was written, which no reader sees; the plan stays."""
+    storage = session.storage
+    remove_unlisted(storage, instant, CommitMetadata())
+    session.config.layout.remove(storage, instant, COMPACTION, State.INFLIGHT)
+    markers.delete_all(storage, instant)

@@ -1,0 +1,1 @@
+"""Moving a table to another table version. Never done unasked."""

@@ -1,0 +1,223 @@
+"""Upgrades and downgrades: the order of things, so that a crash leaves a table of one version.
+
+1. The metadata table goes, since its layout differs by version; Hudi's writers make it anew.
+2. Failed writes are rolled back, log files compacted into base files.
+3. The timeline is written in its new place beside the old one.
+4. The properties change, in one step: from here on the table has the new version.
+5. The old timeline goes.
+
+Hudi moves the files of the timeline one by one instead (`UpgradeDowngrade`, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyhudi import property_names as names
+from pyhudi.clock import SystemClock
+from pyhudi.config import TableConfig
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.properties import CHECKSUM
+from pyhudi.services.compaction import compact_all, complete_compactions
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.archive_write import write_new_history
+from pyhudi.timeline.instants import (
+    CLUSTERING,
+    INDEXING,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    RESTORE,
+)
+from pyhudi.txn.session import Session
+from pyhudi.txn.transaction import is_clustering
+from pyhudi.upgrade.properties import VERSIONS, changed, steps
+from pyhudi.upgrade.timeline import archived_instants, moved_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyhudi.clock import Clock
+    from pyhudi.storage import Storage
+    from pyhudi.txn.session import WritableTable
+
+_METADATA_FOLDER = ".hoodie/metadata"
+_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+_COMPLEX = ("COMPLEX", "COMPLEX_AVRO")
+_NULL_PARTITION = "default"
+
+
+@dataclass(frozen=True)
+class VersionChange:
+    """A change of a table's version, done or, with `dry_run`, thought through."""
+
+    before: int
+    after: int
+    properties_set: dict[str, str]
+    """Properties that are new or have another value."""
+    properties_removed: tuple[str, ...]
+    metadata_removed: tuple[str, ...]
+    """Partitions of the metadata table, which goes."""
+    compaction: str | None
+    """Instant of the compaction that came first; None where there was nothing to compact."""
+    dry_run: bool
+
+
+def change_version(
+    table: WritableTable, to: int, *, up: bool, dry_run: bool, clock: Clock | None = None
+) -> VersionChange:
+    """See `HudiTable.upgrade` and `HudiTable.downgrade`."""
+    clock = clock or SystemClock()
+    storage = table.storage
+    config = TableConfig.load(storage, clock)
+    timeline = Timeline.load(storage, config)
+    _check(storage, config, timeline, to, up=up)
+    change = _change(config, to, dry_run=dry_run)
+    if dry_run or change.before == to:
+        return change
+    config = _without_metadata(storage, config, clock)
+    if not config.version.writable:
+        _set(storage, config, changed(config.properties, 6), clock)
+    merge = config.is_merge_on_read and any(
+        step in _COMPACTED_BEFORE for step in steps(change.before, to)
+    )
+    compaction = _settled(table, clock, merge=merge)
+    _move(storage, to, clock)
+    return replace(change, compaction=compaction)
+
+
+# --- before anything is written -------------------------------------------------------------------
+
+
+def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *, up: bool) -> None:
+    code = config.version.code
+    if to not in VERSIONS:
+        msg = f"there is no table version {to}"
+        raise ConfigError(msg, hint=f"One of {', '.join(map(str, VERSIONS))}.")
+    if (to < code) if up else (to > code):
+        verb, other = ("upgrade", "downgrade") if up else ("downgrade", "upgrade")
+        msg = f"the table has version {code}: {verb} does not lead to {to}"
+        raise ConfigError(msg, hint=f"Use {other}.")
+    # Failed overwrites are rolled back like any write; clusterings have a plan.
+    services = timeline.pending(LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT, INDEXING, RESTORE)
+    services = tuple(
+        one for one in services if one.action != REPLACE_COMMIT or is_clustering(timeline, one)
+    )
+    if services and to != code:
+        msg = f"{services[0]} is pending"
+        raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
+    for step in steps(code, to):
+        _check_step(storage, config, timeline, step)
+
+
+def _check_step(
+    storage: Storage, config: TableConfig, timeline: Timeline, step: tuple[int, int]
+) -> None:
+    """What stands in the way of one step, by the property that says so."""
+    problem = None
+    indexes = [name for name in _metadata_partitions(config) if "_index_" in name]
+    single = len(config.record_key_fields) == 1
+    if indexes:
+        problem = f"{names.METADATA_PARTITIONS} has {indexes[0]}: drop the index first"
+    elif step == (4, 5) and _NULL_PARTITION in {
+        path.rsplit("/", 1)[-1].rsplit("=", 1)[-1] for path in storage.list_dir("")[0]
+    }:
+        problem = f"{names.PARTITION_FIELDS}: rows without value are in the folder default"
+    elif step == (8, 9) and config.key_generator in _COMPLEX and single:
+        problem = (
+            f"{names.KEY_GENERATOR_TYPE} is {config.key_generator} with one key field, whose keys "
+            "version 9 spells otherwise"
+        )
+    elif step == (8, 6) and timeline.archive.instants():
+        problem = f"{names.HISTORY_PATH}: the archived timeline cannot be turned back"
+    elif step == (9, 8) and len(config.ordering_fields) > 1:
+        problem = f"{names.ORDERING_FIELDS} names several fields, version 8 knows one"
+    if problem:
+        msg = f"{problem}, so version {step[0]} cannot become {step[1]}"
+        raise UnsupportedTableFeature(msg)
+
+
+def _metadata_partitions(config: TableConfig) -> tuple[str, ...]:
+    text = config.properties.get(names.METADATA_PARTITIONS, "")
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _change(config: TableConfig, to: int, *, dry_run: bool) -> VersionChange:
+    before = dict(config.properties)
+    after = changed({k: v for k, v in before.items() if k not in _OF_METADATA}, to)
+    return VersionChange(
+        before=config.version.code,
+        after=to,
+        properties_set={
+            k: v for k, v in sorted(after.items()) if before.get(k) != v and k != CHECKSUM
+        },
+        properties_removed=tuple(sorted(before.keys() - after.keys() - {CHECKSUM})),
+        metadata_removed=_metadata_partitions(config),
+        compaction=None,
+        dry_run=dry_run,
+    )
+
+
+_COMPACTED_BEFORE = ((6, 8), (8, 9), (9, 8), (8, 6))
+"""Steps before which Hudi compacts too, so that no log file is read under another rule."""
+
+_OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
+
+
+# --- the deed -------------------------------------------------------------------------------------
+
+
+def _without_metadata(storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
+    """Without the metadata table; the properties first, so that nobody reads half of it."""
+    if any(name in config.properties for name in _OF_METADATA):
+        config = config.updated(storage, {}, clock, removed=_OF_METADATA)
+    storage.delete_dir(_METADATA_FOLDER)
+    return config
+
+
+def _settled(table: WritableTable, clock: Clock, *, merge: bool) -> str | None:
+    """Failed writes rolled back, log files compacted; the compaction's instant."""
+    session = Session.open(table, clock).recovered()
+    if complete_compactions(session):
+        session = Session.open(table, clock).recovered()
+    return compact_all(session) if merge else None
+
+
+def _move(storage: Storage, to: int, clock: Clock) -> None:
+    old = TableConfig.load(storage, clock)
+    new = TableConfig(changed(old.properties, to))
+    if new.layout.folder == old.layout.folder:
+        _set(storage, old, new.properties, clock)
+        return
+    timeline = Timeline.load(storage, old)
+    if new.layout.completion_in_name:
+        storage.delete_dir(new.layout.folder)
+        write_new_history(storage, new.history_folder, archived_instants(timeline, clock))
+    else:
+        _remove_instants(storage, new)
+    for path, data in moved_files(storage, timeline, old, new, clock):
+        storage.put(path, data)
+    _set(storage, old, new.properties, clock)
+    _remove_old(storage, old)
+
+
+def _set(
+    storage: Storage, config: TableConfig, wanted: Mapping[str, str], clock: Clock
+) -> TableConfig:
+    gone = config.properties.keys() - wanted.keys()
+    return config.updated(storage, wanted, clock, removed=gone)
+
+
+def _remove_instants(storage: Storage, config: TableConfig) -> None:
+    """Instants that an upgrade, long done, left behind when its writer died."""
+    for file in storage.list_dir(config.layout.folder)[1]:
+        if config.layout.parse(file.name) is not None:
+            storage.delete(file.path)
+
+
+def _remove_old(storage: Storage, old: TableConfig) -> None:
+    if old.layout.completion_in_name:
+        storage.delete_dir(old.layout.folder)
+        return
+    _remove_instants(storage, old)
+    storage.delete_dir(old.history_folder)

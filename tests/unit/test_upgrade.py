@@ -1,0 +1,158 @@
+"""Changing a table's version: rows and history stay, properties are those of the new version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pyhudi
+from pyhudi.config import TableConfig
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.storage import Storage
+from pyhudi.table import HudiTable
+from pyhudi.upgrade.properties import changed
+from tests.helpers.rows import canonical, encode_table
+from tests.helpers.tables import unpack
+
+TABLES = [
+    "v5_mor_part",
+    "v5_mor_crash",
+    "v6_cow_archived",
+    "v8_cow_overwrites",
+    "v9_cow_overwrites",
+    "v6_cow_overwrites",
+    "v6_mor_archived",
+    "v6_mor_compaction",
+    "v6_mor_payload_overwrite_latest",
+    "v6_mor_rollback",
+    "v8_cow_commit_time",
+    "v8_mor_event_time",
+    "v8_mor_partial_sql",
+    "v9_cow_event_time",
+    "v9_mor_all_types",
+    "v9_mor_compaction",
+    "v9_mor_event_time",
+]
+CODES = (4, 5, 6, 8, 9)
+
+
+def rows(table: HudiTable) -> list[str]:
+    return sorted(canonical(row) for row in encode_table(table.scan(meta_fields=False).to_arrow()))
+
+
+def change(table: HudiTable, to: int, *, dry_run: bool = False) -> object:
+    if to >= table.version:
+        return table.upgrade(to, dry_run=dry_run)
+    return table.downgrade(to, dry_run=dry_run)
+
+
+@pytest.mark.parametrize("to", CODES)
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_and_commits_stay(name: str, to: int, tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    before = rows(table)
+    commits = set(table.inspect.commits()["requested"].to_pylist())
+    archived = table.inspect.timeline(archived=True).num_rows > table.inspect.timeline().num_rows
+    if to < 8 <= table.version and archived:
+        with pytest.raises(UnsupportedTableFeature, match="archived timeline"):
+            change(table, to)
+        assert rows(pyhudi.open_table(table.uri)) == before
+        return
+    change(table, to)
+    after = pyhudi.open_table(table.uri)
+    assert after.version == to
+    assert rows(after) == before
+    assert set(after.inspect.commits()["requested"].to_pylist()) >= commits
+    assert after.inspect.timeline(archived=True).num_rows >= len(commits)
+
+
+@pytest.mark.parametrize("name", ["v6_mor_compaction", "v8_mor_event_time", "v9_mor_event_time"])
+@pytest.mark.parametrize("to", [6, 8, 9])
+def test_a_changed_table_takes_writes(name: str, to: int, tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    if to == table.version:
+        to = 6 if to == 9 else 9
+    change(table, to)
+    before = table.scan().to_arrow()
+    one = before.slice(0, 1)
+    table.upsert(one)
+    assert table.scan().count() == before.num_rows
+    table.delete_keys(one)
+    assert table.scan().count() == before.num_rows - 1
+
+
+def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+    base = unpack("v6_mor_compaction", tmp_path)
+    before = {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}
+    found = pyhudi.open_table(base).upgrade(9, dry_run=True)
+    assert {path: path.read_bytes() for path in base.rglob("*") if path.is_file()} == before
+    assert (found.before, found.after, found.dry_run) == (6, 9, True)
+    assert found.properties_set["hoodie.table.version"] == "9"
+    assert "hoodie.table.precombine.field" in found.properties_removed
+
+
+def test_properties_are_those_that_hudi_gives(tmp_path: Path) -> None:
+    """Of a table that Hudi 1.2.0 itself upgraded from 8, step by step backwards and on again."""
+    config = TableConfig.load(Storage(str(unpack("v9_mor_upgraded_from_8", tmp_path))))
+    down = changed(config.properties, 8)
+    assert down["hoodie.record.merge.strategy.id"] == "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+    assert down["hoodie.table.precombine.field"] == "ts"
+    again = changed(down, 9)
+    kept = {k: v for k, v in config.properties.items() if k != "hoodie.table.format"}
+    assert again == kept
+
+
+@pytest.mark.parametrize(
+    ("payload", "mode", "partial", "ordering"),
+    [
+        ("OverwriteNonDefaultsWithLatestAvroPayload", "COMMIT", "IGNORE_DEFAULTS", "ts"),
+        ("PartialUpdateAvroPayload", "EVENT", "IGNORE_DEFAULTS", "ts"),
+        ("debezium.PostgresDebeziumAvroPayload", "EVENT", "FILL_UNAVAILABLE", "_event_lsn"),
+        ("debezium.MySqlDebeziumAvroPayload", "EVENT", None, "_event_bin_file,_event_pos"),
+        ("AWSDmsAvroPayload", "COMMIT", None, "ts"),
+    ],
+)
+def test_payload_classes_become_merge_rules(
+    payload: str, mode: str, partial: str | None, ordering: str
+) -> None:
+    name = f"org.apache.hudi.common.model.{payload}"
+    found = changed(
+        {
+            "hoodie.table.name": "t",
+            "hoodie.table.type": "COPY_ON_WRITE",
+            "hoodie.table.version": "6",
+            "hoodie.timeline.layout.version": "1",
+            "hoodie.table.precombine.field": "ts",
+            "hoodie.compaction.payload.class": name,
+        },
+        9,
+    )
+    assert found["hoodie.record.merge.mode"] == f"{mode}_TIME_ORDERING"
+    assert found.get("hoodie.table.partial.update.mode") == partial
+    assert found["hoodie.table.ordering.fields"] == ordering
+    assert found["hoodie.table.legacy.payload.class"] == name
+    assert "hoodie.compaction.payload.class" not in found
+    assert "hoodie.record.merge.strategy.id" not in found
+
+
+def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack("v4_mor_crash", tmp_path))
+    with pytest.raises(UnsupportedTableFeature, match="folder default"):
+        table.upgrade(9)
+
+
+def test_wrong_directions_and_numbers(tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack("v8_mor_event_time", tmp_path))
+    with pytest.raises(ConfigError, match="downgrade"):
+        table.upgrade(6)
+    with pytest.raises(ConfigError, match="upgrade"):
+        table.downgrade(9)
+    with pytest.raises(ConfigError, match="no table version 7"):
+        table.upgrade(7)
+
+
+def test_a_pending_clustering_stands_in_the_way(tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack("v9_mor_pending_clusterings", tmp_path))
+    with pytest.raises(CommitConflict, match="clustering"):
+        table.downgrade(8)
