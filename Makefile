@@ -107,8 +107,8 @@ fuzz-keep: $(STAMPS)/cargo-fuzz ## cuts what fuzzing found down to what it needs
 	$(PYTHON) rust/fuzz/seed.py keep
 
 .PHONY: bench
-bench: $(STAMPS)/bench ## speed beside other readers, as ratios; BENCH_ARGS go to the program
-	.venv-bench/bin/python benches/python/merge_on_read.py $(BENCH_ARGS)
+bench: $(STAMPS)/bench ## reads beside other readers, as ratios; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/reads.py $(BENCH_ARGS)
 
 .PHONY: bench-planning
 bench-planning: $(STAMPS)/bench ## planning a scan of 100,000 file groups, against its aims

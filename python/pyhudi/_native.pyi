@@ -193,6 +193,8 @@ def read_slice(
     memory_limit: int | None = None,
     spill_folder: str | None = None,
     bootstrap: tuple[Store, str] | None = None,
+    plain_key: str | None = None,
+    two_threads: bool = False,
 ) -> tuple[BatchReader, MergeStats]:
     """One file slice, merged, as a stream of batches.
 
@@ -227,6 +229,9 @@ def read_slice(
     bootstrap: where the rows of the base file are when it is a skeleton of Hudi's own columns: the
         store and path of a Parquet file with as many rows, zipped with it row by row. Columns that
         the skeleton has are taken from there. Differing row counts raise `CorruptTable`.
+    plain_key: a text column that surely equals the stored key column. Where it is among `columns`
+        it may be read in that one's place.
+    two_threads: a second thread may decode some of the base file's columns.
     """
 
 def hfile_pairs(

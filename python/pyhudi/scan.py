@@ -153,6 +153,7 @@ def new_scan(
         limit=limit,
         read_optimized=read_optimized,
         memory_limit=task_memory(memory_limit, engine),
+        two_threads=engine.tasks_per_process > 1,
     )
     return Scan(state, request, engine, span)
 

@@ -13,13 +13,17 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.where_values import fits_column, is_text, typed_scalar, within_column
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi import lazy_compute as pc
 
 Path = tuple[str, ...]
 """A column's name, and below it names of struct fields."""

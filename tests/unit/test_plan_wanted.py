@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import TableConfig
-from pyhudi.plan.wanted import allowed_texts, field_keys, wanted_keys
+from pyhudi.plan.wanted import allowed_texts, field_keys, plain_key, wanted_keys
 from pyhudi.where import parse_where
 
 SCHEMA = pa.schema(
@@ -80,3 +80,30 @@ def test_columns_that_are_shown_otherwise_tell_no_key() -> None:
 
 def test_a_key_generator_of_ones_own_tells_no_key() -> None:
     assert keys([("id", "=", "a")], "id", "USER_PROVIDED") is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "found"),
+    [
+        ({"hoodie.table.keygenerator.type": "SIMPLE"}, "id"),
+        ({"hoodie.table.keygenerator.type": "NON_PARTITION_AVRO"}, "id"),
+        ({"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator"}, "id"),
+        ({"hoodie.table.keygenerator.type": "COMPLEX"}, None),
+        ({"hoodie.table.keygenerator.type": "CUSTOM"}, None),
+        ({"hoodie.table.keygenerator.class": "com.example.Keys"}, None),
+        ({}, None),
+    ],
+)
+def test_a_plain_key_is_sure_only_by_a_named_generator(
+    properties: dict[str, str], found: str | None
+) -> None:
+    config = TableConfig({"hoodie.table.recordkey.fields": "id", **properties})
+    assert plain_key(config, SCHEMA) == found
+
+
+@pytest.mark.parametrize("fields", ["n", "day", "id,n", "missing", ""])
+def test_a_plain_key_is_one_text_column(fields: str) -> None:
+    config = TableConfig(
+        {"hoodie.table.recordkey.fields": fields, "hoodie.table.keygenerator.type": "SIMPLE"}
+    )
+    assert plain_key(config, SCHEMA) is None

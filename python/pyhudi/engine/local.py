@@ -15,12 +15,11 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from pyhudi.engine import routes
 from pyhudi.engine.lookahead import LookAhead
 from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
 
-_LOOK_AHEAD = 64 * 1024 * 1024
+_LOOK_AHEAD = 16 * 1024 * 1024
 
 
 class LocalEngine:
@@ -90,6 +89,8 @@ class LocalEngine:
         label: str = "",
     ) -> list[Result]:
         """As `Engine.exchange`; `rows` is any object with the Arrow PyCapsule interface."""
+        from pyhudi.engine import routes  # noqa: PLC0415 - scans need none of it
+
         # One chunk, so that taking a group's rows does not go through all chunks for each group.
         table = pa.table(rows).combine_chunks()
 

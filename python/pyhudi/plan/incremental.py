@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.plan.commit_range import (
@@ -44,7 +43,11 @@ from pyhudi.view.partition_values import partition_filter
 from pyhudi.where import Where
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from pyhudi.view.slices import FileSlice
+else:
+    from pyhudi import lazy_compute as pc
 
 COMMIT_TIME = "_hoodie_commit_time"
 

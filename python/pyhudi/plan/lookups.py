@@ -11,17 +11,20 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.metadata.table import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from pyhudi.plan.ranges import ruled_out
 from pyhudi.plan.wanted import KEYS_MOST
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from pyhudi.metadata.definitions import IndexDefinition
     from pyhudi.metadata.table import MetadataTable
     from pyhudi.view.slices import BaseFile, FileSlice, LogFile
     from pyhudi.where import Conjunct
+else:
+    from pyhudi import lazy_compute as pc
 
 
 def with_keys(

@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from pyhudi.where import Conjunct
+else:
+    from pyhudi import lazy_compute as pc
 
 _LITERALS_MOST = 64
 """Of a longer list only its least and greatest value are compared."""

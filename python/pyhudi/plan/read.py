@@ -16,6 +16,7 @@ from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.field_merge import FieldMerge, field_merge
 from pyhudi.plan.choose import choose_slices
+from pyhudi.plan.wanted import plain_key
 from pyhudi.schema import schema_defaults
 from pyhudi.view.bootstrap import check_source_columns
 from pyhudi.view.partition_values import path_values
@@ -37,6 +38,8 @@ class MergeRule:
     mode: BuiltInMode = "COMMIT_TIME_ORDERING"
     ordering_fields: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = ()
+    plain_key: str | None = None
+    """A column that surely equals the stored key column."""
     delete_field: str | None = None
     delete_marker: str | None = None
     fields: FieldMerge | None = None
@@ -70,6 +73,8 @@ class ReadTask:
     """At most so many rows of this slice."""
     memory_limit: int | None = None
     """Bytes for log records in memory; more of them go to local files."""
+    two_threads: bool = False
+    """A second thread may help to decode the base file."""
     evolution: Evolution | None = None
     """How the files name the columns, where they name them otherwise than `schema`."""
     whole: WholeSlice | None = None
@@ -94,6 +99,8 @@ class ScanRequest:
     read_optimized: bool = False
     memory_limit: int | None = None
     """Bytes for the log records of one task."""
+    two_threads: bool = False
+    """A second thread may help with each task."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,7 @@ def slice_tasks(
             where=request.where,
             limit=request.limit,
             memory_limit=request.memory_limit,
+            two_threads=request.two_threads,
             evolution=state.evolution,
         )
         for one in slices
@@ -205,6 +213,7 @@ def merge_rule(state: TableState) -> MergeRule:
         mode=mode,
         ordering_fields=config.ordering_fields if ordering is None else ordering,
         key_fields=key_columns(config),
+        plain_key=None if fields else plain_key(config, state.schema),
         delete_field=config.merge.delete_field,
         delete_marker=config.merge.delete_marker,
         fields=fields,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.types as at
 
+from pyhudi.property_names import KEY_GENERATOR_CLASS, KEY_GENERATOR_TYPE
 from pyhudi.where_values import is_text
 
 if TYPE_CHECKING:
@@ -70,6 +71,15 @@ def wanted_keys(
 def _is_plain(config: TableConfig) -> bool:
     """Whether a key of one field is surely the field's bare value."""
     return config.key_generator.removesuffix("_AVRO") in _PLAIN_GENERATORS
+
+
+def plain_key(config: TableConfig, schema: pa.Schema) -> str | None:
+    """The column whose text every record key is, None when there is none or none for sure."""
+    fields = config.record_key_fields
+    named = any(config.properties.get(name) for name in (KEY_GENERATOR_CLASS, KEY_GENERATOR_TYPE))
+    if len(fields) != 1 or not named or not _is_plain(config) or fields[0] not in schema.names:
+        return None
+    return fields[0] if at.is_string(schema.field(fields[0]).type) else None
 
 
 def field_keys(

@@ -174,6 +174,9 @@ def _scalar(config: TableConfig, text: str, kind: pa.DataType) -> pa.Scalar | No
             # Key generators write timestamps as their number, which Hudi cannot read back: where
             # the files have the value, it is theirs.
             return _instant(text, kind) if config.drop_partition_columns else None
+        if at.is_string(kind):
+            # The usual kind. A cast would import pyarrow.compute.
+            return pa.scalar(text, kind)
         return pa.scalar(text).cast(kind) if _is_plain(kind) else None
     except (pa.ArrowInvalid, ValueError):
         return None

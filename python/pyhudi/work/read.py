@@ -76,6 +76,8 @@ def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStat
         memory_limit=task.memory_limit,
         evolution=_evolution(task),
         bootstrap=_bootstrap_source(task),
+        plain_key=merge.plain_key,
+        two_threads=task.two_threads,
     )
 
 

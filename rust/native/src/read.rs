@@ -239,6 +239,7 @@ impl From<PyEvolution> for Evolution {
     max_instant=None, valid_instants=None, timeline_start=None, incoming=None, delete_keys=None,
     null_ordering_loses=false, filters=Vec::new(), evolution=None, batch_rows=8192,
     base_instant=None, field_rules=None, memory_limit=None, spill_folder=None, bootstrap=None,
+    plain_key=None, two_threads=false,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_slice(
@@ -267,6 +268,8 @@ pub fn read_slice(
     memory_limit: Option<usize>,
     spill_folder: Option<PathBuf>,
     bootstrap: Option<(PyRef<'_, Store>, String)>,
+    plain_key: Option<String>,
+    two_threads: bool,
 ) -> PyResult<(BatchReader, MergeStats)> {
     let incoming = Incoming {
         rows: incoming.as_ref().map(source).transpose()?,
@@ -292,6 +295,7 @@ pub fn read_slice(
             ordering_fields,
             delete_marker: delete_field.zip(delete_marker),
             null_ordering_loses,
+            plain_key,
             ..field_rules.map_or_else(MergeSpec::default, |rules| rules.spec(py))
         },
         base_instant,
@@ -300,6 +304,7 @@ pub fn read_slice(
         filters: filters.into_iter().flatten().collect(),
         evolution: evolution.map(Evolution::from),
         batch_rows: batch_rows.max(1),
+        two_threads,
         spill: memory_limit.map(|memory_limit| SpillOptions {
             memory_limit,
             folder: spill_folder,
@@ -342,6 +347,7 @@ pub fn read_keys(
         filters: Vec::new(),
         evolution: None,
         batch_rows: 8192,
+        two_threads: false,
         spill: None,
     };
     let keys = py.detach(|| SliceKeys::new(read)).map_err(slice_error)?;

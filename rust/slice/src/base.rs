@@ -1,4 +1,5 @@
-//! A base file to record batches: projection, row-group pruning, bytes fetched a row group at a time.
+//! A base file to record batches: projection, row-group pruning. Bytes are fetched page by page, or a
+//! row group at a time where rows are tested before all their columns are decoded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use arrow::error::ArrowError;
 use bytes::Bytes;
 use parquet::DecodeResult;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowFilter,
 };
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::arrow::{ProjectionMask, RowNumber};
@@ -21,8 +23,10 @@ use pyhudi_store::{Store, StoreFile};
 use crate::columns::names_of;
 use crate::error::{Result, SliceError};
 use crate::evolve::{Source, evolve, stored_filters, stored_names};
+use crate::halves::{Halves, Pages};
 use crate::int96::int96_as_micros;
 use crate::log_side::ROW_NUMBER;
+use crate::page_file::PageFile;
 use crate::prune::{Filter, keep_row_groups};
 use crate::row_test::RowTest;
 
@@ -38,6 +42,8 @@ pub(crate) struct ParquetRead<'a> {
     pub(crate) batch_rows: usize,
     /// Add the column [`ROW_NUMBER`].
     pub(crate) row_numbers: bool,
+    /// Another thread may decode some of the columns.
+    pub(crate) two_threads: bool,
     /// Rows that fail it are left out.
     pub(crate) test: Option<RowTest>,
     /// Where the table's columns are in the file, when it names them otherwise.
@@ -49,10 +55,17 @@ pub(crate) struct ParquetReader {
     path: String,
     map: Option<Arc<[Source]>>,
     file: StoreFile,
-    decoder: ParquetPushDecoder,
+    decoder: Decoder,
     schema: SchemaRef,
     rows: i64,
     pub(crate) pruned_row_groups: u64,
+}
+
+enum Decoder {
+    Pages(Box<ParquetRecordBatchReader>),
+    Halves(Box<Halves>),
+    /// Keeps the columns of the test, so that they are decoded once.
+    RowGroups(Box<ParquetPushDecoder>),
 }
 
 impl ParquetReader {
@@ -79,14 +92,36 @@ impl ParquetReader {
             .test
             .map(|test| row_filter(&arrow, test, read.map.clone()));
         let batch_rows = fitting_rows(arrow.metadata(), &mask, read.batch_rows);
-        let mut builder = ParquetPushDecoderBuilder::new_with_metadata(arrow)
-            .with_projection(mask)
-            .with_row_groups(groups)
-            .with_batch_size(batch_rows);
-        if let Some(filter) = filter {
-            builder = builder.with_row_filter(filter);
-        }
-        let decoder = builder.build().map_err(damaged)?;
+        check_ranges(path, &file, arrow.metadata(), &mask, &groups)?;
+        let decoder = match filter {
+            None => {
+                let pages = Pages {
+                    file: PageFile(file.clone()),
+                    arrow,
+                    mask,
+                    groups,
+                    batch_rows,
+                };
+                // A column of row numbers belongs to no leaf: it cannot be given to one half.
+                let halves = if read.two_threads && !read.row_numbers {
+                    Halves::open(&pages).map_err(damaged)?
+                } else {
+                    None
+                };
+                match halves {
+                    Some(halves) => Decoder::Halves(Box::new(halves)),
+                    None => Decoder::Pages(Box::new(pages.reader().map_err(damaged)?)),
+                }
+            }
+            Some(filter) => {
+                let builder = ParquetPushDecoderBuilder::new_with_metadata(arrow)
+                    .with_projection(mask)
+                    .with_row_groups(groups)
+                    .with_batch_size(batch_rows)
+                    .with_row_filter(filter);
+                Decoder::RowGroups(Box::new(builder.build().map_err(damaged)?))
+            }
+        };
         Ok(Self {
             path: path.to_owned(),
             map: read.map.clone(),
@@ -116,50 +151,94 @@ impl ParquetReader {
         SliceError::parquet(&self.path, None, error)
     }
 
-    fn fetch(&mut self, ranges: Vec<Range<u64>>) -> Result<()> {
-        let mut data = Vec::with_capacity(ranges.len());
-        for range in &ranges {
-            if range.end > self.file.size() || range.start > range.end {
-                return Err(SliceError::Corrupt {
-                    file: self.path.clone(),
-                    offset: Some(range.start),
-                    what: format!(
-                        "the footer points to bytes {}..{} of {}",
-                        range.start,
-                        range.end,
-                        self.file.size()
-                    ),
-                });
+    fn next_stored(&mut self) -> Option<Result<RecordBatch>> {
+        let decoder = match &mut self.decoder {
+            Decoder::Pages(pages) => {
+                let batch = pages.next()?;
+                return Some(batch.map_err(|error| self.damaged(error.into())));
             }
-            data.push(self.file.read_range(range.clone())?);
+            Decoder::Halves(halves) => {
+                let batch = halves.next()?;
+                return Some(batch.map_err(|error| self.damaged(error)));
+            }
+            Decoder::RowGroups(decoder) => decoder,
+        };
+        loop {
+            let fetched = match decoder.try_decode() {
+                Ok(DecodeResult::Data(batch)) => return Some(Ok(batch)),
+                Ok(DecodeResult::Finished) => return None,
+                Ok(DecodeResult::NeedsData(ranges)) => fetch(&self.file, decoder, ranges),
+                Err(error) => Err(SliceError::parquet(&self.path, None, error)),
+            };
+            if let Err(error) = fetched {
+                return Some(Err(error));
+            }
         }
-        self.decoder
-            .push_ranges(ranges, data)
-            .map_err(|error| self.damaged(error))
     }
+}
+
+fn fetch(
+    file: &StoreFile,
+    decoder: &mut ParquetPushDecoder,
+    ranges: Vec<Range<u64>>,
+) -> Result<()> {
+    let mut data = Vec::with_capacity(ranges.len());
+    for range in &ranges {
+        check_range(file.path(), file, range)?;
+        data.push(file.read_range(range.clone())?);
+    }
+    decoder
+        .push_ranges(ranges, data)
+        .map_err(|error| SliceError::parquet(file.path(), None, error))
+}
+
+/// Before pages are read: their lengths are believed as far as their column chunk goes.
+fn check_ranges(
+    path: &str,
+    file: &StoreFile,
+    metadata: &ParquetMetaData,
+    mask: &ProjectionMask,
+    groups: &[usize],
+) -> Result<()> {
+    let groups = groups
+        .iter()
+        .filter_map(|group| metadata.row_groups().get(*group));
+    let chunks = groups.flat_map(|group| group.columns().iter().enumerate());
+    for (_, chunk) in chunks.filter(|(leaf, _)| mask.leaf_included(*leaf)) {
+        let offset = chunk
+            .dictionary_page_offset()
+            .unwrap_or(chunk.data_page_offset());
+        // Negative numbers become greater than any size.
+        let (start, length) = (offset as u64, chunk.compressed_size() as u64);
+        check_range(path, file, &(start..start.saturating_add(length)))?;
+    }
+    Ok(())
+}
+
+fn check_range(path: &str, file: &StoreFile, range: &Range<u64>) -> Result<()> {
+    if range.end <= file.size() && range.start <= range.end {
+        return Ok(());
+    }
+    Err(SliceError::Corrupt {
+        file: path.to_owned(),
+        offset: Some(range.start),
+        what: format!(
+            "the footer points to bytes {}..{} of {}",
+            range.start,
+            range.end,
+            file.size()
+        ),
+    })
 }
 
 impl Iterator for ParquetReader {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.decoder.try_decode() {
-                Ok(DecodeResult::Data(batch)) => {
-                    return Some(match &self.map {
-                        None => Ok(batch),
-                        Some(map) => evolve(&batch, map),
-                    });
-                }
-                Ok(DecodeResult::Finished) => return None,
-                Ok(DecodeResult::NeedsData(ranges)) => {
-                    if let Err(error) = self.fetch(ranges) {
-                        return Some(Err(error));
-                    }
-                }
-                Err(error) => return Some(Err(self.damaged(error))),
-            }
-        }
+        Some(self.next_stored()?.and_then(|batch| match &self.map {
+            None => Ok(batch),
+            Some(map) => evolve(&batch, map),
+        }))
     }
 }
 
@@ -171,7 +250,6 @@ pub(crate) fn read_parquet_block(
     columns: &[String],
     batch_rows: usize,
 ) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
-    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     let damaged = move |error| SliceError::parquet(path, Some(start), error);
     let footer = ArrowReaderMetadata::load(&content, reader_options()).map_err(damaged)?;
     let arrow = arrow_metadata(footer.metadata().as_ref().clone(), false).map_err(damaged)?;

@@ -84,6 +84,7 @@ impl PairReader {
                 filters: &[],
                 batch_rows: read.batch_rows,
                 row_numbers,
+                two_threads: false,
                 test: None,
                 map: read.map.clone(),
             };

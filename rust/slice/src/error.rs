@@ -95,7 +95,7 @@ impl SliceError {
             ParquetError::NYI(feature) => Self::Unsupported {
                 feature: format!("{feature} ({file})"),
             },
-            ParquetError::External(source) => match source.downcast::<StoreError>() {
+            ParquetError::External(source) => match store_error(source) {
                 Ok(store) => Self::Store(*store),
                 Err(other) => Self::Corrupt {
                     file: file.to_owned(),
@@ -109,6 +109,19 @@ impl SliceError {
                 what: other.to_string(),
             },
         }
+    }
+}
+
+/// The storage's own error, also where it came through `std::io`.
+fn store_error(
+    source: Box<dyn std::error::Error + Send + Sync>,
+) -> Result<Box<StoreError>, Box<dyn std::error::Error + Send + Sync>> {
+    match source.downcast::<std::io::Error>() {
+        Ok(io) => match io.downcast::<StoreError>() {
+            Ok(store) => Ok(Box::new(store)),
+            Err(other) => Err(Box::new(other)),
+        },
+        Err(other) => other.downcast::<StoreError>(),
     }
 }
 

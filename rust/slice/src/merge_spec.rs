@@ -55,6 +55,8 @@ pub struct MergeSpec {
     pub deletes_always_win: bool,
     /// In the place of the rules above for two live records.
     pub merger: Option<CustomMerger>,
+    /// A text column that surely equals the stored record key, which may be left unread for it.
+    pub plain_key: Option<String>,
 }
 
 impl Default for MergeSpec {
@@ -69,6 +71,7 @@ impl Default for MergeSpec {
             newest_meta: false,
             deletes_always_win: false,
             merger: None,
+            plain_key: None,
         }
     }
 }

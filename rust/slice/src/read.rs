@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use pyhudi_format::log::OrderingValue;
+use pyhudi_format::log::{BlockType, OrderingValue};
 use pyhudi_merge::MergeCounts;
 use pyhudi_store::Store;
 
@@ -72,6 +72,8 @@ pub struct SliceRead {
     pub evolution: Option<Evolution>,
     /// Most rows of a batch.
     pub batch_rows: usize,
+    /// Another thread may decode some of the base file's columns.
+    pub two_threads: bool,
     /// What to do with more records than fit in memory; none to keep them all there.
     pub spill: Option<SpillOptions>,
 }
@@ -219,6 +221,7 @@ impl SliceReader {
         ReadStats::add(&self.stats.log_blocks, counts.read as usize);
         ReadStats::add(&self.stats.corrupt_blocks, counts.corrupt as usize);
         ReadStats::add(&self.stats.rollback_blocks, counts.rollback as usize);
+        self.choose_key(&blocks);
         if let Some(positions) = self.usable_positions(&blocks)
             && let Some(stage) = self.collect(&sources, &blocks, Some(&positions))?
         {
@@ -227,6 +230,23 @@ impl SliceReader {
         }
         let stage = self.collect(&sources, &blocks, None)?;
         stage.ok_or_else(|| SliceError::Schema("keys do not fit their records".to_owned()))
+    }
+
+    /// Goes by the plain key column where it is read anyway, so that the key is not decoded twice.
+    fn choose_key(&mut self, blocks: &[ChosenBlock]) {
+        let read = &mut self.read;
+        let Some(field) = read.merge.plain_key.clone() else {
+            return;
+        };
+        let only_files = read.incoming.rows.is_none() && read.incoming.delete_keys.is_none();
+        let whole = read.evolution.is_none() && read.bootstrap.is_none();
+        // A partial record may lack the column; an HFile block may have its key as its own key only.
+        let odd = |chosen: &ChosenBlock| {
+            chosen.block.is_partial() || chosen.block.block_type == BlockType::HfileData
+        };
+        if only_files && whole && read.columns.contains(&field) && !blocks.iter().any(odd) {
+            read.key_fields = vec![field];
+        }
     }
 
     fn usable_positions(&self, blocks: &[ChosenBlock]) -> Option<Vec<Vec<u64>>> {
@@ -410,6 +430,7 @@ impl SliceReader {
                 filters,
                 batch_rows: self.read.batch_rows,
                 row_numbers: self.by_position() && !matches!(opening, Opening::Plain),
+                two_threads: self.read.two_threads,
                 test: self.row_test(opening)?,
                 map: self.read.evolution.as_ref().and_then(|e| e.at(&e.base)),
             },

@@ -65,6 +65,7 @@ impl SliceKeys {
             filters: &[],
             batch_rows: read.batch_rows,
             row_numbers: false,
+            two_threads: false,
             test: None,
             map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
         };

@@ -88,6 +88,7 @@ fn request(folder: &Folder, fields: Vec<Field>, columns: &[&str]) -> SliceRead {
         filters: Vec::new(),
         evolution: None,
         batch_rows: 4,
+        two_threads: false,
         spill: None,
     }
 }

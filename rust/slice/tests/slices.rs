@@ -125,6 +125,7 @@ fn request(store: &Store, base: Option<&str>, logs: &[&str]) -> SliceRead {
         filters: Vec::new(),
         evolution: None,
         batch_rows: 3,
+        two_threads: false,
         base_instant: None,
         spill: None,
     }

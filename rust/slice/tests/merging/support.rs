@@ -104,6 +104,7 @@ impl Slice {
             evolution: None,
             filters: Vec::new(),
             batch_rows: 4,
+            two_threads: false,
             spill: None,
         }
     }

@@ -1,0 +1,14 @@
+"""`pyarrow.compute`, imported at the first use of one of its names.
+
+Its import takes longer than that of all of pyhudi, and a scan without a filter needs none of it.
+Modules that scans import take their functions from here, and their types from `pyarrow.compute`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(importlib.import_module("pyarrow.compute"), name)
