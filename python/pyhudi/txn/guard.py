@@ -55,7 +55,7 @@ def check_config(config: TableConfig) -> None:
     config.check_readable()
     if not config.version.writable:
         msg = f"hoodie.table.version is {config.version.code}: pyhudi reads such tables only"
-        raise UnsupportedTableFeature(msg, hint="Upgrade the table with Apache Hudi first.")
+        raise UnsupportedTableFeature(msg, hint="table.upgrade() makes it a newer one.")
     for key in ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"):
         value = config.properties.get(key, "").strip()
         if value:

@@ -13,6 +13,9 @@ mod secondary;
 mod stat_value;
 mod stats;
 
+use std::num::NonZero;
+use std::thread;
+
 use pyhudi_avro::Datum;
 use pyhudi_format::hash::metadata_file_group;
 use pyhudi_store::Store;
@@ -80,20 +83,49 @@ impl MetadataPartition {
             Some(keys) => self.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?,
             None => vec![Vec::new(); self.groups.len()],
         };
-        for (slice, group) in self.groups.iter().zip(groups) {
-            let texts: Vec<&str> = group.iter().map(|(key, _)| key.as_str()).collect();
-            let wanted = match keys {
-                Some(_) if texts.is_empty() => continue,
-                Some(_) => Wanted::Keys(&texts),
-                None => Wanted::All,
-            };
-            let records = Records::read(self, slice, &wanted, keep)?;
-            for record in records.iter() {
-                let (key, versions) = record?;
-                take(key, &versions).map_err(|what| records.damaged(what))?;
+        let texts: Vec<Vec<&str>> = groups
+            .iter()
+            .map(|group| group.iter().map(|(key, _)| key.as_str()).collect())
+            .collect();
+        let jobs: Vec<(&MetadataSlice, Wanted<'_>)> = (self.groups.iter().zip(&texts))
+            .filter_map(|(slice, texts)| match keys {
+                Some(_) if texts.is_empty() => None,
+                Some(_) => Some((slice, Wanted::Keys(texts))),
+                None => Some((slice, Wanted::All)),
+            })
+            .collect();
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        for jobs in jobs.chunks(threads) {
+            for records in self.read_side_by_side(jobs, keep) {
+                let records = records?;
+                for record in records.iter() {
+                    let (key, versions) = record?;
+                    take(key, &versions).map_err(|what| records.damaged(what))?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Most of the work is unpacking blocks, so each slice gets a thread.
+    fn read_side_by_side(
+        &self,
+        jobs: &[(&MetadataSlice, Wanted<'_>)],
+        keep: Keep,
+    ) -> Vec<Result<Records>> {
+        thread::scope(|scope| {
+            let read =
+                |(slice, wanted)| scope.spawn(move || Records::read(self, slice, wanted, keep));
+            let running: Vec<_> = jobs
+                .iter()
+                .map(|(slice, wanted)| read((*slice, wanted)))
+                .collect();
+            let gave_up = || Err(SliceError::Schema("a thread gave up".to_owned()));
+            let joined = running.into_iter().map(thread::ScopedJoinHandle::join);
+            joined
+                .map(|read| read.unwrap_or_else(|_| gave_up()))
+                .collect()
+        })
     }
 
     fn no_groups(&self) -> SliceError {
