@@ -137,6 +137,9 @@ def _expected(reader: str, case: Case) -> str:
     return "base files filtered" if case.where else "base files"
 
 
+_TRIES = 3
+
+
 def _measure(case: str, folder: Path, runs: int) -> dict[str, list[Run]]:
     """The readers take turns, so that what else the machine does meets them all."""
     readers = CASES[case].readers
@@ -148,7 +151,20 @@ def _measure(case: str, folder: Path, runs: int) -> dict[str, list[Run]]:
 
 
 def _read(reader: str, case: str, folder: Path, *flags: str) -> tuple[dict[str, Any], Run]:
-    """What a process of `readers.py` printed, and what it took from start to end."""
+    """What a process of `readers.py` printed, and what it took from start to end.
+
+    Another's reader that dies (deltalake's now and then ends by a signal) is tried again.
+    """
+    for _ in range(1 if reader == "pyhudi" else _TRIES):
+        found = _read_once(reader, case, folder, *flags)
+        if found is not None:
+            return found
+    sys.exit(f"{reader} failed in case {case}")
+
+
+def _read_once(
+    reader: str, case: str, folder: Path, *flags: str
+) -> tuple[dict[str, Any], Run] | None:
     program = [sys.executable, str(_HERE / "readers.py"), reader, case, str(folder)]
     start = time.perf_counter()
     child = subprocess.Popen([*program, *flags], stdout=subprocess.PIPE, text=True)
@@ -159,7 +175,7 @@ def _read(reader: str, case: str, folder: Path, *flags: str) -> tuple[dict[str, 
     child.returncode = os.waitstatus_to_exitcode(status)
     child.stdout.close()
     if child.returncode != 0:
-        sys.exit(f"{reader} failed in case {case}")
+        return None
     answer = json.loads(printed)
     seconds = answer.pop("seconds")
     cpu = used.ru_utime + used.ru_stime

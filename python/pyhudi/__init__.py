@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pyhudi._native import __version__
     from pyhudi.changes import Changes, Diff
     from pyhudi.engine.local import LocalEngine
+    from pyhudi.engine.protocol import Step
     from pyhudi.field_merge import register_merger
+    from pyhudi.merge import Merge
     from pyhudi.scan import Scan
     from pyhudi.table import HudiTable, open_table
     from pyhudi.txn.create import create_table
@@ -39,9 +41,11 @@ __all__ = [
     "HudiTable",
     "LocalEngine",
     "LockTimeout",
+    "Merge",
     "MetadataTableWarning",
     "Scan",
     "SchemaMismatch",
+    "Step",
     "StorageError",
     "TableNotFound",
     "UnsupportedTableFeature",
@@ -57,7 +61,9 @@ _HOMES = {
     "Diff": "pyhudi.changes",
     "HudiTable": "pyhudi.table",
     "LocalEngine": "pyhudi.engine.local",
+    "Merge": "pyhudi.merge",
     "Scan": "pyhudi.scan",
+    "Step": "pyhudi.engine.protocol",
     "WriteResult": "pyhudi.txn.result",
     "__version__": "pyhudi._native",
     "create_table": "pyhudi.txn.create",

@@ -10,7 +10,7 @@ Errors: `pyhudi.errors.CorruptTable` (with `.file` and `.offset`) for damaged in
 `SchemaMismatch` for data that do not fit a schema.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, final
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ __all__ = [
     "LogFile",
     "MergeStats",
     "MetadataPartition",
+    "MetadataRecorder",
     "Store",
     "__version__",
     "add_keys",
@@ -34,19 +35,28 @@ __all__ = [
     "avro_schema",
     "base_file_schema",
     "bucket_ids",
+    "bucket_numbers",
     "combine",
     "container_to_json",
+    "filter_candidates",
+    "first_ring",
+    "footer_candidates",
+    "format_times",
     "has_partial_records",
     "hfile_info",
     "hfile_pairs",
     "json_to_container",
+    "key_parts",
     "log_blocks",
     "log_records",
     "match_changes",
+    "metadata_groups",
+    "parse_times",
     "read_cdc",
     "read_keys",
     "read_log_keys",
     "read_slice",
+    "ring_hashes",
     "ring_places",
     "rollback_block",
     "shown_text",
@@ -55,7 +65,8 @@ __all__ = [
     "without_meta_fields",
     "write_base_file",
     "write_hfile",
-    "write_log_file",
+    "write_log_files",
+    "write_metadata_log",
 ]
 
 __version__: str
@@ -323,6 +334,10 @@ class KeyTagger:
 
         A key found at two locations keeps the smaller. Returns how many keys were newly found.
         """
+    def probe_rows(self, existing: Any) -> None:
+        """Marks the keys in `existing`, all keys of one file in its order, and notes their rows."""
+    def positions(self) -> pa.Int64Array:
+        """For each incoming key its row in that file; null where it has not one."""
     def locations(self) -> pa.Int32Array:
         """For each incoming key its location, null where it was not found."""
 
@@ -356,6 +371,8 @@ def write_base_file(
     bloom_fpp: float = 1e-9,
     bloom_max_entries: int = 100000,
     bloom_type: Literal["DYNAMIC_V0", "SIMPLE"] | None = ...,
+    page_bytes: int = ...,
+    dictionary: bool = True,
 ) -> BaseFile:
     """Writes a stream of batches as a Parquet base file, as Hudi's Avro writer does.
 
@@ -364,6 +381,8 @@ def write_base_file(
     key_column: what the key range and the bloom filter are made of, default `_hoodie_record_key`.
     row_group_bytes: a row group ends after so many bytes, 120 MiB by default.
     bloom_type: DYNAMIC_V0 by default; None leaves out the bloom filter and the key range.
+    page_bytes: a page ends after so many bytes, 1 MiB by default.
+    dictionary: values that repeat are written once a page run.
     """
 
 @final
@@ -382,22 +401,34 @@ class LogFile:
     def deletes(self) -> int:
         """Records in delete blocks."""
 
-def write_log_file(
+def write_log_files(
     store: Store,
-    path: str,
+    next_path: Callable[[], str],
     *,
     instant: str,
     avro_schema: str,
     rows: Any | None = None,
     delete_keys: Any | None = None,
     block_bytes: int = ...,
-) -> LogFile:
-    """Writes one new log file: Avro data blocks of `rows`, then a delete block of `delete_keys`.
+    file_bytes: int = ...,
+    blocks: Literal["avro", "parquet", "hfile", "cdc"] = "avro",
+    codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "gzip",
+    partial: bool = False,
+    base_instant: str | None = None,
+) -> list[LogFile]:
+    """Writes new log files: data blocks of `rows`, then a delete block of `delete_keys`.
 
-    rows: stream with the schema's columns, meta columns included.
+    next_path: called for the first file's path, and again whenever a file is full.
+    rows: stream with the schema's columns, meta columns included; others are left out.
+    delete_keys: stream of string columns record key and partition path; each carries the ordering
+        value Integer 0, which beats every record (a commit-time delete).
     block_bytes: a data block ends after so many bytes of records, 256 MiB by default.
-    delete_keys: stream of two string columns, record key and partition path; each carries the
-        ordering value Integer 0, which beats every record (a commit-time delete).
+    file_bytes: a file with more bytes is full, 1 GiB by default.
+    blocks: what data blocks are; "cdc" for the records of a change log.
+    codec: of Parquet blocks.
+    partial: the schema has some of the table's columns only.
+    base_instant: of the base file whose rows the column `_pyhudi_base_row` of rows and deletes
+        counts. A block tells positions when all its records have one and they rise.
     """
 
 def rollback_block(rollback_instant: str, target_instant: str) -> bytes:
@@ -411,12 +442,29 @@ def add_keys(
     partition_fields: Sequence[str] = ...,
     hive_style: bool = False,
     url_encode: bool = False,
+    slash_dates: bool = False,
+    partition_columns: Any = None,
 ) -> pa.Table:
     """The rows with the columns `_hoodie_record_key` and `_hoodie_partition_path` in front.
 
     Values are rendered as Hudi's Avro key generators do (as Java prints). `key_prefixed`: the key
     is `field:value,…` (complex generator), else the plain value of the one field. A null or empty
-    key raises `SchemaMismatch` naming the field and row.
+    key raises `SchemaMismatch` naming the field and row. `slash_dates`: `/` for `-` in paths of one
+    field. `partition_columns`: a table with the partition fields, in place of those of the rows.
+    """
+
+def format_times(times: pa.Array[Any], pattern: Sequence[str]) -> pa.Array[Any]:
+    """Local times (timestamp in milliseconds without a zone) as text, null as null.
+
+    `pattern`: a Joda pattern in parts: runs of one letter (y Y M d D H h k K m s S), or `'` and the
+    literal text after it.
+    """
+
+def parse_times(texts: pa.Array[Any], patterns: Sequence[Sequence[str]]) -> pa.StructArray:
+    """Texts as a struct of `time` (local, milliseconds) and `offset` (minutes, null without one).
+
+    The first pattern (letters y Y M d H m s S Z) that takes a whole text wins. Raises
+    `SchemaMismatch` with the row of a text that none takes.
     """
 
 def combine(rows: Any, *, ordering_fields: Sequence[str], merge_mode: BuiltInMode) -> pa.Table:
@@ -424,6 +472,12 @@ def combine(rows: Any, *, ordering_fields: Sequence[str], merge_mode: BuiltInMod
 
     EVENT_TIME_ORDERING keeps the row with the greatest ordering value (ties: the later row),
     COMMIT_TIME_ORDERING the last row. The order of first appearance is kept.
+    """
+
+def key_parts(keys: Any, parts: int) -> pa.Int32Array:
+    """For each key (Arrow data of one string column) one of `parts` numbers from 0, by its hash.
+
+    Equal keys have equal numbers, in every process.
     """
 
 def with_meta_columns(
@@ -525,6 +579,33 @@ def bucket_ids(keys: Sequence[str], fields: Sequence[str], buckets: int) -> list
     fields: those of the hash; none for all of the key's.
     """
 
+def bucket_numbers(keys: Any, fields: Sequence[str], buckets: int, *, scan: bool) -> pa.Array[Any]:
+    """The bucket number of each record key (simple bucket index); null for null.
+
+    keys: text. fields: the key fields that are hashed, none for all. scan: field values are cut out
+    of keys as Hudi 1.x does (else: as 0.15.0).
+    """
+
+def ring_hashes(keys: Any, fields: Sequence[str], *, scan: bool) -> pa.Array[Any]:
+    """The place of each record key on a hash ring. Arguments are as of `bucket_numbers`."""
+
+def first_ring(partition: str, buckets: int) -> list[tuple[int, str]]:
+    """Last hash and file id prefix of each node of the ring that a partition starts with."""
+
+def metadata_groups(keys: Any, groups: int) -> pa.Array[Any]:
+    """The number of the file group that each key hashes to, among those of a metadata partition."""
+
+def footer_candidates(store: Store, path: str, keys: Any) -> pa.Array[Any]:
+    """For each key whether a base file may hold it, by filter and key range in its footer.
+
+    False is certain. A file that has neither may hold anything.
+    """
+
+def filter_candidates(
+    filters: MetadataPartition, partition: str, file: str, keys: Any
+) -> pa.Array[Any] | None:
+    """The same by the metadata table's `bloom_filters`; None where it has no filter of the file."""
+
 def ring_places(keys: Sequence[str], fields: Sequence[str]) -> list[int]:
     """The hashes of these keys that a consistent-hashing index looks up on its ring."""
 
@@ -542,4 +623,56 @@ def log_records(store: Store, path: str) -> list[str]:
 
     For log files that hold metadata, such as archived timelines; rows are read by `read_slice`.
     Corrupt blocks are passed over.
+    """
+
+@final
+class MetadataRecorder:
+    """Makes records of one metadata table, as record rows: columns route (partition and number of
+    the file group that the key hashes to, as `files/0`), key, and value (Avro, null to delete).
+    """
+
+    def __new__(cls, avro_schema: str, groups: Mapping[str, int]) -> MetadataRecorder:
+        """`avro_schema`: of the records, with meta fields. `groups`: for each partition of the
+        metadata table the number of its file groups.
+        """
+
+    def files(self, entries: Sequence[tuple[str, str, int, bool]]) -> pa.RecordBatch:
+        """Of `files`: entries of key, name, size in bytes, and whether it is gone."""
+
+    def file_facts(
+        self,
+        store: Store,
+        partition: str,
+        files: Sequence[tuple[str, bool]],
+        *,
+        columns: pa.Schema,
+        value_types: bool,
+        partition_stats: bool,
+        bloom_filters: bool,
+        instant: str,
+    ) -> pa.RecordBatch:
+        """Of `column_stats`, `partition_stats` and `bloom_filters`, for files (path, and whether it
+        is a log file) of one data partition.
+
+        columns: those with statistics, none for no statistics; value_types: the form of index
+        version 2. Raises `CorruptTable` for a damaged file.
+        """
+
+    def locations(
+        self, partition: str, file_id: str, instant_ms: int, *, added: Any, removed: Any
+    ) -> pa.RecordBatch:
+        """Of `record_index`: keys that came to a file group, and keys that left the table."""
+
+def write_metadata_log(
+    store: Store,
+    path: str,
+    rows: Any | None = None,
+    *,
+    instant: str,
+    avro_schema: str,
+    partition: str,
+) -> LogFile:
+    """Writes a log file of the metadata table with the record rows of one file group.
+
+    Of rows with one key a record beats a deletion. Without rows it has an empty delete block.
     """

@@ -82,7 +82,7 @@ _registered: dict[str, tuple[Merger, tuple[str, ...] | None]] = {}
 
 
 def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | None = None) -> None:
-    """Lets pyhudi read merge-on-read tables whose records are merged by somebody's own code.
+    """Lets pyhudi read and write tables whose records are merged by somebody's own code.
 
     strategy: the table's `hoodie.record.merge.strategy.id`, or its
     `hoodie.compaction.payload.class`. merger: called with two record batches of equal length, row i

@@ -6,13 +6,17 @@ generator a table has, whether pyhudi supports it, and which form its keys have.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.key_times import TimeRules, render_times, time_properties, time_rules
+from pyhudi.property_names import PARTITION_FIELDS, SLASH_DATES
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -31,7 +35,16 @@ META_COLUMNS = (
 SIMPLE = "SIMPLE"
 COMPLEX = "COMPLEX"
 NON_PARTITION = "NON_PARTITION"
+TIMESTAMP = "TIMESTAMP"
+CUSTOM = "CUSTOM"
 
+GENERATORS = (SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM)
+"""Types of key generators that pyhudi writes with."""
+
+PARTITION_SPEC = "hoodie.datasource.write.partitionpath.field"
+"""Option that tells the types of a custom key generator's fields: version 6 does not store them."""
+
+_HINT = "Write to this table with Apache Hudi."
 
 _PLAIN_SINGLE_COMPLEX_KEYS = frozenset({6, 8})
 """Table versions whose first writer (0.15.0, 1.0.2) keeps a single complex key unprefixed."""
@@ -42,37 +55,48 @@ class KeySpec:
     """How the rows of one table get their keys."""
 
     generator: str
-    """SIMPLE, COMPLEX or NON_PARTITION."""
+    """SIMPLE, COMPLEX, TIMESTAMP, CUSTOM or NON_PARTITION."""
     key_fields: tuple[str, ...]
+    """None where keys are generated."""
     partition_fields: tuple[str, ...]
     key_prefixed: bool
     """The key is `field:value,…` (else the plain value of the one field)."""
     hive_style: bool
     url_encode: bool
+    slash_dates: bool = False
+    """`/` for each `-` in the path, where it has one field."""
+    times: Mapping[str, TimeRules] | None = None
+    """Rules of the partition fields that are moments."""
+
+    @property
+    def keys_are_generated(self) -> bool:
+        """Rows have no key of their own, and get one that tells nothing of them."""
+        return not self.key_fields
 
 
 def supported_generator(config: TableConfig) -> str:
     """The table's key generator, without a trailing `_AVRO`.
 
     Raises `UnsupportedTableFeature`, naming the property, for a generator that pyhudi does not
-    write with, and for a table without record key fields (generated keys).
+    write with.
     """
-    if not config.record_key_fields:
-        msg = "hoodie.table.recordkey.fields is not set: pyhudi does not generate record keys"
-        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
     generator = config.key_generator.removesuffix("_AVRO")
+    one_key = len(config.record_key_fields) <= 1
+    one_partition = len(config.partition_fields) == 1
     fits = {
-        SIMPLE: len(config.record_key_fields) == 1 and len(config.partition_fields) == 1,
-        COMPLEX: True,
+        SIMPLE: one_key and one_partition,
+        COMPLEX: bool(config.partition_fields),
+        TIMESTAMP: one_key and one_partition,
+        CUSTOM: True,
         NON_PARTITION: not config.partition_fields,
     }
     if not fits.get(generator, False):
         msg = (
             f"{_generator_property(config)} is {config.key_generator} with the record key fields "
-            f"{', '.join(config.record_key_fields)} and the partition fields "
+            f"{', '.join(config.record_key_fields) or '(none)'} and the partition fields "
             f"{', '.join(config.partition_fields) or '(none)'}: pyhudi does not write with that"
         )
-        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
+        raise UnsupportedTableFeature(msg, hint=_HINT)
     return generator
 
 
@@ -83,8 +107,16 @@ def _generator_property(config: TableConfig) -> str:
     )
 
 
-def key_spec(config: TableConfig, *, existing_key: str | None) -> KeySpec:
-    """The rules of a table that has, or has not yet (None), a row with `existing_key`."""
+def key_spec(
+    config: TableConfig, *, existing_key: str | None, options: Mapping[str, str] | None = None
+) -> KeySpec:
+    """The rules of a table that has, or has not yet (None), a row with `existing_key`.
+
+    options: what the writer adds to the table's properties: `PARTITION_SPEC` and those of
+    `key_times.TIME_OPTIONS`, which Hudi 0.15 does not store, and
+    `SLASH_DATES`, which none does. Raises `UnsupportedTableFeature`,
+    naming the property, for rules that are not known or not supported.
+    """
     generator = supported_generator(config)
     return KeySpec(
         generator=generator,
@@ -93,7 +125,46 @@ def key_spec(config: TableConfig, *, existing_key: str | None) -> KeySpec:
         key_prefixed=_prefixed(config, generator, existing_key),
         hive_style=config.hive_style,
         url_encode=config.url_encode,
+        slash_dates=config.slash_separated_dates or (options or {}).get(SLASH_DATES) == "true",
+        times=_times(config, generator, options or {}),
     )
+
+
+def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, TimeRules]:
+    """The rules of each partition field that is a moment."""
+    if generator == TIMESTAMP:
+        fields: Sequence[str] = config.partition_fields
+    elif generator == CUSTOM:
+        fields = _timestamp_fields(config, options)
+    else:
+        return {}
+    if not fields:
+        return {}
+    given = time_properties(options)
+    stored = time_properties(config.properties)
+    for name, value in given.items():
+        if stored.get(name, value) != value:
+            msg = f"the option {name} is {value}, the table has {stored[name]}"
+            raise UnsupportedTableFeature(msg, hint="Leave the option out.")
+    rules = time_rules({**given, **stored})
+    return dict.fromkeys(fields, rules)
+
+
+def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[str]:
+    """Fields of a custom key generator that are moments, from `field:type,…`."""
+    stored = config.properties.get(PARTITION_FIELDS, "")
+    text = stored if ":" in stored else options.get(PARTITION_SPEC, "")
+    types = dict(part.strip().split(":", 1) for part in text.split(",") if ":" in part)
+    if list(types) != list(config.partition_fields):
+        msg = f"{PARTITION_FIELDS} is {stored}: the types of a custom key generator are not known"
+        raise UnsupportedTableFeature(
+            msg, hint=f"Open the table with the option {PARTITION_SPEC}, as field:type,field:type."
+        )
+    unknown = [kind for kind in types.values() if kind.upper() not in (SIMPLE, TIMESTAMP)]
+    if unknown:
+        msg = f"{PARTITION_FIELDS} has the type {unknown[0]}; known are simple and timestamp"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    return [field for field, kind in types.items() if kind.upper() == TIMESTAMP]
 
 
 def needs_existing_key(config: TableConfig) -> bool:
@@ -115,16 +186,89 @@ def _prefixed(config: TableConfig, generator: str, existing_key: str | None) -> 
     return existing_key.startswith(f"{config.record_key_fields[0]}:")
 
 
-def add_keys(rows: pa.Table, spec: KeySpec) -> pa.Table:
+def add_keys(rows: pa.Table, spec: KeySpec, *, instant: str | None = None) -> pa.Table:
     """The rows with record key and partition path in front.
 
-    Raises `SchemaMismatch` for a null or empty key.
+    instant: what generated keys begin with; None refuses to generate any. Raises `SchemaMismatch`
+    for a null or empty key, `UnsupportedTableFeature` for keys that would have to be generated.
     """
+    if not spec.keys_are_generated:
+        return _native_keys(rows, spec, spec.key_fields)
+    if instant is None:
+        msg = "hoodie.table.recordkey.fields is not set: rows of generated keys cannot be found"
+        raise UnsupportedTableFeature(msg, hint="Add rows with insert.")
+    keys = _generated_keys(instant, rows.num_rows)
+    with_keys = _native_keys(rows.append_column(_GENERATED, keys), spec, (_GENERATED,))
+    return with_keys.drop_columns([_GENERATED])
+
+
+_GENERATED = "_hoodie_generated_key"
+
+
+def _generated_keys(instant: str, count: int) -> pa.Array[Any]:
+    """`<instant>_<task>_<row>` (`AutoRecordGenWrapperKeyGenerator`, Hudi 1.2.0)."""
+    ones = pa.repeat(pa.scalar(1, pa.int64()), count)
+    rows = pc.subtract(pc.cumulative_sum(ones), 1).cast(pa.string())
+    return pc.binary_join_element_wise(pa.scalar(f"{instant}_0"), rows, "_")
+
+
+def _native_keys(rows: pa.Table, spec: KeySpec, key_fields: Sequence[str]) -> pa.Table:
     return _native.add_keys(
         rows,
-        key_fields=spec.key_fields,
+        key_fields=key_fields,
         key_prefixed=spec.key_prefixed,
         partition_fields=spec.partition_fields,
         hive_style=spec.hive_style,
         url_encode=spec.url_encode,
+        slash_dates=spec.slash_dates,
+        partition_columns=_partition_columns(rows, spec),
     )
+
+
+def _partition_columns(rows: pa.Table, spec: KeySpec) -> pa.Table | None:
+    """The partition columns with moments as text; None where the rows have them all as they are."""
+    times = spec.times or {}
+    if not any(field in times for field in spec.partition_fields):
+        return None
+    columns: dict[str, Any] = {}
+    for field in spec.partition_fields:
+        column = column_at(rows, field)
+        columns[field] = render_times(column, times[field], field) if field in times else column
+    return pa.table(columns)
+
+
+def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Table:
+    """The rows with a timestamp generator's column as the number that the table stores.
+
+    Reads give such a column as the text of its number, and so rows come back. Raises
+    `SchemaMismatch` for other text.
+    """
+    if config.key_generator.removesuffix("_AVRO") != TIMESTAMP:
+        return rows
+    for name in config.partition_fields:
+        if name not in rows.column_names or name not in schema.names:
+            continue
+        wanted, given = schema.field(name).type, rows.column(name)
+        if pa.types.is_integer(wanted) and pa.types.is_string(given.type):
+            try:
+                number = given.cast(wanted)
+            except pa.ArrowInvalid as error:
+                msg = f"column {name!r} is text, the table has {wanted}: {error}"
+                raise SchemaMismatch(msg) from error
+            rows = rows.set_column(rows.column_names.index(name), name, number)
+    return rows
+
+
+def column_at(rows: pa.Table, path: str) -> pa.ChunkedArray[Any]:
+    """The column of a name, or of a dotted path into structs. `SchemaMismatch` if there is none."""
+    names = [path] if path in rows.column_names else path.split(".")
+    if names[0] not in rows.column_names:
+        msg = f"there is no column {path!r}"
+        raise SchemaMismatch(msg)
+    column: pa.ChunkedArray[Any] = rows.column(names[0])
+    for name in names[1:]:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
+            msg = f"there is no column {path!r}"
+            raise SchemaMismatch(msg)
+        column = pc.struct_field(column, name)
+    return column

@@ -43,15 +43,23 @@ class NewTable:
     """Avro schema without meta fields."""
     hive_style: bool = False
     url_encode: bool = False
+    partition_types: tuple[str, ...] = ()
+    """SIMPLE or TIMESTAMP for each partition field of a custom key generator; else none."""
+    generator: str = ""
+    """Type of the key generator; "" for the one that Hudi takes for these fields."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """More properties; they win over those made here."""
 
     @property
     def key_generator(self) -> str:
-        """Type of the key generator: NON_PARTITION, SIMPLE or COMPLEX."""
+        """Type of the key generator, as `KeyGenUtils.inferKeyGeneratorType` (1.2.0) has it."""
+        if self.generator:
+            return self.generator
+        if self.partition_types:
+            return "CUSTOM"
         if not self.partition_fields:
             return "NON_PARTITION"
-        single = len(self.partition_fields) == 1 and len(self.record_key_fields) == 1
+        single = len(self.partition_fields) == 1 and len(self.record_key_fields) <= 1
         return "SIMPLE" if single else "COMPLEX"
 
     @property
@@ -76,8 +84,8 @@ def new_table_config(new: NewTable) -> TableConfig:
         names.TABLE_VERSION: str(version.code),
         names.LAYOUT_VERSION: str(version.layout.version),
         names.BASE_FILE_FORMAT: "PARQUET",
-        names.RECORD_KEY_FIELDS: ",".join(new.record_key_fields),
-        names.PARTITION_FIELDS: ",".join(new.partition_fields),
+        **_key_fields(new),
+        names.PARTITION_FIELDS: _partition_spec(new, version),
         names.META_FIELDS: "true",
         names.DROP_PARTITION_COLUMNS: "false",
         names.HIVE_STYLE: _text(flag=new.hive_style),
@@ -90,6 +98,20 @@ def new_table_config(new: NewTable) -> TableConfig:
         **new.extra,
     }
     return TableConfig({**properties, CHECKSUM: checksum(properties)})
+
+
+def _key_fields(new: NewTable) -> dict[str, str]:
+    """Without key fields Hudi generates keys; the property is absent then."""
+    fields = ",".join(new.record_key_fields)
+    return {names.RECORD_KEY_FIELDS: fields} if fields else {}
+
+
+def _partition_spec(new: NewTable, version: TableVersion) -> str:
+    """With the types of a custom key generator, which Hudi 0.15 does not store."""
+    if not new.partition_types or version.writes_old_property_names:
+        return ",".join(new.partition_fields)
+    pairs = zip(new.partition_fields, new.partition_types, strict=True)
+    return ",".join(f"{name}:{kind}" for name, kind in pairs)
 
 
 def _check(new: NewTable, version: TableVersion) -> None:

@@ -6,17 +6,13 @@ import difflib
 from collections.abc import Mapping
 
 from pyhudi.errors import ConfigError
+from pyhudi.index.options import BUCKET_FIELDS, BUCKETS, IndexOptions
 from pyhudi.txn.options import WRITE_OPTIONS
 
 METADATA_ENABLE = "hoodie.metadata.enable"
 """Whether the metadata table is used where a table has one; true by default."""
 DATA_SKIPPING = "hoodie.enable.data.skipping"
 """Whether files are left out by indexes; true by default."""
-BUCKETS = "hoodie.bucket.index.num.buckets"
-"""Number of buckets of a partition with the simple bucket index. No table stores it."""
-BUCKET_FIELDS = "hoodie.bucket.index.hash.field"
-"""Fields that a bucket index hashes, the record key's by default. No table stores it."""
-
 READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS)
 
 KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS))
@@ -39,8 +35,7 @@ def check_options(options: Mapping[str, object] | None) -> dict[str, str]:
     for name in _SWITCHES:
         if checked.get(name, "true").lower() not in ("true", "false"):
             raise ConfigError(f"{name} is {checked[name]!r}, neither true nor false")
-    if BUCKETS in checked and not (checked[BUCKETS].isdecimal() and int(checked[BUCKETS])):
-        raise ConfigError(f"{BUCKETS} is {checked[BUCKETS]!r}, not a whole number of at least 1")
+    IndexOptions.of(checked)
     return checked
 
 

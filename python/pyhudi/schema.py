@@ -116,6 +116,11 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> T
     return TableSchema(bare, arrow, evolution)
 
 
+def schema_from_avro(avro: str, config: TableConfig) -> TableSchema:
+    """A schema that a write gives the table: Avro JSON text without meta fields."""
+    return TableSchema(*_bare_and_arrow(avro, config))
+
+
 def _bare_and_arrow(avro: str, config: TableConfig) -> tuple[str, pa.Schema]:
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 

@@ -72,6 +72,10 @@ class Storage:
             self._process = process
         return self._native
 
+    def below(self, folder: str) -> Storage:
+        """A folder of it as a storage of its own, with the same options."""
+        return Storage(f"{self.uri}/{folder}", self.options)
+
     def read(self, path: str) -> bytes:
         """The whole file. Raises `FileNotFoundError` when it is not there."""
         return self.native.read(path)

@@ -20,6 +20,7 @@ from pyhudi.schema import is_meta, readable_schema, table_schema
 from pyhudi.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.past import timeline_as_of
+from pyhudi.verbs import WritingVerbs
 from pyhudi.view.partition_values import text_columns
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pyhudi.clock import Moment
     from pyhudi.engine.protocol import Engine
     from pyhudi.plan.commit_range import HollowCommits
-    from pyhudi.txn.result import WriteResult
     from pyhudi.upgrade.run import VersionChange
 
 
@@ -55,7 +55,7 @@ def open_table(
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
 
 
-class HudiTable:
+class HudiTable(WritingVerbs):
     """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
 
     Get one by `open_table` or `create_table`.
@@ -253,32 +253,6 @@ class HudiTable:
 
         return new_diff(self._state, self.engine, a, b)
 
-    def upsert(self, data: Any) -> WriteResult:
-        """Replaces rows whose keys the table has, adds the others, in one commit.
-
-        data: anything with the Arrow PyCapsule interface, a pandas DataFrame
-        included. See `txn.operations.upsert` for what it raises.
-        """
-        from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
-
-        return self._written(operations.upsert(self._writable(), data))
-
-    def insert(self, data: Any) -> WriteResult:
-        """Adds rows without looking for their keys, in one commit."""
-        from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
-
-        return self._written(operations.insert(self._writable(), data))
-
-    def delete_keys(self, keys: Any) -> WriteResult:
-        """Removes the rows with the given keys, in one commit.
-
-        keys: Arrow data with the table's key columns and, to look in their partitions only, all
-        partition columns.
-        """
-        from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
-
-        return self._written(operations.delete_keys(self._writable(), keys))
-
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
         """Makes the table one of a later version; nothing else ever does.
 
@@ -309,10 +283,6 @@ class HudiTable:
                 hint="Open it without as_of to write.",
             )
         return self
-
-    def _written(self, result: WriteResult) -> WriteResult:
-        self.refresh()
-        return result
 
 
 def _load(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> TableState:

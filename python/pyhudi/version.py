@@ -30,6 +30,12 @@ class TableVersion:
     """A rollback appends command blocks to log files (else: it deletes the log files)."""
     log_marker_type: Literal["APPEND", "CREATE"]
     """The kind of marker of a log file; the wrong one makes Hudi's rollback fail or miss it."""
+    writes_positions: bool
+    """Log blocks may tell which rows of the base file they update; older readers fail on that."""
+    partial_blocks: bool
+    """Log blocks may hold some columns only; older readers take what they lack for null."""
+    hfile_blocks: bool
+    """Hudi's readers take HFile log blocks (Spark's since 1.0 fail: the rows are Avro records)."""
     commit_metadata_as_json: bool
     """Commit metadata is JSON text (else: an Avro container)."""
     writes_old_property_names: bool
@@ -38,8 +44,20 @@ class TableVersion:
     """The merge mode follows from payload class, strategy id and ordering field."""
     payload_outranks_strategy: bool
     """When the merge mode is inferred, the payload class wins over the strategy id."""
+    splits_bucket_keys: bool
+    """The version's first release cuts hash fields out of record keys by commas alone."""
     incremental_by_completion_time: bool
     """Ranges of incremental reads are completion times (else: requested times)."""
+    lists_absent_partitions: bool
+    """A commit that deletes partitions lists those too that the table lacks."""
+    delete_partition_is_named: bool
+    """The requested file of such a commit says what it is (else: as that of an overwrite)."""
+    metadata_schema: str
+    """Name of the schema of metadata records, that of the matching release."""
+    has_index_definitions: bool
+    """Index definitions say which columns have statistics (else: all that can)."""
+    maintains_metadata: bool
+    """Whether pyhudi writes to such tables when they have a metadata table."""
 
 
 def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
@@ -51,15 +69,26 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         blocks_need_commit_check=True,
         rollback_appends_command=True,
         log_marker_type="APPEND",
+        writes_positions=False,
+        partial_blocks=False,
+        hfile_blocks=True,
         commit_metadata_as_json=True,
         writes_old_property_names=True,
         merge_inferred=True,
         payload_outranks_strategy=True,
+        splits_bucket_keys=True,
         incremental_by_completion_time=False,
+        lists_absent_partitions=True,
+        delete_partition_is_named=False,
+        metadata_schema="HoodieMetadataRecord_v6",
+        has_index_definitions=False,
+        maintains_metadata=False,
     )
 
 
-def _layout_2_version(code: int, *, merge_inferred: bool) -> TableVersion:
+def _layout_2_version(
+    code: int, *, merge_inferred: bool, delete_partition_is_named: bool
+) -> TableVersion:
     return TableVersion(
         code=code,
         layout=LAYOUT_2,
@@ -68,11 +97,20 @@ def _layout_2_version(code: int, *, merge_inferred: bool) -> TableVersion:
         blocks_need_commit_check=False,
         rollback_appends_command=False,
         log_marker_type="CREATE",
+        writes_positions=True,
+        partial_blocks=True,
+        hfile_blocks=False,
         commit_metadata_as_json=False,
         writes_old_property_names=False,
         merge_inferred=merge_inferred,
         payload_outranks_strategy=False,
+        splits_bucket_keys=False,
         incremental_by_completion_time=True,
+        lists_absent_partitions=False,
+        delete_partition_is_named=delete_partition_is_named,
+        metadata_schema=f"HoodieMetadataRecord_v{code}",
+        has_index_definitions=True,
+        maintains_metadata=code == 8,
     )
 
 
@@ -82,8 +120,8 @@ _VERSIONS = {
         _layout_1_version(4, writable=False),
         _layout_1_version(5, writable=False),
         _layout_1_version(6, writable=True),
-        _layout_2_version(8, merge_inferred=True),
-        _layout_2_version(9, merge_inferred=False),
+        _layout_2_version(8, merge_inferred=True, delete_partition_is_named=False),
+        _layout_2_version(9, merge_inferred=False, delete_partition_is_named=True),
     )
 }
 

@@ -7,6 +7,7 @@ file may be left half written; so is the removal of a folder.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from pyhudi import _native
 from pyhudi.config import TableConfig
 from pyhudi.engine.local import LocalEngine
+from pyhudi.metadata import write_group
 from pyhudi.schema import table_schema
 from pyhudi.storage import Entry, Storage
 from pyhudi.timeline import Timeline
@@ -25,6 +27,7 @@ from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.listing import walk_partitions
 from pyhudi.view.names import parse_base_name, parse_log_name
 from pyhudi.work import write as work_write
+from pyhudi.work import write_log
 
 
 class Killed(BaseException):
@@ -39,8 +42,17 @@ class CrashingStorage(Storage):
         self.dies_at = dies_at
         self.changes = 0
         self.is_dead = False
+        self.above: CrashingStorage | None = None
+
+    def below(self, folder: str) -> Storage:
+        part = CrashingStorage(f"{self.uri}/{folder}")
+        part.above = self.above or self
+        return part
 
     def step(self) -> None:
+        if self.above is not None:
+            self.above.step()
+            return
         self._alive()
         self.changes += 1
         if self.changes == self.dies_at:
@@ -48,7 +60,7 @@ class CrashingStorage(Storage):
             raise Killed
 
     def _alive(self) -> None:
-        if self.is_dead:
+        if (self.above or self).is_dead:
             raise Killed
 
     def read(self, path: str) -> bytes:
@@ -97,8 +109,9 @@ class CrashingStorage(Storage):
 
 def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the core's files changes of a `CrashingStorage`."""
-    for name in ("store_base_file", "store_log_file"):
-        monkeypatch.setattr(work_write, name, _counted(getattr(work_write, name)))
+    monkeypatch.setattr(work_write, "store_base_file", _counted(work_write.store_base_file))
+    monkeypatch.setattr(write_log, "store_log_files", _counted_logs(write_log.store_log_files))
+    monkeypatch.setattr(write_group, "store_group_log", _counted(write_group.store_group_log))
 
 
 def _counted(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,6 +119,17 @@ def _counted(write: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(target.storage, CrashingStorage):
             return target.storage.native_write(path, lambda: write(target, path, *rest))
         return write(target, path, *rest)
+
+    return counted
+
+
+def _counted_logs(write: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(target: Any, next_path: Callable[[], str], **rest: Any) -> Any:
+        if not isinstance(target.storage, CrashingStorage):
+            return write(target, next_path, **rest)
+        first = next_path()
+        paths = itertools.chain([first], iter(next_path, ""))
+        return target.storage.native_write(first, lambda: write(target, paths.__next__, **rest))
 
     return counted
 

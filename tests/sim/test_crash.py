@@ -16,7 +16,8 @@ from pyhudi.config import TableConfig
 from pyhudi.new_config import NewTable, new_table_config
 from pyhudi.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import create, operations
+from pyhudi.txn import create, operations, operations_merge, operations_replace
+from pyhudi.txn.operations_merge import MergeClause
 from tests.sim.crash import (
     SMALL_BLOOM,
     CrashingStorage,
@@ -28,7 +29,7 @@ from tests.sim.crash import (
     rows_of,
 )
 
-TABLES = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor")]
+TABLES = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor", "cdc")]
 OPTIONS = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0"}
 
 
@@ -46,7 +47,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     schema = _native.avro_schema(first.schema, "people_record", "hoodie.people")
     new = NewTable(
         name="people",
-        table_type="COPY_ON_WRITE" if kind == "cow" else "MERGE_ON_READ",
+        table_type="MERGE_ON_READ" if kind == "mor" else "COPY_ON_WRITE",
         version=version,
         record_key_fields=("id",),
         partition_fields=("city",),
@@ -55,6 +56,9 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     )
     storage = Storage(str(base))
     create.make_table(storage, new_table_config(new), SystemClock())
+    if kind == "cdc":
+        with (base / ".hoodie" / "hoodie.properties").open("a") as properties:
+            properties.write("\nhoodie.table.cdc.enabled=true\n")
     handle = Handle(storage, OPTIONS)
     operations.insert(handle, first)
     operations.upsert(handle, people([2, 3], 2, 20))
@@ -69,10 +73,23 @@ def delete(handle: Handle) -> None:
     operations.delete_keys(handle, pa.table({"id": ["k00", "k03"]}))
 
 
+def overwrite(handle: Handle) -> None:
+    operations_replace.overwrite_partitions(handle, people([8, 10], 4, 1))
+
+
+def merge(handle: Handle) -> None:
+    update = MergeClause("update", "source.v < 9", {"v": "source.v", "ts": 40})
+    clauses = (update, MergeClause("delete"), MergeClause("insert"))
+    source = pa.concat_tables([people([0, 7], 6, 40), people([2, 3], 9, 40)])
+    operations_merge.merge(handle, source, clauses)
+
+
 BEFORE = {"k00": 1, "k01": 1, "k02": 2, "k03": 2, "k04": 1, "k05": 1}
 AFTER: dict[Callable[[Handle], None], dict[str, int]] = {
     upsert: {**BEFORE, "k00": 3, "k01": 3, "k07": 3, "k08": 3},
     delete: {key: v for key, v in BEFORE.items() if key not in {"k00", "k03"}},
+    overwrite: {"k01": 1, "k03": 2, "k05": 1, "k08": 4, "k10": 4},
+    merge: {"k00": 6, "k01": 1, "k04": 1, "k05": 1, "k07": 6},
 }
 
 
@@ -106,7 +123,7 @@ def assert_next_writer_cleans_up(base: Path, wanted: dict[str, int], n: int) -> 
     assert leftovers(base) == [], f"after change {n}"
 
 
-@pytest.mark.parametrize("write", [upsert, delete])
+@pytest.mark.parametrize("write", list(AFTER))
 def test_readers_see_whole_commits_and_next_writer_cleans_up(
     table: Path, tmp_path: Path, write: Callable[[Handle], None]
 ) -> None:

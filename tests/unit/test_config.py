@@ -341,7 +341,8 @@ class TestNewTables:
         [
             ((), ("a", "b"), "NON_PARTITION"),
             (("p",), ("a", "b"), "COMPLEX"),
-            (("p",), (), "COMPLEX"),
+            (("p",), (), "SIMPLE"),
+            (("p", "q"), (), "COMPLEX"),
         ],
     )
     def test_key_generator(

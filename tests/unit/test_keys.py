@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
+import pyhudi
 from pyhudi.config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.keys import add_keys, key_spec, needs_existing_key, supported_generator
+from pyhudi.keys import add_keys, as_stored, key_spec, needs_existing_key, supported_generator
+from pyhudi.storage import Storage
+from tests.helpers.tables import unpack
 
 ROWS = pa.table({"id": ["k1", "k2"], "n": [1, 2], "city": ["são/a b", None]})
 
@@ -72,7 +77,9 @@ def test_single_complex_key_follows_the_keys_that_are_there(
     assert keyed(config("id", "city,n", version), existing)[0][0] == wanted
 
 
-@pytest.mark.parametrize("kind", ["TIMESTAMP", "CUSTOM", "USER_PROVIDED", "SPARK_SQL", "SIMPLE"])
+@pytest.mark.parametrize(
+    "kind", ["TIMESTAMP", "GLOBAL_DELETE", "USER_PROVIDED", "SPARK_SQL", "SIMPLE"]
+)
 def test_other_generators_are_refused_by_name(kind: str) -> None:
     table = config("id,n", "city", hoodie_table_keygenerator_type=kind)
     with pytest.raises(UnsupportedTableFeature, match=f"hoodie.table.keygenerator.type is {kind}"):
@@ -80,18 +87,192 @@ def test_other_generators_are_refused_by_name(kind: str) -> None:
 
 
 def test_refusal_names_the_class_property_where_that_decides() -> None:
-    name = "org.apache.hudi.keygen.TimestampBasedKeyGenerator"
+    name = "org.apache.hudi.keygen.GlobalDeleteKeyGenerator"
     table = config("id", "city", hoodie_table_keygenerator_class=name)
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.keygenerator\.class"):
         supported_generator(table)
 
 
-def test_generated_keys_are_refused() -> None:
+def test_generated_keys_need_an_instant() -> None:
+    spec = key_spec(config("", "city"), existing_key=None)
+    assert spec.generator == "SIMPLE"
+    rows = add_keys(ROWS, spec, instant="20240101000000000")
+    assert rows.column(0).to_pylist() == ["20240101000000000_0_0", "20240101000000000_0_1"]
+    assert rows.column_names == ["_hoodie_record_key", "_hoodie_partition_path", *ROWS.column_names]
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.recordkey\.fields"):
-        supported_generator(config(""))
+        add_keys(ROWS, spec)
+
+
+def test_dates_with_slashes() -> None:
+    table = TableConfig(
+        {
+            **config("id", "day").properties,
+            "hoodie.datasource.write.slash.separated.date.partitioning": "true",
+        }
+    )
+    rows = pa.table({"id": ["a", "b"], "day": pa.array([0, None], pa.date32())})
+    paths = add_keys(rows, key_spec(table, existing_key=None)).column(1).to_pylist()
+    assert paths == ["1970/01/01", "__HIVE_DEFAULT_PARTITION__"]
+
+
+def test_nested_keys_and_partitions() -> None:
+    rows = pa.table({"at": pa.array([{"id": 1, "p": "x"}, {"id": 2, "p": None}])})
+    table = config("at.id", "at.p", hoodie_table_keygenerator_type="SIMPLE")
+    made = add_keys(rows, key_spec(table, existing_key=None))
+    assert made.column(0).to_pylist() == ["1", "2"]
+    assert made.column(1).to_pylist() == ["x", "__HIVE_DEFAULT_PARTITION__"]
+
+
+TIMED = {
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM",
+    "hoodie.keygen.timebased.timezone": "UTC",
+}
+
+
+def custom(spec: str, **more: str) -> TableConfig:
+    table = config("id", spec, hoodie_table_keygenerator_type="CUSTOM")
+    return TableConfig({**table.properties, **TIMED, **more})
+
+
+def test_custom_generators_join_simple_and_timestamp_fields() -> None:
+    spec = key_spec(custom("city:SIMPLE,n:timestamp"), existing_key=None)
+    assert not spec.key_prefixed
+    assert add_keys(ROWS, spec).column(1).to_pylist() == [
+        "são/a b/1970/01",
+        "__HIVE_DEFAULT_PARTITION__/1970/01",
+    ]
+
+
+def test_types_that_the_table_does_not_store_are_asked_for() -> None:
+    option = "hoodie.datasource.write.partitionpath.field"
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.partition\.fields") as error:
+        key_spec(custom("city,n"), existing_key=None)
+    assert option in str(error.value)
+    options = {option: "city:SIMPLE,n:TIMESTAMP"}
+    assert set(key_spec(custom("city,n"), existing_key=None, options=options).times or {}) == {"n"}
+
+
+def test_an_option_that_disagrees_with_the_table_is_refused() -> None:
+    options = {"hoodie.keygen.timebased.timezone": "GMT+1"}
+    with pytest.raises(UnsupportedTableFeature, match="timezone"):
+        key_spec(custom("city:SIMPLE,n:timestamp"), existing_key=None, options=options)
 
 
 def test_null_key_names_the_field() -> None:
     rows = pa.table({"id": ["k1", None], "n": [1, 2], "city": ["a", "b"]})
     with pytest.raises(SchemaMismatch, match="id"):
         add_keys(rows, key_spec(config("id"), existing_key=None))
+
+
+def test_rows_are_deleted_by_nested_keys(tmp_path: Path) -> None:
+    who = pa.array([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+    rows = pa.table({"who": who, "day": pa.array([0, 1], pa.date32())})
+    table = pyhudi.create_table(str(tmp_path / "t"), rows, key="who.id", partition_by="day")
+    table.delete_keys(pa.table({"who": pa.array([{"id": 1}])}))
+    assert table.scan(["who"]).to_arrow().to_pylist() == [{"who": {"id": 2, "name": "b"}}]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_generated_keys_are_never_the_same_and_rows_cannot_be_found_by_them(
+    tmp_path: Path, version: int
+) -> None:
+    rows = ROWS.select(["n", "city"])
+    table = pyhudi.create_table(str(tmp_path / "t"), rows, key=None, version=version)
+    table.insert(rows)
+    made = table.scan(meta_fields=True).to_arrow().column("_hoodie_record_key").to_pylist()
+    assert len(set(made)) == 2 * rows.num_rows
+    refused = pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.recordkey\.fields")
+    with refused:
+        table.upsert(rows)
+    with refused:
+        table.delete_keys(rows)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_new_table_writes_on_by_its_timestamp_generator(tmp_path: Path, version: int) -> None:
+    rows = ROWS.drop_columns(["city"])
+    options = {"hoodie.table.keygenerator.type": "TIMESTAMP", **TIMED}
+    path = str(tmp_path / "t")
+    pyhudi.create_table(path, rows, key="id", partition_by="n", version=version, options=options)
+    table = pyhudi.open_table(path)
+    assert table.upsert(rows).rows_updated == 2
+    assert table.upsert(table.scan().to_arrow()).rows_updated == 2
+    assert set(table.scan(meta_fields=True).to_arrow().column(3).to_pylist()) == {"1970/01"}
+    table.delete_keys(rows)
+    assert table.scan().to_arrow().num_rows == 0
+
+
+TYPE = "hoodie.keygen.timebased.timestamp.type"
+GOLDEN: dict[str, dict[str, str]] = {
+    "v6_cow_timestamp_key": {TYPE: "EPOCHMILLISECONDS"},
+    "v6_cow_custom_key": {
+        "hoodie.datasource.write.partitionpath.field": "city:SIMPLE,at:TIMESTAMP",
+        TYPE: "DATE_STRING",
+        "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd HH:mm:ss",
+        "hoodie.keygen.timebased.output.dateformat": "yyyyMMdd",
+        "hoodie.keygen.timebased.timezone": "UTC",
+    },
+    "v6_cow_complex_key": {},
+    "v9_cow_complex_key": {},
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_keys_are_those_that_hudi_wrote(name: str, tmp_path: Path) -> None:
+    unpack(name, tmp_path)
+    table = pyhudi.open_table(tmp_path / name)
+    theirs = table.scan(meta_fields=True).to_arrow()
+    stored = pa.schema([("at", pa.int64())]) if name == "v6_cow_timestamp_key" else table.schema
+    config = TableConfig.load(Storage(str(tmp_path / name)))
+    spec = key_spec(
+        config,
+        existing_key=theirs.column("_hoodie_record_key")[0].as_py(),
+        options=GOLDEN[name],
+    )
+    mine = add_keys(as_stored(theirs.select(theirs.column_names[5:]), config, stored), spec)
+    for column in ("_hoodie_record_key", "_hoodie_partition_path"):
+        assert mine.column(column).to_pylist() == theirs.column(column).to_pylist()
+
+
+def test_what_hudi_did_not_store_is_asked_for(tmp_path: Path) -> None:
+    for name, property_name in (("v6_cow_timestamp_key", TYPE), ("v6_cow_custom_key", "partition")):
+        unpack(name, tmp_path)
+        config = TableConfig.load(Storage(str(tmp_path / name)))
+        with pytest.raises(UnsupportedTableFeature, match=property_name):
+            key_spec(config, existing_key="k01")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"hoodie.table.keygenerator.type": "UUID"}, "keygenerator.type is 'UUID'"),
+        ({"hoodie.table.keygenerator.type": "TIMESTAMP"}, "timestamp.type is not set"),
+    ],
+)
+@pytest.mark.parametrize("version", [6, 9])
+def test_no_table_is_made_whose_keys_cannot_be_made(
+    tmp_path: Path, options: dict[str, str], named: str, version: int
+) -> None:
+    with pytest.raises(pyhudi.HudiError, match=named):
+        pyhudi.create_table(
+            str(tmp_path / "t"),
+            ROWS.schema,
+            key="id",
+            partition_by="n",
+            version=version,
+            options=options,
+        )
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_path_that_would_begin_with_a_slash_is_refused() -> None:
+    table = TableConfig(
+        {
+            **config("id", "n").properties,
+            "hoodie.datasource.write.slash.separated.date.partitioning": "true",
+        }
+    )
+    rows = pa.table({"id": ["a"], "n": [-5]})
+    with pytest.raises(SchemaMismatch, match="slash"):
+        add_keys(rows, key_spec(table, existing_key=None))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,7 +51,10 @@ def store(tmp_path: Path) -> _native.Store:
     _native.write_base_file(store, "b.parquet", batch(list(range(3000)), "base"), avro_schema=AVRO)
     for log in range(4):
         changed = batch(list(range(log, 5000, 2)), f"log {log} " + "x" * 200)
-        _native.write_log_file(store, f".l{log}", instant=str(log), avro_schema=AVRO, rows=changed)
+        path = f".l{log}"
+        _native.write_log_files(
+            store, repeat(path).__next__, instant=str(log), avro_schema=AVRO, rows=changed
+        )
     return store
 
 
@@ -147,7 +151,9 @@ def test_logs_of_ten_times_the_limit_are_read_within_it(tmp_path: Path) -> None:
         numbers = list(range(log * rows_of_log // 2, log * rows_of_log // 2 + rows_of_log))
         newest.update(dict.fromkeys(numbers, width + log))
         changed = batch(numbers, "x" * (width + log))
-        _native.write_log_file(store, path, instant=str(log), avro_schema=AVRO, rows=changed)
+        _native.write_log_files(
+            store, repeat(path).__next__, instant=str(log), avro_schema=AVRO, rows=changed
+        )
     assert sum((tmp_path / path).stat().st_size for path in logs) > 10 * LIMIT
     count, total, letters, peak = peak_of(tmp_path, logs)
     assert count == 20_000

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -97,8 +98,13 @@ def native_bytes(store: _native.Store, piece: Piece) -> bytes:
     rows = pa.Table.from_pylist(list(block.rows), SCHEMA) if block.rows else None
     keys = [delete.key for delete in block.deletes]
     gone = pa.table({"key": keys, "path": [""] * len(keys)}) if keys else None
-    _native.write_log_file(
-        store, path, instant=block.instant, avro_schema=AVRO, rows=rows, delete_keys=gone
+    _native.write_log_files(
+        store,
+        repeat(path).__next__,
+        instant=block.instant,
+        avro_schema=AVRO,
+        rows=rows,
+        delete_keys=gone,
     )
     data = store.read(path)
     store.delete(path)

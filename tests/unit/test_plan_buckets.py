@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.config import TableConfig
-from pyhudi.options import BUCKET_FIELDS, BUCKETS
+from pyhudi.index.options import BUCKET_FIELDS, BUCKETS
 from pyhudi.plan.buckets import HashRings, simple_buckets
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive

@@ -99,7 +99,7 @@ def plan(
 
 
 def keys_of(task: WriteTask) -> str:
-    assert task.rows is not None
+    assert isinstance(task.rows, pa.Table)
     return "".join(task.rows.column(0).to_pylist())
 
 

@@ -11,6 +11,10 @@ def test_options_are_read_from_hudis_names() -> None:
         {"hoodie.parquet.small.file.limit": "0", "hoodie.parquet.compression.codec": "ZSTD"}
     )
     assert (options.small_file_limit, options.codec) == (0, "zstd")
+    blocks = {"hoodie.logfile.data.block.format": "PARQUET"}
+    assert WriteOptions.of({**blocks, "hoodie.write.record.positions": "False"}) == WriteOptions(
+        log_blocks="parquet", positions=False
+    )
     assert WriteOptions.of({}) == WriteOptions()
 
 
@@ -21,6 +25,9 @@ def test_options_are_read_from_hudis_names() -> None:
         ("hoodie.parquet.max.file.size", "big"),
         ("hoodie.index.bloom.fpp", "1"),
         ("hoodie.parquet.compression.codec", "rar"),
+        ("hoodie.logfile.data.block.format", "orc"),
+        ("hoodie.write.record.positions", "maybe"),
+        ("hoodie.bloom.index.filter.type", "CUCKOO"),
     ],
 )
 def test_bad_values_are_refused_by_name(name: str, value: str) -> None:

@@ -9,14 +9,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic
 
 import pyarrow as pa
 
 from pyhudi.engine.lookahead import LookAhead
-from pyhudi.engine.protocol import Attempt, Result, Task
+from pyhudi.engine.protocol import Attempt, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
 
 _LOOK_AHEAD = 16 * 1024 * 1024
@@ -34,8 +34,18 @@ class LocalEngine:
     def __init__(self, threads: int | None = None, *, look_ahead_bytes: int = _LOOK_AHEAD) -> None:
         self.threads = (os.cpu_count() or 1) if threads is None else threads
         self.look_ahead_bytes = look_ahead_bytes
+        self._tell: Callable[[Step], None] | None = None
         if self.threads < 1 or look_ahead_bytes < 1:
             raise ConfigError("threads and look_ahead_bytes of LocalEngine must be at least 1")
+
+    def telling(self, tell: Callable[[Step], None]) -> LocalEngine:
+        """An engine like this one that tells of every call of `run` and every finished task of it.
+
+        It tells from any thread, but one at a time. It cannot be pickled if `tell` cannot.
+        """
+        told = LocalEngine(self.threads, look_ahead_bytes=self.look_ahead_bytes)
+        told._tell = tell
+        return told
 
     @property
     def tasks_per_process(self) -> int:
@@ -48,16 +58,22 @@ class LocalEngine:
         tasks: Sequence[Task],
         *,
         stage: int = 0,
-        label: str = "",  # noqa: ARG002  for engines that can show it
+        label: str = "",
     ) -> list[Result]:
         """As `Engine.run`. When it ends, also by a failure, none of its tasks runs any more."""
         attempts = [Attempt(index, stage, index) for index in range(len(tasks))]
         threads = min(self.threads, len(tasks))
+        if self._tell is not None:
+            work = _Counted(work, self._tell, label, len(tasks))
         if threads <= 1:
             return [work(task, attempt) for task, attempt in zip(tasks, attempts, strict=True)]
         call = _Call(work)
         with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-run") as pool:
-            results = list(pool.map(call, tasks, attempts))
+            try:
+                results = list(pool.map(call, tasks, attempts))
+            except BaseException as error:  # such as Ctrl-C, while the calling thread waits
+                call.failure = call.failure or error
+                raise
         if call.failure is not None:
             raise call.failure
         return list(chain.from_iterable(results))
@@ -121,6 +137,29 @@ class _Call(Generic[Task, Result]):
                 if self.failure is None:
                     self.failure = error
             return ()
+
+
+class _Counted(Generic[Task, Result]):
+    """Work that tells how many of its tasks are finished."""
+
+    def __init__(
+        self,
+        work: Callable[[Task, Attempt], Result],
+        tell: Callable[[Step], None],
+        label: str,
+        total: int,
+    ) -> None:
+        self._work, self._tell = work, tell
+        self._lock = threading.Lock()
+        self._step = Step(label, 0, total)
+        tell(self._step)
+
+    def __call__(self, task: Task, attempt: Attempt) -> Result:
+        result = self._work(task, attempt)
+        with self._lock:
+            self._step = replace(self._step, finished=self._step.finished + 1)
+            self._tell(self._step)
+        return result
 
 
 @dataclass(frozen=True)

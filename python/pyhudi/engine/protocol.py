@@ -47,6 +47,17 @@ class Attempt:
         return f"{self.task}-{self.stage}-{self.attempt}"
 
 
+@dataclass(frozen=True)
+class Step:
+    """How far one call of an engine is."""
+
+    label: str
+    """What the call does."""
+    finished: int
+    """Tasks that are finished."""
+    total: int
+
+
 class Engine(Protocol):
     """Runs tasks. See the module text for what every verb guarantees."""
 

@@ -1,13 +1,14 @@
 """The simple index: a key is where the keys of the partition's files say it is.
 
 It needs nothing stored beside the data. For each file slice of a touched partition one task reads
-the slice's keys and answers which of the partition's incoming rows it has.
+the slice's keys and answers which of the partition's incoming rows it has. With bloom filters a
+base file is read only if it may hold one of the keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from pyhudi.plan.write import Tagged, row_numbers, split
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Attempt, Engine
+    from pyhudi.index.bloom import Filters
     from pyhudi.storage import Storage
     from pyhudi.view.slices import FileSlice
 
@@ -34,11 +36,14 @@ class KeySource:
     """Committed instants, where log files can hold blocks of others."""
     timeline_start: str | None = None
 
-    def keys_of(self, slice_: FileSlice) -> _native.BatchReader:
-        """Every key of a slice, deleted ones too."""
+    positions: bool = False
+    """Tagging notes the rows of base files too."""
+
+    def keys_of(self, slice_: FileSlice, *, with_base: bool = True) -> _native.BatchReader:
+        """Every key of a slice, deleted ones too. with_base: those of the base file too."""
         return _native.read_keys(
             self.storage.native,
-            base=slice_.base.path if slice_.base else None,
+            base=slice_.base.path if slice_.base and with_base else None,
             logs=[log.path for log in slice_.logs],
             schema=self.schema,
             valid_instants=self.valid_instants,
@@ -58,6 +63,8 @@ class TagTask:
     """Numbers of the incoming rows that may be there."""
     keys: pa.Array[Any]
     """Their record keys."""
+    filters: Filters | None = None
+    """Where to ask first whether the base file may hold any of the keys; None to read it."""
 
 
 def tag(
@@ -66,19 +73,20 @@ def tag(
     keys: pa.Table,
     slices: Sequence[FileSlice],
     *,
-    stage: int,
     any_partition: bool = False,
+    filters: Filters | None = None,
 ) -> Tagged:
     """Where the incoming rows are.
 
     keys: columns record key and, unless `any_partition`, partition path. slices: one a file group;
-    their positions are the group numbers in the answer.
+    their positions are the group numbers in the answer. filters: as of `TagTask`.
     """
-    tasks = list(_tasks(source, keys, slices, any_partition=any_partition))
-    found = engine.run(find_keys, tasks, stage=stage, label="find record keys")
-    rows = pa.chunked_array([part for part, _ in found], type=pa.int64())
-    groups = pa.chunked_array([part for _, part in found], type=pa.int64())
-    return Tagged(_flat(rows), _flat(groups))
+    tasks = list(_tasks(source, keys, slices, any_partition=any_partition, filters=filters))
+    found = engine.run(find_keys, tasks, label="find record keys")
+    rows, groups, base_rows = (
+        _flat(pa.chunked_array([parts[at] for parts in found], type=pa.int64())) for at in range(3)
+    )
+    return Tagged(rows, groups, base_rows=base_rows if source.positions else None)
 
 
 def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
@@ -86,7 +94,12 @@ def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
 
 
 def _tasks(
-    source: KeySource, keys: pa.Table, slices: Sequence[FileSlice], *, any_partition: bool
+    source: KeySource,
+    keys: pa.Table,
+    slices: Sequence[FileSlice],
+    *,
+    any_partition: bool,
+    filters: Filters | None,
 ) -> Iterator[TagTask]:
     record_keys = _flat(keys.column(RECORD_KEY))
     numbers = row_numbers(len(record_keys))
@@ -97,15 +110,27 @@ def _tasks(
     for group, slice_ in enumerate(slices):
         rows = of_partition.get(slice_.partition)
         if rows is not None:
-            yield TagTask(source, slice_, group, rows, record_keys.take(rows))
+            yield TagTask(source, slice_, group, rows, record_keys.take(rows), filters)
 
 
-def find_keys(task: TagTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Numbers of the task's rows whose keys the slice has, and its group number as often."""
+def find_keys(
+    task: TagTask, _attempt: Attempt
+) -> tuple[pa.Array[Any], pa.Array[Any], pa.Array[Any]]:
+    """Numbers of the task's rows whose keys the slice has, with group number and base row."""
     tagger = _native.KeyTagger(task.keys)
-    tagger.probe(task.source.keys_of(task.slice), 0)
-    rows = task.rows.filter(pc.is_valid(tagger.locations()))
-    return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
+    slice_ = task.slice
+    with_base = slice_.base is not None
+    if task.filters is not None and with_base:
+        with_base = task.filters.may_hold(slice_, task.keys)
+    if with_base and task.source.positions:
+        tagger.probe_rows(task.source.keys_of(replace(slice_, logs=())))
+        with_base = False
+    if with_base or slice_.logs:
+        tagger.probe(task.source.keys_of(slice_, with_base=with_base), 0)
+    positions = tagger.positions()
+    hit = pc.or_(pc.is_valid(tagger.locations()), pc.is_valid(positions))
+    rows = task.rows.filter(hit)
+    return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows)), positions.filter(hit)
 
 
 def first_key(source: KeySource, slices: Sequence[FileSlice]) -> str | None:

@@ -17,6 +17,7 @@ from pyhudi.config import TableConfig
 from pyhudi.errors import ConfigError, CorruptTable
 from pyhudi.metadata.checks import check_files, check_not_behind
 from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition, index_definitions
+from pyhudi.metadata.group import MetadataGroup
 from pyhudi.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.view.filesystem_view import FileSystemView
@@ -53,7 +54,7 @@ class MetadataTable:
         self._data_storage = storage
         self._data_config = config
         self._storage = Storage(f"{storage.uri}/{FOLDER}", storage.options)
-        self._config = _own_config(self._storage)
+        self._config = open_config(self._storage)
         # A crash between its delta commit and the data table's leaves one that must not count.
         pending = {instant.requested for instant in timeline.pending()}
         own = Timeline.load(self._storage, self._config)
@@ -81,13 +82,34 @@ class MetadataTable:
 
     def partitioned_record_index(self, path: str) -> _native.MetadataPartition | None:
         """The record index of one data partition, None when there is none by its name."""
-        name = "".join(f"%{ord(c):02X}" if c in _ESCAPED_IN_IDS else c for c in path)
-        pattern = re.compile(re.escape(f"record-index-{name}-") + r"\d{4,}(-0)?")
-        slices = [s for s in self._slices(RECORD_INDEX) if pattern.fullmatch(s.file_id)]
+        slices = self._of_data_partition(self._slices(RECORD_INDEX), path)
         if not slices:
             return None
         _check_numbers(RECORD_INDEX, slices)
         return self._native(slices)
+
+    def file_groups(self, name: str, path: str | None = None) -> list[MetadataGroup]:
+        """The file groups of one of its partitions by number, each to be opened by itself.
+
+        path: of a partitioned record index, the data partition; none where that has no index.
+        """
+        slices = self._slices(name)
+        if path is not None:
+            slices = self._of_data_partition(slices, path)
+        _check_numbers(name, slices)
+        checked = self._config.version.blocks_need_commit_check
+        valid = tuple(i.requested for i in self._timeline.completed()) if checked else None
+        start = self._timeline.blocks_start if checked else None
+        return [
+            MetadataGroup(
+                self._storage,
+                one.base.path if one.base else None,
+                tuple(log.path for log in one.logs),
+                valid,
+                start,
+            )
+            for one in slices
+        ]
 
     def data_partitions(self) -> list[str]:
         """Paths of the data table's partitions, sorted."""
@@ -128,6 +150,12 @@ class MetadataTable:
             hint="Statistics are shown of one column: name it.",
         )
 
+    @staticmethod
+    def _of_data_partition(slices: Iterable[FileSlice], path: str) -> list[FileSlice]:
+        name = "".join(f"%{ord(c):02X}" if c in _ESCAPED_IN_IDS else c for c in path)
+        pattern = re.compile(re.escape(f"record-index-{name}-") + r"\d{4,}(-0)?")
+        return [one for one in slices if pattern.fullmatch(one.file_id)]
+
     def _slices(self, name: str) -> list[FileSlice]:
         if not self.has(name):
             raise CorruptTable(f"it has no partition {name}")
@@ -155,7 +183,8 @@ class MetadataTable:
         )
 
 
-def _own_config(storage: Storage) -> TableConfig:
+def open_config(storage: Storage) -> TableConfig:
+    """The metadata table's own configuration. Raises `CorruptTable` when it is missing."""
     data = storage.read_or_none(_PROPERTIES)
     if data is None:
         raise CorruptTable(f"it is missing: {FOLDER} has no {_PROPERTIES}")
@@ -165,6 +194,11 @@ def _own_config(storage: Storage) -> TableConfig:
 def _check_numbers(name: str, slices: Iterable[FileSlice]) -> None:
     """The number of file groups is part of the keys' hash, so none may be missing between."""
     for expected, one in enumerate(slices):
-        match = _GROUP_NUMBER.search(one.file_id)
-        if match is None or int(match[1]) != expected:
-            raise CorruptTable(f"its partition {name} lacks the file group {expected}")
+        check_group_number(name, one.file_id, expected)
+
+
+def check_group_number(name: str, file_id: str, expected: int) -> None:
+    """Raises `CorruptTable` where a file group's place among its partition's is not its number."""
+    match = _GROUP_NUMBER.search(file_id)
+    if match is None or int(match[1]) != expected:
+        raise CorruptTable(f"its partition {name} lacks the file group {expected}")

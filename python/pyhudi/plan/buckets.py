@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi import _native
 from pyhudi.errors import CorruptTable
-from pyhudi.options import BUCKET_FIELDS, BUCKETS
+from pyhudi.index.options import BUCKET_FIELDS, BUCKETS
 from pyhudi.plan.wanted import field_keys, wanted_keys
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pyhudi.where import Conjunct
 
 _FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
-_META = ".hashing_meta"
+RING_SUFFIX = ".hashing_meta"
 _MARKER = ".commit"
-_FIRST = "00000000000000"
+FIRST_RING = "00000000000000"
 _BUCKET_FILE_ID = re.compile(r"(\d{8})-")
 
 Keep = Callable[["FileSlice"], bool]
@@ -113,16 +113,10 @@ class HashRings:
 
     def _load(self, partition: str) -> tuple[frozenset[str], frozenset[str]] | None:
         """The file id prefixes of all nodes and of the wanted ones; None to keep everything."""
-        folder = f"{_FOLDER}/{partition}".rstrip("/")
-        names = {entry.name for entry in self._storage.list_dir(folder)[1]}
-        metas = sorted((n for n in names if n.endswith(_META)), reverse=True)
-        for name in metas:
-            instant = name.removesuffix(_META)
-            committed = instant == _FIRST or f"{instant}{_MARKER}" in names
-            if committed or self._timeline.is_committed(instant):
-                nodes, has_children = _nodes(self._storage, f"{folder}/{name}")
-                return None if has_children or not nodes else self._chosen(nodes)
-        return None
+        found = committed_ring(self._storage, self._timeline, partition)
+        if found is None or found[1] or not found[0]:
+            return None
+        return self._chosen(found[0])
 
     def _chosen(self, nodes: Sequence[tuple[int, str]]) -> tuple[frozenset[str], frozenset[str]]:
         values = [value for value, _ in nodes]
@@ -148,6 +142,28 @@ def hash_rings(
         return None
     folders, files = storage.list_dir(_FOLDER)
     return HashRings(storage, timeline, *found) if folders or files else None
+
+
+def ring_folder(partition: str) -> str:
+    """Where the rings of a partition are stored."""
+    return f"{_FOLDER}/{partition}".rstrip("/")
+
+
+def committed_ring(
+    storage: Storage, timeline: Timeline, partition: str
+) -> tuple[list[tuple[int, str]], bool] | None:
+    """The nodes of a partition's newest ring, rising, and whether some of them have children.
+
+    None for a partition without a ring. Raises `CorruptTable` for one that cannot be read.
+    """
+    folder = ring_folder(partition)
+    names = {entry.name for entry in storage.list_dir(folder)[1]}
+    for name in sorted((n for n in names if n.endswith(RING_SUFFIX)), reverse=True):
+        instant = name.removesuffix(RING_SUFFIX)
+        committed = instant == FIRST_RING or f"{instant}{_MARKER}" in names
+        if committed or timeline.is_committed(instant):
+            return _nodes(storage, f"{folder}/{name}")
+    return None
 
 
 def _nodes(storage: Storage, path: str) -> tuple[list[tuple[int, str]], bool]:

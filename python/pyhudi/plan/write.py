@@ -9,22 +9,29 @@ writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CommitConflict
-from pyhudi.keys import PARTITION_PATH
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.metadata import WriteStat
 
 if TYPE_CHECKING:
     from pyhudi.config import MergeConfig
+    from pyhudi.field_merge import FieldMerge
+    from pyhudi.merge_config import BuiltInMode
+    from pyhudi.plan.change_log import ChangeLogForm
     from pyhudi.storage import Storage
     from pyhudi.txn.options import WriteOptions
     from pyhudi.version import TableVersion
     from pyhudi.view.slices import FileSlice
+
+
+BASE_ROW = "_pyhudi_base_row"
+"""Column of a log task's rows or deletes: the row of the base file with the same key."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,16 @@ class FileGroup:
     """A pending compaction of the group."""
     clustering: str | None = None
     """A pending clustering that has the group among its inputs."""
+    starts_with_log: bool = False
+    """Where it has no file yet: its first rows go to a log file (else: to a base file)."""
+
+    read: FileSlice | None = None
+    """What a snapshot reads of the group, where a pending compaction makes that another slice."""
+
+    @property
+    def is_new(self) -> bool:
+        """It has no file yet."""
+        return self.slice.base is None and not self.slice.logs and not self.slice.base_instant
 
     @property
     def next_log_version(self) -> int:
@@ -48,6 +65,17 @@ class FileGroup:
         """Whether a rewrite of its base file alone would be the whole group."""
         free = self.compaction is None and self.clustering is None
         return free and self.slice.base is not None and not self.slice.logs
+
+
+class Rows(Protocol):
+    """Rows that can be read as an Arrow stream, each time anew.
+
+    A table, or what makes its rows when they are asked for.
+    """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """As the Arrow PyCapsule interface has it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -65,6 +93,31 @@ class WriteTarget:
     merge: MergeConfig
     ordering_fields: tuple[str, ...]
     options: WriteOptions
+    task_memory: int | None = None
+    """Bytes that a task may use for the records that it merges into a file; None: no limit."""
+    fields: FieldMerge | None = None
+    """How two records of one key become one, where that is more than one of them winning."""
+    change_log: ChangeLogForm | None = None
+    """What change logs beside rewritten base files hold; None in a table without."""
+    partial: bool = False
+    """The rows have some of the table's columns; the others keep what is stored."""
+    valid_instants: tuple[str, ...] | None = None
+    """Committed instants, where log files can hold blocks of others."""
+    timeline_start: str | None = None
+
+    @property
+    def merge_mode(self) -> BuiltInMode:
+        """Which of two records of one key wins."""
+        mode = self.fields.mode if self.fields else self.merge.mode
+        if mode == "CUSTOM":
+            raise AssertionError(mode)
+        return mode
+
+    @property
+    def merge_ordering(self) -> tuple[str, ...]:
+        """The fields whose values decide in event-time mode."""
+        own = self.fields.ordering_fields if self.fields else None
+        return self.ordering_fields if own is None else own
 
 
 @dataclass(frozen=True)
@@ -75,7 +128,7 @@ class BaseFileTask:
     partition: str
     file_id: str
     previous: FileSlice | None
-    rows: pa.Table | None
+    rows: Rows | None
     """With record key and partition path in front."""
     delete_keys: pa.Array[Any] | None = None
     merge_by_key: bool = True
@@ -94,14 +147,15 @@ class LogFileTask:
     partition: str
     file_id: str
     group: FileGroup
-    rows: pa.Table | None
+    rows: Rows | None
     delete_keys: pa.Table | None = None
     """Columns record key and partition path."""
     updates: int = 0
     """Rows that update."""
     deletes: int = 0
     """Rows that are marked as deletes, and delete keys."""
-    inserts: int = field(default=0, init=False)
+    inserts: int = 0
+    """Rows that were not looked for, or go to a new file group."""
 
 
 WriteTask = BaseFileTask | LogFileTask
@@ -117,6 +171,25 @@ class Tagged:
 
     rows: pa.Array[Any]
     groups: pa.Array[Any]
+    left_rows: pa.Array[Any] = field(default_factory=lambda: pa.array([], pa.int64()))
+    """Rows that go elsewhere, and whose keys are to be deleted from `left_groups`."""
+    left_groups: pa.Array[Any] = field(default_factory=lambda: pa.array([], pa.int64()))
+
+    base_rows: pa.Array[Any] | None = None
+    """For each pair the row of the group's base file; null where that is not known."""
+
+    def leaving(self) -> dict[int, pa.Array[Any]]:
+        """Row numbers of the keys that leave each file group."""
+        return dict(split(self.left_groups, self.left_rows))
+
+    def only(self, mask: pa.Array[Any]) -> Tagged:
+        """The pairs that a mask keeps, and none of the rows that go elsewhere."""
+        base_rows = None if self.base_rows is None else self.base_rows.filter(mask)
+        return Tagged(self.rows.filter(mask), self.groups.filter(mask), base_rows=base_rows)
+
+    def base_rows_by_group(self) -> dict[int, pa.Array[Any]]:
+        """The base rows of each file group, in the order of the rows that `by_group` gives."""
+        return {} if self.base_rows is None else dict(split(self.groups, self.base_rows))
 
     def by_group(self) -> Iterator[tuple[int, pa.Array[Any]]]:
         """Row numbers of each file group that was hit."""
@@ -174,7 +247,9 @@ def plan_rows(
     `CommitConflict` where an update meets a file group that is to be clustered.
     """
     updates = dict(incoming.tagged.by_group())
-    check_not_clustered(groups[number] for number in updates)
+    leaving = incoming.tagged.leaving()
+    check_not_clustered(groups[number] for number in {*updates, *leaving})
+    base_rows = incoming.tagged.base_rows_by_group()
     fresh = untagged(incoming.rows.num_rows, incoming.tagged)
     fresh = fresh.filter(pc.invert(incoming.marked_deleted.take(fresh)))
     new: list[WriteTask] = []
@@ -182,8 +257,8 @@ def plan_rows(
     for partition, numbers in split(
         incoming.rows.column(PARTITION_PATH).combine_chunks().take(fresh), fresh
     ):
-        small = _small_groups(target, groups, partition)
-        for number, part in _pack(target, groups, small, numbers, row_bytes):
+        small = small_groups(target, groups, partition)
+        for number, part in pack(target, groups, small, numbers, row_bytes):
             if number is None:
                 rows = incoming.rows.take(part)
                 new.append(
@@ -200,8 +275,16 @@ def plan_rows(
             else:
                 additions[number] = part
     existing = [
-        _to_group(target, incoming, groups[number], updates.get(number), additions.get(number))
-        for number in sorted({*updates, *additions})
+        _to_group(
+            target,
+            incoming,
+            groups[number],
+            updates.get(number),
+            additions.get(number),
+            leaving.get(number),
+            base_rows.get(number),
+        )
+        for number in sorted({*updates, *additions, *leaving})
     ]
     return [*existing, *new]
 
@@ -212,36 +295,65 @@ def _to_group(
     group: FileGroup,
     updates: pa.Array[Any] | None,
     inserts: pa.Array[Any] | None,
+    leaving: pa.Array[Any] | None,
+    base_rows: pa.Array[Any] | None,
 ) -> WriteTask:
-    """The task of one existing file group. One that takes inserts gets a new base file, always."""
-    numbers = pa.concat_arrays([part for part in (updates, inserts) if part is not None])
-    rows = incoming.rows.take(numbers)
-    update_count = 0 if updates is None else len(updates)
+    """The task of one file group that takes rows or loses keys.
+
+    An existing one that takes inserts which fill it up gets a new base file, always.
+    """
     slice_ = group.slice
-    if target.merge_on_read and inserts is None and updates is not None:
+    gone = None if leaving is None else incoming.rows.select([RECORD_KEY]).take(leaving)
+    if updates is None and inserts is None:
+        return _delete(target, gone if gone is not None else incoming.rows.slice(0, 0), group, None)
+    numbers = pa.concat_arrays([part for part in (updates, inserts) if part is not None])
+    rows = _in_partition(incoming.rows.take(numbers), slice_.partition)
+    looked_for = incoming.merge_by_key and not group.is_new
+    new_count = (0 if inserts is None else len(inserts)) + (
+        0 if looked_for or updates is None else len(updates)
+    )
+    if group.is_new:
+        group = replace(group, slice=replace(slice_, base_instant=target.instant))
+    by_log = group.starts_with_log or slice_.base_instant != ""
+    if target.merge_on_read and inserts is None and updates is not None and by_log:
         deletes = pc.sum(incoming.marked_deleted.take(updates)).as_py() or 0
         return LogFileTask(
             target,
             slice_.partition,
             slice_.file_id,
             group,
-            rows,
-            updates=update_count - deletes,
-            deletes=deletes,
+            by_base_row(rows, None if group.is_new else base_rows),
+            None if gone is None else _with_path(gone, slice_.partition),
+            updates=len(numbers) - new_count - deletes,
+            deletes=deletes + (0 if gone is None else gone.num_rows),
+            inserts=new_count,
         )
     return BaseFileTask(
         target,
         slice_.partition,
         slice_.file_id,
-        slice_,
+        slice_ if slice_.base_instant else None,
         rows,
+        None if gone is None else gone.column(0).combine_chunks(),
         merge_by_key=incoming.merge_by_key,
-        inserts=0 if inserts is None else len(inserts),
-        updates=update_count,
+        inserts=new_count,
+        updates=len(numbers) - new_count + (0 if gone is None else gone.num_rows),
     )
 
 
-def _small_groups(target: WriteTarget, groups: Sequence[FileGroup], partition: str) -> list[int]:
+def _in_partition(rows: pa.Table, partition: str) -> pa.Table:
+    """The rows with the partition path of the file group that they go to."""
+    at = rows.schema.get_field_index(PARTITION_PATH)
+    paths = pa.repeat(pa.scalar(partition), rows.num_rows)
+    return rows.set_column(at, rows.schema.field(at), paths)
+
+
+def _with_path(keys: pa.Table, partition: str) -> pa.Table:
+    paths = pa.repeat(pa.scalar(partition), keys.num_rows)
+    return keys.select([0]).append_column(PARTITION_PATH, paths)
+
+
+def small_groups(target: WriteTarget, groups: Sequence[FileGroup], partition: str) -> list[int]:
     """Numbers of the file groups of a partition that take inserts, smallest first."""
     options = target.options
     small = [
@@ -255,14 +367,17 @@ def _small_groups(target: WriteTarget, groups: Sequence[FileGroup], partition: s
     return small[: options.small_slices_per_partition] if target.merge_on_read else small
 
 
-def _pack(
+def pack(
     target: WriteTarget,
     groups: Sequence[FileGroup],
     small: Iterable[int],
-    numbers: pa.Array[Any],
+    numbers: Any,
     row_bytes: int,
-) -> Iterator[tuple[int | None, pa.Array[Any]]]:
-    """Row numbers for each small file group while it has room, then for new ones (None)."""
+) -> Iterator[tuple[int | None, Any]]:
+    """Slices of rows for each small file group while it has room, then for new ones (None).
+
+    numbers: the rows, or their numbers.
+    """
     room_of_new = max(target.options.max_file_size // row_bytes, 1)
     start = 0
     for number in small:
@@ -288,14 +403,19 @@ def plan_deletes(
     """
     hit = dict(tagged.by_group())
     check_not_clustered(groups[number] for number in hit)
-    return [_delete(target, keys.take(numbers), groups[number]) for number, numbers in hit.items()]
+    base_rows = tagged.base_rows_by_group()
+    return [
+        _delete(target, keys.take(numbers), groups[number], base_rows.get(number))
+        for number, numbers in hit.items()
+    ]
 
 
-def _delete(target: WriteTarget, keys: pa.Table, group: FileGroup) -> WriteTask:
+def _delete(
+    target: WriteTarget, keys: pa.Table, group: FileGroup, base_rows: pa.Array[Any] | None
+) -> WriteTask:
     slice_ = group.slice
     if target.merge_on_read:
-        paths = pa.repeat(pa.scalar(slice_.partition), keys.num_rows)
-        deletes = keys.select([0]).append_column(PARTITION_PATH, paths)
+        deletes = by_base_row(_with_path(keys, slice_.partition), base_rows)
         return LogFileTask(
             target, slice_.partition, slice_.file_id, group, None, deletes, deletes=keys.num_rows
         )
@@ -308,6 +428,17 @@ def _delete(target: WriteTarget, keys: pa.Table, group: FileGroup) -> WriteTask:
         keys.column(0).combine_chunks(),
         updates=keys.num_rows,
     )
+
+
+def by_base_row(rows: pa.Table, base_rows: pa.Array[Any] | None) -> pa.Table:
+    """The rows in the order of the base file's, whose numbers come along; as given without them.
+
+    Only where all numbers are known: else a log block cannot tell positions.
+    """
+    if base_rows is None or base_rows.null_count:
+        return rows
+    order = pc.sort_indices(base_rows)
+    return rows.append_column(BASE_ROW, base_rows).take(order)
 
 
 # --- for both -------------------------------------------------------------------------------------

@@ -18,11 +18,24 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.config_file import FILE
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.keys import add_keys, key_spec
+from pyhudi.index.options import (
+    INDEX_TYPE,
+    PARTITIONED_RECORD_INDEX,
+    RECORD_INDEX,
+    IndexOptions,
+)
+from pyhudi.key_times import TIME_OPTIONS, ZONE
+from pyhudi.keys import GENERATORS, PARTITION_SPEC, add_keys, key_spec
 from pyhudi.merge_config import MERGE_MODE
 from pyhudi.new_config import NewTable, new_table_config
 from pyhudi.properties import DATABASE_NAME, TABLE_NAME
-from pyhudi.property_names import HIVE_STYLE, TIMEZONE, URL_ENCODE
+from pyhudi.property_names import (
+    HIVE_STYLE,
+    KEY_GENERATOR_TYPE,
+    SLASH_DATES,
+    TIMEZONE,
+    URL_ENCODE,
+)
 from pyhudi.storage import Storage
 from pyhudi.txn.options import WRITE_OPTIONS
 from pyhudi.txn.rows import conform, data_schema, to_table
@@ -40,6 +53,8 @@ _CREATE_OPTIONS = (
     DATABASE_NAME,
     HIVE_STYLE,
     URL_ENCODE,
+    SLASH_DATES,
+    KEY_GENERATOR_TYPE,
     TIMEZONE,
     MERGE_MODE,
     _WRITE_MERGE_MODE,
@@ -50,7 +65,7 @@ def create_table(
     uri: str | os.PathLike[str],
     schema_or_data: Any,
     *,
-    key: str | Sequence[str],
+    key: str | Sequence[str] | None,
     partition_by: str | Sequence[str] | None = None,
     order_by: str | Sequence[str] | None = None,
     type: TableKind = "cow",  # noqa: A002 - the public name
@@ -63,11 +78,17 @@ def create_table(
     """Makes a table, and fills it when rows are given.
 
     schema_or_data: a `pyarrow.Schema`, or rows as `HudiTable.insert` takes them. key: the columns
-    that tell rows apart. partition_by: the columns that partition folders are named by. order_by:
-    the columns whose greater value wins among rows of one key; without them the last write wins.
+    that tell rows apart, a dot reaching into a struct; None for a table that rows are only added
+    to, under generated keys. partition_by: the columns that partition folders are named by; with
+    `column:simple` and `column:timestamp` in it, Hudi's custom key generator. order_by: the columns
+    whose greater value wins among rows of one key; without them the last write wins.
     type: "cow" (copy-on-write) or "mor" (merge-on-read). version: 6, 8 or 9, the table version of
-    Hudi 0.14, 1.0 and 1.1. index: None or "simple". options: `hoodie.…` options; the table's name
-    is the last part of the location unless `hoodie.table.name` says otherwise.
+    Hudi 0.14, 1.0 and 1.1. index: how the handle's writes find keys, in lower case what
+    `hoodie.index.type` takes: "simple", "global_simple", "bloom", "global_bloom" or "bucket". No
+    table stores it; a bucket index can be told from the files. options: `hoodie.…` options; the
+    table's name is the last part of the location unless `hoodie.table.name` says otherwise;
+    `hoodie.table.keygenerator.type` may choose another generator than Hudi would, and
+    `hoodie.keygen.timebased.…` say how a timestamp generator renders (zone: UTC by default).
 
     Raises `ConfigError` when there is a table already or arguments do not fit, `SchemaMismatch` for
     columns or keys that cannot be stored.
@@ -75,7 +96,9 @@ def create_table(
     from pyhudi.table import open_table  # noqa: PLC0415 - it imports this module's caller
 
     chosen = _as_text(options or {})
-    _check_arguments(type, index, chosen)
+    if index is not None:
+        chosen.setdefault(INDEX_TYPE, index.upper())
+    _check_arguments(type, chosen)
     storage = Storage(os.fspath(uri), storage_options)
     clock = SystemClock()
     _check_absent(storage)
@@ -91,10 +114,15 @@ def create_table(
         options=chosen,
     )
     config = new_table_config(new)
-    if rows is not None:
-        _check_rows(rows, config)
-    make_table(storage, config, clock)
     kept = {name: value for name, value in chosen.items() if name in WRITE_OPTIONS}
+    if new.partition_types:
+        pairs = zip(new.partition_fields, new.partition_types, strict=True)
+        kept[PARTITION_SPEC] = ",".join(f"{name}:{kind}" for name, kind in pairs)
+    if rows is not None:
+        _check_rows(rows, config, kept)
+    else:
+        key_spec(config, existing_key=None, options=kept)
+    make_table(storage, config, clock)
     table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
     if rows is not None:
         table.insert(rows)
@@ -122,13 +150,13 @@ def _as_text(options: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def _check_arguments(kind: str, index: str | None, options: Mapping[str, str]) -> None:
+def _check_arguments(kind: str, options: Mapping[str, str]) -> None:
     if kind not in _TYPES:
         msg = f"type is {kind!r}"
         raise ConfigError(msg, hint='Give "cow" or "mor".')
-    if index not in (None, "simple"):
-        msg = f"hoodie.index.type {index!r} is not supported"
-        raise UnsupportedTableFeature(msg, hint='Leave it out, or give "simple".')
+    if IndexOptions.of(options).kind in (RECORD_INDEX, PARTITIONED_RECORD_INDEX):
+        msg = f"{INDEX_TYPE} is {options[INDEX_TYPE]}: a new table has no metadata table"
+        raise UnsupportedTableFeature(msg, hint="Choose another index.")
     known = (*_CREATE_OPTIONS, *WRITE_OPTIONS)
     for name in options:
         if name not in known:
@@ -168,6 +196,7 @@ def _new_table(
     version: int,
     options: Mapping[str, str],
 ) -> NewTable:
+    partition_by, types = _partition_types(partition_by)
     _check_columns(schema, key=key, partition_by=partition_by, order_by=order_by)
     name = options.get(TABLE_NAME) or storage.native.uri.rstrip("/").rsplit("/", 1)[-1]
     record = _avro_name(name)
@@ -185,8 +214,41 @@ def _new_table(
         create_schema=_native.avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
         hive_style=options.get(HIVE_STYLE, "").lower() == "true",
         url_encode=options.get(URL_ENCODE, "").lower() == "true",
-        extra=zone,
+        partition_types=types,
+        generator=_generator(options),
+        extra={**zone, **_key_properties(options, types)},
     )
+
+
+def _generator(options: Mapping[str, str]) -> str:
+    chosen = options.get(KEY_GENERATOR_TYPE, "").upper()
+    if chosen not in ("", *GENERATORS):
+        msg = f"{KEY_GENERATOR_TYPE} is {options[KEY_GENERATOR_TYPE]!r}"
+        raise ConfigError(msg, hint=f"One of {', '.join(GENERATORS)}, or leave it out.")
+    return chosen
+
+
+def _partition_types(given: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Fields and types of `field:type`; no types when none is given."""
+    if not any(":" in part for part in given):
+        return given, ()
+    pairs = [part.partition(":") for part in given]
+    for name, _, kind in pairs:
+        if kind.upper() not in ("SIMPLE", "TIMESTAMP"):
+            msg = f"partition_by has {name}:{kind}"
+            raise ConfigError(msg, hint="Give each column as name:simple or name:timestamp.")
+    return tuple(name for name, _, _ in pairs), tuple(kind.upper() for _, _, kind in pairs)
+
+
+def _key_properties(options: Mapping[str, str], types: tuple[str, ...]) -> dict[str, str]:
+    """What a timestamp key generator needs, and dates with slashes."""
+    found = {name: options[name] for name in TIME_OPTIONS if name in options}
+    timed = "TIMESTAMP" in (_generator(options), *types)
+    if timed and not any(name.endswith("timezone") for name in found):
+        found[ZONE] = "UTC"
+    if SLASH_DATES in options:
+        found[SLASH_DATES] = options[SLASH_DATES].lower()
+    return found
 
 
 def _merge_mode(
@@ -203,17 +265,27 @@ def _merge_mode(
 
 
 def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:
-    if not roles["key"]:
-        msg = "key names no column"
-        raise ConfigError(msg, hint="Give the columns that tell rows apart.")
     for role, names in roles.items():
         for name in names:
-            if name not in schema.names:
+            if not (_has_column(schema, name) if role != "order_by" else name in schema.names):
                 msg = f"{role} names {name!r}, which is no column of the table"
                 raise ConfigError(msg, hint=f"The columns are {', '.join(schema.names)}.")
         if len(set(names)) < len(names):
             msg = f"{role} names a column twice"
             raise ConfigError(msg)
+
+
+def _has_column(schema: pa.Schema, path: str) -> bool:
+    """Whether there is a column of a name, or of a dotted path into structs."""
+    if path in schema.names:
+        return True
+    fields: Any = schema
+    for name in path.split("."):
+        if fields.get_field_index(name) < 0:
+            return False
+        found = fields.field(name)
+        fields = found.type if pa.types.is_struct(found.type) else pa.struct([])
+    return True
 
 
 def _avro_name(table_name: str) -> str:
@@ -222,7 +294,8 @@ def _avro_name(table_name: str) -> str:
     return re.sub(r"^[^A-Za-z_]", "__", name)
 
 
-def _check_rows(rows: pa.Table, config: TableConfig) -> None:
+def _check_rows(rows: pa.Table, config: TableConfig, options: Mapping[str, str]) -> None:
     """Finds out before there is a table whether its first rows have keys."""
     fields = _native.arrow_schema(config.create_schema or "")
-    add_keys(conform(rows, data_schema(fields)), key_spec(config, existing_key=None))
+    spec = key_spec(config, existing_key=None, options=options)
+    add_keys(conform(rows, data_schema(fields)), spec, instant="")

@@ -6,15 +6,17 @@ Each refusal names the property or the thing on the timeline. Reading has fewer 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyhudi.config import unsupported_merge
 from pyhudi.errors import CommitConflict, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.internal_schema import is_evolved
 from pyhudi.keys import supported_generator
+from pyhudi.metadata.support import check_partitions
+from pyhudi.metadata.table import RECORD_INDEX
 from pyhudi.timeline.instants import RESTORE
+from pyhudi.txn.merging import check_mergeable
+from pyhudi.txn.options import LOG_BLOCKS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,15 +24,9 @@ if TYPE_CHECKING:
     from pyhudi.config import TableConfig
     from pyhudi.storage import Storage
     from pyhudi.timeline import Timeline
+    from pyhudi.txn.options import WriteOptions
 
 _WITH_HUDI = "Write to this table with Apache Hudi."
-_METADATA_HINT = (
-    "Turn the metadata table off with Apache Hudi first: write with hoodie.metadata.enable=false."
-)
-_BUCKET_FOLDER = ".hoodie/.bucket_index"
-
-# A random file id looks like a bucket's once in thirty million times.
-_BUCKET_FILE_ID = re.compile(r"000\d{5}-")
 
 
 def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
@@ -39,11 +35,7 @@ def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) ->
     Raises `CommitConflict` while a restore is pending.
     """
     check_config(config)
-    if storage.list(_BUCKET_FOLDER):
-        msg = f"hoodie.index.type is BUCKET: the table has {_BUCKET_FOLDER}"
-        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     check_schema_on_read(storage, timeline)
-    check_not_bucketed(_last_written_file_ids(timeline))
     restores = timeline.pending(RESTORE)
     if restores:
         msg = f"the restore {restores[0].requested} is pending"
@@ -56,26 +48,17 @@ def check_config(config: TableConfig) -> None:
     if not config.version.writable:
         msg = f"hoodie.table.version is {config.version.code}: pyhudi reads such tables only"
         raise UnsupportedTableFeature(msg, hint="table.upgrade() makes it a newer one.")
-    for key in ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"):
-        value = config.properties.get(key, "").strip()
-        if value:
-            msg = f"{key} is {value}: pyhudi cannot keep a metadata table up to date"
-            raise UnsupportedTableFeature(msg, hint=_METADATA_HINT)
+    check_partitions(config)
     for key, value in _unsupported(config).items():
         msg = f"{key} is {value}: pyhudi does not write to such tables"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
-    merge = unsupported_merge(config)
-    if merge is not None:
-        msg = f"{merge}: pyhudi does not merge records that way"
-        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
+    check_mergeable(config)
     supported_generator(config)
 
 
 def _unsupported(config: TableConfig) -> dict[str, str]:
     tests = {
-        "hoodie.table.cdc.enabled": config.cdc_enabled,
         "hoodie.datasource.write.drop.partition.columns": config.drop_partition_columns,
-        "hoodie.datasource.write.slash.separated.date.partitioning": config.slash_separated_dates,
         "hoodie.partition.metafile.use.base.format": _is_true(
             config, "hoodie.partition.metafile.use.base.format"
         ),
@@ -102,23 +85,31 @@ def check_schema_on_read(storage: Storage, timeline: Timeline) -> None:
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
 
 
-def _last_written_file_ids(timeline: Timeline) -> list[str]:
-    """File ids of the newest commit that wrote any."""
-    for instant in reversed(timeline.commits):
-        stats = timeline.commit_metadata(instant).write_stats
-        if stats:
-            return [stat.file_id for stat in stats]
-    return []
+def check_moves(config: TableConfig, *, moves: bool) -> None:
+    """Refuses to move rows between partitions where a record index would have to follow.
 
-
-def check_not_bucketed(file_ids: Sequence[str]) -> None:
-    """Refuses a table whose file ids are all bucket numbers.
-
-    Nothing else on storage tells of a simple bucket index.
+    Raises `UnsupportedTableFeature`.
     """
-    if file_ids and all(_BUCKET_FILE_ID.match(file_id) for file_id in file_ids):
-        msg = f"hoodie.index.type is BUCKET: file ids such as {file_ids[0]} are bucket numbers"
-        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
+    if moves and RECORD_INDEX in config.metadata_partitions:
+        msg = f"hoodie.table.metadata.partitions has {RECORD_INDEX}: rows would move past it"
+        hint = "Leave the update of partition paths by the index off."
+        raise UnsupportedTableFeature(msg, hint=hint)
+
+
+def check_log_blocks(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:
+    """Refuses HFile log blocks where Hudi would not read them.
+
+    Raises `UnsupportedTableFeature`.
+    """
+    if not config.is_merge_on_read or options.log_blocks != "hfile":
+        return
+    hint = "Write Avro or Parquet blocks."
+    if not config.version.hfile_blocks:
+        msg = f"{LOG_BLOCKS}=hfile: Hudi fails on that in table version {config.version.code}"
+        raise UnsupportedTableFeature(msg, hint=hint)
+    if "key" in schema.names:
+        msg = f"{LOG_BLOCKS}=hfile: Hudi takes the column named key for the HFile's key"
+        raise UnsupportedTableFeature(msg, hint=hint)
 
 
 def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:

@@ -1,129 +1,244 @@
-"""The verbs: upsert, insert and delete by key. Each is one transaction of one writer.
+"""The verbs that bring rows, and deleting by key. Each is one transaction of one writer.
 
 All checks of the table and the data come before the first change on storage, the clean-up after
-dead writers included. Which files a write makes is `plan/write.py`'s part, where rows are already
-is `index/`'s.
+dead writers included; of a stream that is larger than memory, the data are read to their end first.
+Which files a write makes is `plan/`'s part, where rows are already is `index/`'s. Verbs that take
+file groups away are in `operations_replace.py`, those that look at values in `operations_where.py`
+and `operations_merge.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi import _native
-from pyhudi.index import simple
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.errors import ConfigError
+from pyhudi.index import locate
+from pyhudi.plan import parts
 from pyhudi.plan import write as plan
-from pyhudi.plan.write import Incoming, Tagged, WriteTask
-from pyhudi.txn import targets
-from pyhudi.txn.result import WriteResult, result_of
+from pyhudi.plan.write import Incoming
+from pyhudi.txn import intake, large, targets
+from pyhudi.txn.bulk import plan_bulk, sort_order
+from pyhudi.txn.partial import partial_rows
+from pyhudi.txn.result import WriteResult
 from pyhudi.txn.rows import marked_deleted
+from pyhudi.txn.running import BULK_INSERT, DELETE, INSERT, UPSERT, carry_out
 from pyhudi.txn.session import Session
 from pyhudi.txn.transaction import Transaction
-from pyhudi.work.write import write_file
 
 if TYPE_CHECKING:
     from pyhudi.clock import Clock
+    from pyhudi.txn.bulk import SortMode
+    from pyhudi.txn.evolve import SchemaMode
+    from pyhudi.txn.intake import Intake
     from pyhudi.txn.session import WritableTable
 
-UPSERT = "UPSERT"
-INSERT = "INSERT"
-DELETE = "DELETE"
 
-_TAG_STAGE = 0
-_WRITE_STAGE = 1
-
-
-def upsert(table: WritableTable, data: Any, *, clock: Clock | None = None) -> WriteResult:
+def upsert(
+    table: WritableTable,
+    data: Any,
+    *,
+    schema_mode: SchemaMode = "strict",
+    partial: bool = False,
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
     """Replaces the rows whose keys the table has, adds the others.
 
-    Rows of one key among the data are combined first, by the table's merge mode. Raises
-    `SchemaMismatch` for data that do not fit, `UnsupportedTableFeature` for a table that pyhudi
-    does not write to, `CommitConflict` for one that it must not write to now.
+    Rows of one key among the data are combined first, by the table's merge mode, unless
+    `hoodie.combine.before.upsert` says otherwise. memory_limit: bytes, a quarter of the machine's
+    by default; larger data go through local files. Raises `SchemaMismatch` for data that do not
+    fit, `UnsupportedTableFeature` for a table that pyhudi does not write to, `CommitConflict` for
+    one that it must not write to now. schema_mode: "strict" wants the table's columns, "merge"
+    gives the table new ones and wider numbers, and nulls to columns that the data lack. partial:
+    the data may lack columns; rows that the table has keep theirs, new rows get nulls. Such data
+    must fit in memory.
     """
-    session = Session.open(table, clock)
-    rows = session.with_keys(data)
-    if session.merge_mode is not None:
-        rows = _native.combine(
-            rows, ordering_fields=session.config.ordering_fields, merge_mode=session.merge_mode
-        )
+    limit = intake.memory_limit(memory_limit)
+    session = opened(table, clock, limit)
+    if partial:
+        return _upsert_partial(session, data, schema_mode)
+    session, taken = intake.take(session, data, limit, schema_mode=schema_mode)
+    combine = session.options.combine_upserts
+    if taken.whole is None:
+        locate.check_by_partition(session, "data larger than the memory limit")
+        return _upsert_large(session, taken, combine=combine)
+    rows = locate.combined(session, taken.whole) if combine else taken.whole
     return _write_rows(session.recovered(), rows, UPSERT)
 
 
-def insert(table: WritableTable, data: Any, *, clock: Clock | None = None) -> WriteResult:
-    """Adds rows without looking whether the table, or the data twice, has their keys.
+def insert(
+    table: WritableTable,
+    data: Any,
+    *,
+    schema_mode: SchemaMode = "strict",
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
+    """Adds rows without looking whether the table has their keys.
 
-    Raises as `upsert` does.
+    Rows of one key among the data stay as they are unless `hoodie.combine.before.insert` is true.
+    Rows that are added to a small file stand beside rows of their keys there, unless
+    `hoodie.merge.allow.duplicate.on.inserts` is false. Raises as `upsert` does.
     """
-    session = Session.open(table, clock)
-    rows = session.with_keys(data)
+    limit = intake.memory_limit(memory_limit)
+    session = opened(table, clock, limit)
+    session, taken = intake.take(session, data, limit, schema_mode=schema_mode, generate=True)
+    combine = session.options.combine_inserts
+    if taken.whole is None:
+        locate.check_free_placement(session, "data larger than the memory limit")
+        return _insert_large(session, taken, combine=combine)
+    rows = locate.combined(session, taken.whole) if combine else taken.whole
     return _write_rows(session.recovered(), rows, INSERT)
 
 
-def delete_keys(table: WritableTable, keys: Any, *, clock: Clock | None = None) -> WriteResult:
+def bulk_insert(
+    table: WritableTable,
+    data: Any,
+    *,
+    sort: SortMode = "none",
+    sort_columns: Sequence[str] = (),
+    schema_mode: SchemaMode = "strict",
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
+    """Adds rows to new files, without looking whether the table has their keys.
+
+    sort: "none" keeps the order of the data; "partition" sorts each run of rows that is in memory
+    at once by partition, then by `sort_columns` or else the record key; "global" sorts all rows of
+    a partition so. Data with one row a key are not combined unless `hoodie.combine.before.insert`
+    is true.
+
+    Raises as `upsert` does, and `ConfigError` for a sort mode or column that is none, and for
+    "global" where the data do not fit in a quarter of the memory limit.
+    """
+    limit = intake.memory_limit(memory_limit)
+    session = opened(table, clock, limit)
+    locate.check_free_placement(session, "bulk_insert")
+    order = sort_order(sort, sort_columns, session.schema.arrow)
+    session, taken = intake.take(session, data, limit, schema_mode=schema_mode, generate=True)
+    with ExitStack() as stack:
+        rows = plan_bulk(stack, session, taken, sort=sort, order=order)
+        session = session.recovered()
+        with Transaction(session.writer, BULK_INSERT) as txn:
+            tasks = parts.plan_new_files(
+                session.target(txn.instant),
+                rows,
+                row_bytes=targets.sampled_row_size(rows.values(), session.options),
+                new_file_id=session.new_file_id,
+            )
+            return carry_out(session, txn, tasks, BULK_INSERT)
+
+
+def delete_keys(
+    table: WritableTable,
+    keys: Any,
+    *,
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
     """Removes the rows with the given keys; keys that the table lacks are passed over.
 
     keys: data with the table's key columns and, to look in their partitions only, all partition
-    columns. Other columns of the table are ignored. Raises as `upsert` does.
+    columns. Other columns of the table are ignored. The keys must fit in memory. Raises as `upsert`
+    does.
     """
-    session = Session.open(table, clock)
+    session = opened(table, clock, intake.memory_limit(memory_limit))
     given, in_partitions = session.delete_keys(keys)
     session = session.recovered()
-    partitions = given.column(PARTITION_PATH).unique().to_pylist() if in_partitions else None
-    groups, slices = session.groups(partitions)
-    tagged = simple.tag(
-        session.engine,
-        session.key_source,
-        given,
-        slices,
-        stage=_TAG_STAGE,
-        any_partition=not in_partitions,
-    )
+    located = locate.for_delete(session, given, in_partitions=in_partitions)
+    tagged, groups = located.tagged, located.groups
     plan.check_not_clustered(groups[number] for number, _ in tagged.by_group())
     with Transaction(session.writer, DELETE) as txn:
-        target = session.target(txn.instant)
-        return _run(session, txn, plan.plan_deletes(target, given, tagged, groups), DELETE)
+        tasks = plan.plan_deletes(session.target(txn.instant), given, tagged, groups)
+        return carry_out(session, txn, tasks, DELETE)
 
 
-def _write_rows(session: Session, rows: pa.Table, operation: str) -> WriteResult:
-    partitions = rows.column(PARTITION_PATH).unique().to_pylist()
-    groups, slices = session.groups(partitions)
-    incoming = Incoming(
-        rows=rows,
-        marked_deleted=marked_deleted(
-            rows, session.config.merge.delete_field, session.config.merge.delete_marker
-        ),
-        tagged=_NOWHERE,
-        merge_by_key=operation == UPSERT,
+def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
+    """The table for one write of at most so many bytes of memory."""
+    session = Session.open(table, clock)
+    share = max(limit // (2 * session.engine.tasks_per_process), 1)
+    blocks = min(session.options.log_block_bytes, max(share, intake.LEAST_MEMORY))
+    return replace(
+        session, task_memory=share, options=replace(session.options, log_block_bytes=blocks)
     )
-    if operation == UPSERT:
-        keys = rows.select([RECORD_KEY, PARTITION_PATH])
-        tagged = simple.tag(session.engine, session.key_source, keys, slices, stage=_TAG_STAGE)
-        plan.check_not_clustered(groups[number] for number, _ in tagged.by_group())
-        incoming = replace(incoming, tagged=tagged)
+
+
+# --- in memory ------------------------------------------------------------------------------------
+
+
+def _upsert_partial(session: Session, data: Any, schema_mode: SchemaMode) -> WriteResult:
+    if schema_mode != "strict":
+        msg = f"partial does not go with schema_mode {schema_mode!r}"
+        raise ConfigError(msg, hint="Add the columns first, then update some of them.")
+    locate.check_by_partition(session, "partial updates")
+    rows = partial_rows(session, data)
+    if session.options.combine_upserts:
+        rows = locate.combined(session, rows)
+    return _write_rows(session.recovered(), rows, UPSERT, partial=True)
+
+
+def _write_rows(
+    session: Session, rows: pa.Table, operation: str, *, partial: bool = False
+) -> WriteResult:
+    marked = marked_deleted(
+        rows, session.config.merge.delete_field, session.config.merge.delete_marker
+    )
+    find = locate.for_upsert if operation == UPSERT else locate.for_insert
+    located = find(session, rows, marked)
+    tagged, groups = located.tagged, located.groups
+    incoming = Incoming(
+        rows,
+        marked,
+        tagged,
+        merge_by_key=operation == UPSERT or not session.options.allow_duplicates,
+    )
+    plan.check_not_clustered(
+        groups[number] for number in {*dict(tagged.by_group()), *tagged.leaving()}
+    )
     with Transaction(session.writer, operation) as txn:
         tasks = plan.plan_rows(
-            session.target(txn.instant),
+            replace(session.target(txn.instant), partial=partial),
             incoming,
             groups,
             row_bytes=targets.row_size(session.timeline, session.options),
-            new_file_id=lambda: f"{session.writer.clock.uuid()}-0",
+            new_file_id=session.new_file_id,
         )
-        return _run(session, txn, tasks, operation)
+        return carry_out(session, txn, tasks, operation)
 
 
-_NOWHERE = Tagged(pa.array([], pa.int64()), pa.array([], pa.int64()))
+# --- larger than memory ---------------------------------------------------------------------------
 
 
-def _run(
-    session: Session, txn: Transaction, tasks: Sequence[WriteTask], operation: str
-) -> WriteResult:
-    txn.start(plan.workload_profile(tasks))
-    stats = session.engine.run(
-        write_file, tasks, stage=_WRITE_STAGE, label=f"write files of {txn.instant}"
-    )
-    completion = txn.commit(stats, session.schema.avro)
-    return result_of(txn.instant, completion, operation, stats)
+def _upsert_large(session: Session, taken: Intake, *, combine: bool) -> WriteResult:
+    with ExitStack() as stack:
+        shelved = large.by_key(stack, taken)
+        session = session.recovered()
+        placed = large.by_location(stack, session, shelved, taken.memory_limit, combine=combine)
+        return _write_large(session, placed, UPSERT)
+
+
+def _insert_large(session: Session, taken: Intake, *, combine: bool) -> WriteResult:
+    with ExitStack() as stack:
+        rows = large.by_partition(stack, session, taken, combine=combine)
+        session = session.recovered()
+        groups, _ = session.groups(list(rows))
+        return _write_large(session, large.Parts({}, rows, groups), INSERT)
+
+
+def _write_large(session: Session, placed: large.Parts, operation: str) -> WriteResult:
+    with Transaction(session.writer, operation) as txn:
+        tasks = parts.plan_parts(
+            session.target(txn.instant),
+            placed.updates,
+            placed.inserts,
+            placed.groups,
+            row_bytes=targets.row_size(session.timeline, session.options),
+            merge_by_key=operation == UPSERT or not session.options.allow_duplicates,
+            new_file_id=session.new_file_id,
+        )
+        return carry_out(session, txn, tasks, operation)

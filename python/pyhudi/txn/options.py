@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from pyhudi.errors import ConfigError
+from pyhudi.index.options import INDEX_OPTIONS, IndexOptions
+from pyhudi.key_times import TIME_OPTIONS
+from pyhudi.keys import PARTITION_SPEC
+from pyhudi.property_names import SLASH_DATES
 
 Codec = Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]
+LogBlocks = Literal["avro", "parquet", "hfile"]
+BloomType = Literal["DYNAMIC_V0", "SIMPLE"]
 
 SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit"
 MAX_FILE_SIZE = "hoodie.parquet.max.file.size"
@@ -19,7 +25,17 @@ SMALL_SLICES = "hoodie.merge.small.file.group.candidates.limit"
 BLOOM_ENTRIES = "hoodie.index.bloom.num_entries"
 BLOOM_FPP = "hoodie.index.bloom.fpp"
 BLOOM_MAX_ENTRIES = "hoodie.bloom.index.filter.dynamic.max.entries"
+BLOOM_TYPE = "hoodie.bloom.index.filter.type"
+PAGE_SIZE = "hoodie.parquet.page.size"
+DICTIONARY = "hoodie.parquet.dictionary.enabled"
 LOG_BLOCK_SIZE = "hoodie.logfile.data.block.max.size"
+COMBINE_INSERTS = "hoodie.combine.before.insert"
+COMBINE_UPSERTS = "hoodie.combine.before.upsert"
+COMBINE_DELETES = "hoodie.combine.before.delete"
+ALLOW_DUPLICATES = "hoodie.merge.allow.duplicate.on.inserts"
+LOG_FILE_SIZE = "hoodie.logfile.max.size"
+LOG_BLOCKS = "hoodie.logfile.data.block.format"
+POSITIONS = "hoodie.write.record.positions"
 
 WRITE_OPTIONS = (
     SMALL_FILE_LIMIT,
@@ -31,9 +47,23 @@ WRITE_OPTIONS = (
     BLOOM_ENTRIES,
     BLOOM_FPP,
     BLOOM_MAX_ENTRIES,
+    BLOOM_TYPE,
+    PAGE_SIZE,
+    DICTIONARY,
     LOG_BLOCK_SIZE,
+    COMBINE_INSERTS,
+    COMBINE_UPSERTS,
+    COMBINE_DELETES,
+    ALLOW_DUPLICATES,
+    *INDEX_OPTIONS,
+    PARTITION_SPEC,
+    SLASH_DATES,
+    *TIME_OPTIONS,
+    LOG_FILE_SIZE,
+    LOG_BLOCKS,
+    POSITIONS,
 )
-"""Every option that `WriteOptions.of` reads."""
+"""Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
 
 _CODECS = ("gzip", "snappy", "zstd", "lz4_raw", "uncompressed")
 
@@ -54,13 +84,30 @@ class WriteOptions:
     bloom_entries: int = 60000
     bloom_fpp: float = 1e-9
     bloom_max_entries: int = 100000
+    bloom_type: BloomType = "DYNAMIC_V0"
+    page_bytes: int = 1024 * 1024
+    dictionary: bool = True
     log_block_bytes: int = 256 * 1024 * 1024
+    combine_inserts: bool = False
+    """Rows of one key among the data become one by the table's merge mode, also on bulk_insert and
+    the overwriting verbs."""
+    combine_upserts: bool = True
+    combine_deletes: bool = True
+    allow_duplicates: bool = True
+    """Rows inserted into a small file stand beside rows of their keys (else: they are merged)."""
+    index: IndexOptions = field(default_factory=IndexOptions)
+    """How keys are found."""
+    log_file_bytes: int = 1024 * 1024 * 1024
+    """A log file beyond this is followed by another one."""
+    log_blocks: LogBlocks = "avro"
+    positions: bool = True
+    """Log blocks tell the rows of the base file that they update, where the version knows that."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
         """From `hoodie.…` options; others than `WRITE_OPTIONS` are not looked at.
 
-        Raises `ConfigError` for a value that is no number, negative, or no codec.
+        Raises `ConfigError` for a value that is no number, negative, or none of those allowed.
         """
         standard = cls()
         return cls(
@@ -75,7 +122,22 @@ class WriteOptions:
             bloom_entries=_number(options, BLOOM_ENTRIES, standard.bloom_entries),
             bloom_fpp=_fraction(options, BLOOM_FPP, standard.bloom_fpp),
             bloom_max_entries=_number(options, BLOOM_MAX_ENTRIES, standard.bloom_max_entries),
+            bloom_type=cast(
+                "BloomType", _one_of(options, BLOOM_TYPE, "DYNAMIC_V0", ("DYNAMIC_V0", "SIMPLE"))
+            ),
+            page_bytes=_number(options, PAGE_SIZE, standard.page_bytes),
+            dictionary=_flag(options, DICTIONARY, standard=standard.dictionary),
             log_block_bytes=_number(options, LOG_BLOCK_SIZE, standard.log_block_bytes),
+            combine_inserts=_switch(options, COMBINE_INSERTS, default=standard.combine_inserts),
+            combine_upserts=_switch(options, COMBINE_UPSERTS, default=standard.combine_upserts),
+            combine_deletes=_switch(options, COMBINE_DELETES, default=standard.combine_deletes),
+            allow_duplicates=_switch(options, ALLOW_DUPLICATES, default=standard.allow_duplicates),
+            index=IndexOptions.of(options),
+            log_file_bytes=_number(options, LOG_FILE_SIZE, standard.log_file_bytes),
+            log_blocks=cast(
+                "LogBlocks", _one_of(options, LOG_BLOCKS, "avro", ("avro", "parquet", "hfile"))
+            ),
+            positions=_flag(options, POSITIONS, standard=standard.positions),
         )
 
 
@@ -93,6 +155,14 @@ def _number(options: Mapping[str, str], name: str, default: int, least: int = 1)
     return value
 
 
+def _switch(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = options.get(name, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        msg = f"{name} is {text!r}, neither true nor false"
+        raise ConfigError(msg)
+    return text == "true"
+
+
 def _fraction(options: Mapping[str, str], name: str, default: float) -> float:
     text = options.get(name)
     if text is None:
@@ -105,6 +175,23 @@ def _fraction(options: Mapping[str, str], name: str, default: float) -> float:
         msg = f"{name} is {text!r}, not a number between 0 and 1"
         raise ConfigError(msg)
     return value
+
+
+def _one_of(options: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
+    text = options.get(name, default)
+    found = next((one for one in allowed if one.lower() == text.lower()), None)
+    if found is None:
+        msg = f"{name} is {text!r}"
+        raise ConfigError(msg, hint=f"One of {', '.join(allowed)}.")
+    return found
+
+
+def _flag(options: Mapping[str, str], name: str, *, standard: bool) -> bool:
+    text = options.get(name, str(standard)).lower()
+    if text not in {"true", "false"}:
+        msg = f"{name} is {text!r}, neither true nor false"
+        raise ConfigError(msg)
+    return text == "true"
 
 
 def _codec(options: Mapping[str, str]) -> Codec:

@@ -19,7 +19,8 @@ class WriteResult:
     completion: str
     """Its completion time. Up to table version 6 it is not stored."""
     operation: str
-    """UPSERT, INSERT or DELETE."""
+    """Hudi's name of it: UPSERT, INSERT, BULK_INSERT, DELETE, INSERT_OVERWRITE,
+    INSERT_OVERWRITE_TABLE or DELETE_PARTITION."""
     rows_inserted: int
     rows_updated: int
     """Rows replaced; in merge-on-read tables the updates appended to logs, whether or not an older
@@ -30,12 +31,26 @@ class WriteResult:
     bytes_written: int
     partitions: tuple[str, ...]
     """Partition paths with written files, sorted."""
+    bytes_read: int = 0
+    """Sizes of the base and log files that were read to be written anew, as a whole, although keys
+    alone may be read of some. Files that were only searched for keys do not count."""
+    duration_ms: int = 0
+    """From the opening of the table to the commit."""
+    file_groups_replaced: int = 0
+    """File groups that readers no longer see: those that an overwriting verb took away."""
 
 
 def result_of(
-    instant: str, completion: str, operation: str, stats: Sequence[WriteStat]
+    instant: str,
+    completion: str,
+    operation: str,
+    stats: Sequence[WriteStat],
+    *,
+    bytes_read: int = 0,
+    duration_ms: int = 0,
+    file_groups_replaced: int = 0,
 ) -> WriteResult:
-    """The sum of what the files' statistics say."""
+    """The sum of what the files' statistics say, with what they do not tell."""
     return WriteResult(
         instant=instant,
         completion=completion,
@@ -46,4 +61,7 @@ def result_of(
         files_written=len(stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         partitions=tuple(sorted({stat.partition_path or "" for stat in stats})),
+        bytes_read=bytes_read,
+        duration_ms=duration_ms,
+        file_groups_replaced=file_groups_replaced,
     )

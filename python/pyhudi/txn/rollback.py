@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi import _native
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.metadata import upkeep
 from pyhudi.timeline import content
 from pyhudi.timeline.instants import ROLLBACK, Instant, State
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import markers
 from pyhudi.view.listing import walk_partitions
-from pyhudi.view.names import log_file_name, parse_base_name, parse_log_name
+from pyhudi.view.names import BASE_EXTENSION, log_file_name, parse_base_name, parse_log_name
 
 if TYPE_CHECKING:
     from pyhudi.clock import Clock
@@ -188,18 +189,25 @@ def _file_id(name: str) -> str:
 
 
 def _instant(name: str) -> str | None:
-    parsed = parse_base_name(name) or parse_log_name(name)
+    # The metadata table's base files are HFiles.
+    extension = "hfile" if name.endswith(".hfile") else BASE_EXTENSION
+    parsed = parse_log_name(name) or parse_base_name(name, extension)
     return None if parsed is None else parsed.instant
 
 
 # --- carrying out ---------------------------------------------------------------------------------
 
 
-def roll_back(context: RollbackContext, timeline: Timeline, target: Instant) -> str:
-    """Rolls back a pending write. Returns the rollback's own instant."""
+def roll_back(
+    context: RollbackContext, timeline: Timeline, target: Instant, *, time: str | None = None
+) -> str:
+    """Rolls back a pending write. Returns the rollback's own instant.
+
+    time: that instant; None takes a new one.
+    """
     config = context.config
     requests = plan_rollback(context.storage, config.version, timeline, target)
-    time = context.generator.next()
+    time = time or context.generator.next()
     record = _plan_record(context.storage.native.uri, target, requests)
     plan = content.encode_container("HoodieRollbackPlan", record, context.clock)
     config.layout.request(context.storage, time, ROLLBACK, plan)
@@ -235,6 +243,7 @@ def _carry_out(
     done = [_undo(storage, request, time, target) for request in requests]
     record = _metadata_record(time, target, action, context.clock.now_ms() - started, done)
     metadata = content.encode_container("HoodieRollbackMetadata", record, context.clock)
+    upkeep.record_rollback(context, time, target, record)
     layout.complete(storage, time, ROLLBACK, context.generator.next(), metadata)
     layout.remove(storage, target, action, State.INFLIGHT)
     layout.remove(storage, target, action, State.REQUESTED)

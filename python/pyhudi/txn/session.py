@@ -6,7 +6,7 @@ What the verbs do with it is `operations.py`'s part.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -15,13 +15,28 @@ from pyhudi import _native
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.errors import SchemaMismatch
+from pyhudi.field_merge import field_merge
 from pyhudi.index import simple
+from pyhudi.index.choice import choose
 from pyhudi.index.simple import KeySource
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY, KeySpec, add_keys, key_spec, needs_existing_key
+from pyhudi.keys import (
+    PARTITION_PATH,
+    RECORD_KEY,
+    KeySpec,
+    add_keys,
+    as_stored,
+    column_at,
+    key_spec,
+    needs_existing_key,
+)
+from pyhudi.metadata.support import check_indexes
+from pyhudi.plan.change_log import change_log_form
+from pyhudi.plan.read import TableState
 from pyhudi.plan.write import FileGroup, WriteTarget
 from pyhudi.schema import table_schema
 from pyhudi.timeline import Timeline
-from pyhudi.txn import guard, targets
+from pyhudi.txn import guard, merging, targets
+from pyhudi.txn.evolve import check_mode, evolve
 from pyhudi.txn.options import WriteOptions
 from pyhudi.txn.rows import cast_column, conform, data_schema, to_table
 from pyhudi.txn.transaction import Writer, recover
@@ -62,6 +77,12 @@ class Session:
     options: WriteOptions
     timeline: Timeline
     schema: TableSchema
+    started_ms: int = 0
+    """When the write began."""
+    task_memory: int | None = None
+    """Bytes that one task may use for records that it merges, None for no limit."""
+    given_options: Mapping[str, str] = field(default_factory=dict)
+    """The options of the table's handle, as text."""
 
     @classmethod
     def open(cls, table: WritableTable, clock: Clock | None) -> Session:
@@ -71,13 +92,22 @@ class Session:
         config = TableConfig.load(storage, clock)
         timeline = Timeline.load(storage, config)
         guard.check_writable(storage, config, timeline)
-        return cls(
+        options = WriteOptions.of(table.options)
+        index = choose(storage, config, timeline, options.index)
+        guard.check_moves(config, moves=index.moves)
+        schema = table_schema(storage, config, timeline)
+        check_indexes(storage, config, schema.arrow)
+        session = cls(
             engine=table.engine,
-            writer=Writer.of(storage, config, clock),
-            options=WriteOptions.of(table.options),
+            writer=Writer.of(storage, config, clock, table.engine),
+            options=options,
             timeline=timeline,
-            schema=table_schema(storage, config, timeline),
+            schema=schema,
+            started_ms=clock.now_ms(),
+            given_options=table.options,
         )
+        guard.check_log_blocks(session.options, config, session.schema.arrow)
+        return session
 
     def recovered(self) -> Session:
         """After the clean-up that comes before a write."""
@@ -95,22 +125,61 @@ class Session:
 
     @property
     def merge_mode(self) -> BuiltInMode | None:
-        """How rows of one key are combined; None never gets past the guard."""
-        mode = self.config.merge.mode
+        """Which of two records of one key wins; None where a function of the user's decides."""
+        rule = field_merge(self.config)
+        mode = self.config.merge.mode if rule is None else rule.mode
         return None if mode == "CUSTOM" else mode
+
+    def combined(self, rows: pa.Table) -> pa.Table:
+        """One row a key, as the table's merge rules have it."""
+        return merging.combined(self, rows)
+
+    def new_file_id(self) -> str:
+        """The id of a new file group."""
+        return f"{self.writer.clock.uuid()}-0"
 
     @property
     def key_source(self) -> KeySource:
         """How the keys of the table's files are read."""
+        positions = (
+            self.config.is_merge_on_read
+            and self.config.version.writes_positions
+            and self.options.positions
+        )
+        source = KeySource(self.storage, self.schema.arrow, positions=positions)
         if not self.config.version.blocks_need_commit_check:
-            return KeySource(self.storage, self.schema.arrow)
+            return source
         committed = tuple(instant.requested for instant in self.timeline.commits)
-        return KeySource(self.storage, self.schema.arrow, committed, self.timeline.blocks_start)
+        return replace(source, valid_instants=committed, timeline_start=self.timeline.blocks_start)
 
-    def with_keys(self, data: Any) -> pa.Table:
-        """The data as rows of the table, with record key and partition path in front."""
-        rows = conform(to_table(data), data_schema(self.schema.arrow))
-        return add_keys(rows, self.key_spec())
+    def evolved(self, data: Any, mode: str) -> tuple[Session, Any]:
+        """The session and the data by a schema mode: "strict" leaves both as they are.
+
+        "merge" gives the table what the data add: see `evolve.evolve`. To be called before
+        `with_keys`; the new schema is committed with the rows.
+        """
+        check_mode(mode)
+        if mode == "strict":
+            return self, data
+        schema, rows = evolve(self.schema, self.config, self._rows(data))
+        return replace(self, schema=schema), rows
+
+    def with_keys(self, data: Any, *, generate: bool = False) -> pa.Table:
+        """The data as rows of the table, with record key and partition path in front.
+
+        generate: whether rows may get generated keys, in a table without key fields.
+        """
+        rows = conform(self._rows(data), data_schema(self.schema.arrow))
+        spec = self.key_spec()
+        return add_keys(rows, spec, instant=self._key_instant() if generate else None)
+
+    def _rows(self, data: Any) -> pa.Table:
+        return as_stored(to_table(data), self.config, self.schema.arrow)
+
+    def _key_instant(self) -> str:
+        """What generated keys begin with: later than every write there has been."""
+        self.writer.generator.observe(self.timeline)
+        return self.writer.generator.next()
 
     def key_spec(self) -> KeySpec:
         """How this table's keys are made."""
@@ -118,12 +187,17 @@ class Session:
         if needs_existing_key(self.config):
             view = FileSystemView(self.storage, self.config, self.timeline)
             existing = simple.first_key(self.key_source, view.slices())
-        return key_spec(self.config, existing_key=existing)
+        return key_spec(self.config, existing_key=existing, options=self.given_options)
 
     def delete_keys(self, keys: Any) -> tuple[pa.Table, bool]:
-        """Distinct record keys with partition paths, and whether the keys name partitions."""
+        """Record keys with partition paths, and whether the keys name partitions.
+
+        Each key comes once, unless `hoodie.combine.before.delete` is false.
+        """
         spec = self.key_spec()
-        given = to_table(keys)
+        if spec.keys_are_generated:
+            add_keys(self.schema.arrow.empty_table(), spec)
+        given = self._rows(keys)
         guard.check_known_columns(given.column_names, self.schema.arrow)
         named = [field for field in spec.partition_fields if field in given.column_names]
         in_partitions = len(named) == len(spec.partition_fields)
@@ -136,23 +210,36 @@ class Session:
         if not in_partitions:
             spec = replace(spec, partition_fields=())
         keyed = add_keys(columns, spec).select([RECORD_KEY, PARTITION_PATH])
+        if not self.options.combine_deletes:
+            return keyed, in_partitions
         return keyed.group_by([RECORD_KEY, PARTITION_PATH]).aggregate([]), in_partitions
 
     def _key_columns(self, given: pa.Table, names: Iterable[str]) -> pa.Table:
         columns = {}
         for name in names:
-            if name not in given.column_names:
+            if name.split(".")[0] not in given.column_names:
                 msg = f"the keys lack the key column {name!r}"
                 raise SchemaMismatch(msg)
-            columns[name] = cast_column(given.column(name), self.schema.arrow.field(name))
+            field = column_at(self.schema.arrow.empty_table(), name)
+            columns[name] = cast_column(column_at(given, name), pa.field(name, field.type))
         return pa.table(columns)
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
         """The file groups of partitions (None for all), and of each the slice that is read."""
         view = FileSystemView(self.storage, self.config, self.timeline, partitions)
         slices = view.slices()
-        guard.check_not_bucketed([slice_.file_id for slice_ in slices])
         return targets.file_groups(self.timeline, view.unmerged_slices(), slices), slices
+
+    def state(self) -> TableState:
+        """The table as a scan sees it, with every column as it is stored."""
+        return TableState(
+            storage=self.storage,
+            config=self.config,
+            timeline=self.timeline,
+            schema=self.schema.arrow,
+            avro=self.schema.avro,
+            evolution=self.schema.evolution,
+        )
 
     def target(self, instant: str) -> WriteTarget:
         """What all tasks of the write share."""
@@ -166,4 +253,11 @@ class Session:
             merge=self.config.merge,
             ordering_fields=self.config.ordering_fields,
             options=self.options,
+            task_memory=self.task_memory,
+            fields=merging.written_fields(self.config, self.schema),
+            change_log=change_log_form(
+                self.config, data_schema(self.schema.arrow), self.schema.avro
+            ),
+            valid_instants=self.key_source.valid_instants,
+            timeline_start=self.key_source.timeline_start,
         )

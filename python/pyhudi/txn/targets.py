@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import parquet as pq
 
 from pyhudi.plan.write import FileGroup
 from pyhudi.timeline.instants import CLUSTERING, COMPACTION, REPLACE_COMMIT
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
     from pyhudi.view.slices import FileSlice
 
 _COMMITS_FOR_ROW_SIZE = 5
+_SAMPLE_ROWS = 20_000
+_META_BYTES = 4
+"""Of the meta columns that a sample lacks, and a row's part of the bloom filter."""
 
 
 def file_groups(
@@ -31,7 +37,13 @@ def file_groups(
     groups = []
     for slice_ in read:
         key = (slice_.partition, slice_.file_id)
-        group = FileGroup(appended_to[key], compactions.get(key), clusterings.get(key))
+        newest_slice = appended_to[key]
+        group = FileGroup(
+            newest_slice,
+            compactions.get(key),
+            clusterings.get(key),
+            read=None if newest_slice == slice_ else slice_,
+        )
         groups.append(group)
     return groups
 
@@ -74,6 +86,24 @@ def row_size(timeline: Timeline, options: WriteOptions) -> int:
         if rows and size > options.small_file_limit:
             return max(-(-size // rows), 1)
     return options.record_size_estimate
+
+
+def sampled_row_size(parts: Iterable[Any], options: WriteOptions) -> int:
+    """Bytes of a row in a base file, as some rows of the greatest part come out in Parquet.
+
+    What a write that makes new files alone cuts them by; Hudi's bulk insert looks at the size of
+    the file that it writes. parts: tables or rows on a shelf.
+    """
+    largest = max(parts, key=len, default=None)
+    if largest is None or not len(largest):
+        return options.record_size_estimate
+    sample = pa.table(largest.slice(0, _SAMPLE_ROWS))
+    sink = pa.BufferOutputStream()
+    codec = "lz4" if options.codec == "lz4_raw" else options.codec
+    pq.write_table(sample, sink, compression="none" if codec == "uncompressed" else codec)
+    size: int = sink.tell()
+    rows: int = sample.num_rows
+    return max(size // rows + _META_BYTES, 1)
 
 
 def _is_base(stat: WriteStat) -> bool:

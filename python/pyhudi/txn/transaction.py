@@ -7,8 +7,9 @@ One writer at a time: there is no lock and no conflict detection here. The order
 2. `Transaction` is entered: requested file.
 3. `start`: inflight file with the workload profile.
 4. Tasks write data files, each after its marker. Readers see none of it.
-5. `commit`: marked files that are not in the statistics are removed, then the completed file
-   publishes the write, then the markers go.
+5. `commit`: marked files that are not in the statistics are removed, the metadata table gets its
+   delta commit of the same instant, then the completed file publishes the write, then the markers
+   go.
 
 A rollback's instant is taken before the new write's, since Hudi 0.15's log reader stops at the
 first block that is later than the last commit.
@@ -17,11 +18,13 @@ first block that is later than the last commit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CommitConflict
+from pyhudi.metadata import upkeep
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.instants import (
     COMMIT,
@@ -32,13 +35,14 @@ from pyhudi.timeline.instants import (
     State,
 )
 from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
-from pyhudi.txn import markers, rollback
+from pyhudi.txn import markers, replace_commit, rollback
 from pyhudi.txn.guard import check_writable
 from pyhudi.txn.rollback import HEARTBEAT_FOLDER, RollbackContext
 
 if TYPE_CHECKING:
     from pyhudi.clock import Clock
     from pyhudi.config import TableConfig
+    from pyhudi.engine.protocol import Engine
     from pyhudi.storage import Storage
 
 HEARTBEAT_EXPIRES_MS = 120_000
@@ -53,11 +57,16 @@ class Writer:
     config: TableConfig
     clock: Clock
     generator: InstantGenerator
+    engine: Engine = field(default_factory=LocalEngine)
+    """What derives and writes the metadata table's records."""
 
     @classmethod
-    def of(cls, storage: Storage, config: TableConfig, clock: Clock) -> Writer:
+    def of(
+        cls, storage: Storage, config: TableConfig, clock: Clock, engine: Engine | None = None
+    ) -> Writer:
         """With a fresh source of instants."""
-        return cls(storage, config, clock, InstantGenerator(clock, config.timezone))
+        generator = InstantGenerator(clock, config.timezone)
+        return cls(storage, config, clock, generator, engine or LocalEngine())
 
     @property
     def rollback(self) -> RollbackContext:
@@ -143,7 +152,7 @@ class Transaction:
         """`operation`: Hudi's name, such as UPSERT."""
         self._writer = writer
         self._operation = operation
-        self._action = DELTA_COMMIT if writer.config.is_merge_on_read else COMMIT
+        self._action = replace_commit.action_of(writer.config, operation)
         self._state: State | None = None
         self.instant = ""
         """The write's requested time, once entered."""
@@ -151,22 +160,31 @@ class Transaction:
     def __enter__(self) -> Transaction:
         writer = self._writer
         self.instant = writer.generator.next()
-        writer.config.layout.request(writer.storage, self.instant, self._action)
+        plan = replace_commit.requested(writer.config.version, self._operation, writer.clock)
+        writer.config.layout.request(writer.storage, self.instant, self._action, plan)
         self._state = State.REQUESTED
         return self
 
-    def start(self, profile: Mapping[str, tuple[WriteStat, ...]]) -> None:
-        """Says what is about to be written."""
+    def start(self, profile: Mapping[str, tuple[WriteStat, ...]] | None) -> None:
+        """Says what is about to be written; None: nobody knows."""
         writer = self._writer
-        metadata = CommitMetadata(profile, operation_type=self._operation)
-        data = metadata.encode_inflight(writer.config.version, writer.clock)
+        data = b""
+        if profile is not None:
+            metadata = CommitMetadata(profile, operation_type=self._operation)
+            data = metadata.encode_inflight(writer.config.version, writer.clock)
         writer.config.layout.inflight(writer.storage, self.instant, self._action, data)
         self._state = State.INFLIGHT
 
-    def commit(self, stats: Iterable[WriteStat], schema: str) -> str:
+    def commit(
+        self,
+        stats: Iterable[WriteStat],
+        schema: str,
+        replaced: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> str:
         """Publishes the write and gives its completion time.
 
-        stats: of every file that belongs to it. schema: Avro schema without meta fields.
+        stats: of every file that belongs to it. schema: Avro schema without meta fields. replaced:
+        file ids by partition path that the write takes away, where it is a replace commit.
         """
         writer = self._writer
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
@@ -174,9 +192,13 @@ class Transaction:
             partition = stat.partition_path or ""
             by_partition[partition] = (*by_partition.get(partition, ()), stat)
         metadata = CommitMetadata(
-            by_partition, extra_metadata={SCHEMA_KEY: schema}, operation_type=self._operation
+            by_partition,
+            extra_metadata={SCHEMA_KEY: schema},
+            operation_type=self._operation,
+            partition_to_replace_file_ids=replaced,
         )
         remove_unlisted(writer.storage, self.instant, metadata)
+        upkeep.record_commit(writer.rollback, writer.engine, self.instant, metadata, schema)
         data = metadata.encode(writer.config.version, self._action, writer.clock)
         completion = writer.generator.next()
         layout = writer.config.layout
@@ -215,6 +237,7 @@ def remove_unlisted(storage: Storage, instant: str, metadata: CommitMetadata) ->
     Log files go too, also up to table version 6: a log file here is one attempt's alone.
     """
     listed = {stat.path for stat in metadata.write_stats}
+    listed |= {path for stat in metadata.write_stats for path in stat.cdc_stats or ()}
     for marker in markers.read_all(storage, instant) or ():
         if marker.path not in listed:
             storage.delete(marker.path)

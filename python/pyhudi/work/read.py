@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.schema import narrow_column
+from pyhudi.work.merging import field_rules
 
 if TYPE_CHECKING:
     from pyhudi.internal_schema import FileNames
@@ -72,7 +73,7 @@ def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStat
         timeline_start=merge.timeline_start,
         filters=_pruning(task),
         base_instant=task.slice.base.instant if task.slice.base else None,
-        field_rules=_field_rules(task),
+        field_rules=field_rules(task.merge.fields, task.schema),
         memory_limit=task.memory_limit,
         evolution=_evolution(task),
         bootstrap=_bootstrap_source(task),
@@ -86,25 +87,6 @@ def _evolution(task: ReadTask) -> FileNames | None:
         return None
     base = task.slice.base.instant if task.slice.base else ""
     return task.evolution.maps, task.evolution.versions, base
-
-
-def _field_rules(task: ReadTask) -> _native.FieldRules | None:
-    rule = task.merge.fields
-    if rule is None:
-        return None
-    looked_at = rule.merger_columns
-    if rule.merger is not None and looked_at is None:
-        looked_at = tuple(task.schema.names)
-    return _native.FieldRules(
-        rule.fill,
-        marker=rule.marker,
-        defaults=rule.defaults,
-        newest_meta=rule.newest_meta,
-        deletes_always_win=rule.deletes_always_win,
-        sequence_ordering=rule.sequence_ordering,
-        merger=rule.merger,
-        merger_columns=looked_at or (),
-    )
 
 
 def _bootstrap_source(task: ReadTask) -> tuple[_native.Store, str] | None:

@@ -6,62 +6,115 @@ leaves can be found. Nothing here touches the timeline or decides what goes wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi.keys import RECORD_KEY
 from pyhudi.plan.write import BaseFileTask, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 from pyhudi.txn import markers
 from pyhudi.txn.markers import Marker
-from pyhudi.view.names import base_file_name, log_file_name
+from pyhudi.txn.rows import marked_deleted
+from pyhudi.view.names import base_file_name
+from pyhudi.work.change_log import ChangeNotes
+from pyhudi.work.completing import completed
+from pyhudi.work.merging import field_rules
+from pyhudi.work.meta import make_partition, with_meta
+from pyhudi.work.write_log import write_log_files
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Attempt
-    from pyhudi.storage import Storage
     from pyhudi.view.slices import FileSlice
 
     Rows: TypeAlias = _native.BatchReader | pa.RecordBatchReader
+    Batches: TypeAlias = _native.BatchReader | Iterator[pa.RecordBatch]
 
-PARTITION_METADATA = ".hoodie_partition_metadata"
 
+def write_file(task: WriteTask, attempt: Attempt) -> tuple[WriteStat, ...]:
+    """Writes the task's files under names of this attempt.
 
-def write_file(task: WriteTask, attempt: Attempt) -> WriteStat:
-    """Writes the task's file under a name of this attempt."""
+    Several log files where one would be too large; nothing that counts where a change log would
+    have nothing to tell.
+    """
     if isinstance(task, LogFileTask):
-        return _write_log_file(task, attempt)
+        return write_log_files(task, attempt)
     return _write_base_file(task, attempt)
 
 
 # --- base files -----------------------------------------------------------------------------------
 
 
-def _write_base_file(task: BaseFileTask, attempt: Attempt) -> WriteStat:
+def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, ...]:
     target = task.target
     name = base_file_name(task.file_id, attempt.write_token, target.instant)
     if task.previous is None:
-        _make_partition(target, task.partition)
+        make_partition(target, task.partition)
     marker = Marker(task.partition, name, "CREATE" if task.previous is None else "MERGE")
     markers.create(target.storage, target.instant, marker)
-    rows = None if task.rows is None else _with_meta(task.rows, target, attempt, name)
-    if task.previous is None or not task.merge_by_key:
-        written = store_base_file(target, marker.path, _appended(task, rows))
-        return _base_stat(task, written, updated=0, deleted=0, inserted=task.inserts)
-    merged, stats = _merged(task, task.previous, rows)
-    written = store_base_file(target, marker.path, merged)
-    return _base_stat(
-        task, written, updated=stats.updated, deleted=stats.deleted, inserted=stats.inserted
-    )
+    new = task.rows
+    if new is not None and target.partial:
+        new = completed(target, pa.table(new), task.previous)
+    rows = None if new is None else with_meta(new, target, attempt, name)
+    if task.previous is None:
+        written = store_base_file(target, marker.path, _given(rows))
+        return (_base_stat(task, written, Counts(inserted=task.inserts)),)
+    notes = _notes(task)
+    if task.merge_by_key:
+        merged, stats = _merged(task, task.previous, rows)
+        written = store_base_file(target, marker.path, _noted(task, notes, merged))
+        counts = Counts(stats.updated, stats.deleted, stats.inserted)
+    else:
+        before, _ = _merged(task, task.previous, None)
+        both = _noted(task, notes, _chain(before, _given(rows)))
+        written = store_base_file(target, marker.path, both)
+        counts = Counts(inserted=task.inserts)
+    if notes is None:
+        return (_base_stat(task, written, counts),)
+    logs = notes.write(task.previous, attempt)
+    # Hudi's readers fail on a rewritten file without change log; the same rows need no new file.
+    return (_base_stat(task, written, counts, logs),) if logs else ()
 
 
-def _with_meta(
-    rows: pa.Table, target: WriteTarget, attempt: Attempt, file_name: str
-) -> _native.BatchReader:
-    return _native.with_meta_columns(
-        rows, instant=target.instant, task=attempt.task, first_row=0, file_name=file_name
-    )
+@dataclass(frozen=True)
+class Counts:
+    """Rows of a base file by what became of them."""
+
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+
+
+def _given(rows: _native.BatchReader | None) -> _native.BatchReader:
+    if rows is None:
+        raise AssertionError
+    return rows
+
+
+def _notes(task: BaseFileTask) -> ChangeNotes | None:
+    """What is to be told of the changes, in a table with change logs."""
+    target = task.target
+    if target.change_log is None:
+        return None
+    keys = [] if task.delete_keys is None else [task.delete_keys]
+    deletes = list(keys)
+    if task.rows is not None:
+        rows = pa.table(task.rows)
+        own = rows.column(RECORD_KEY).combine_chunks()
+        marked = marked_deleted(rows, target.merge.delete_field, target.merge.delete_marker)
+        keys.append(own)
+        deletes.append(own.filter(marked))
+    return ChangeNotes(task, target.change_log, pa.concat_arrays(keys), pa.concat_arrays(deletes))
+
+
+def _noted(task: BaseFileTask, notes: ChangeNotes | None, rows: Batches) -> Rows:
+    if notes is None and isinstance(rows, _native.BatchReader):
+        return rows
+    batches = iter(rows) if notes is None else notes.noting(iter(rows))
+    return pa.RecordBatchReader.from_batches(task.target.schema, batches)
 
 
 def _merged(
@@ -69,32 +122,22 @@ def _merged(
 ) -> tuple[_native.BatchReader, _native.MergeStats]:
     """The previous slice with the task's rows and deletes merged in as the newest."""
     target = task.target
-    if target.merge.mode == "CUSTOM":
-        raise AssertionError(target.merge.mode)
     return _native.read_slice(
         target.storage.native,
         base=previous.base.path if previous.base else None,
         logs=[log.path for log in previous.logs],
         schema=target.schema,
         columns=target.schema.names,
-        merge_mode=target.merge.mode,
-        ordering_fields=target.ordering_fields,
+        merge_mode=target.merge_mode,
+        ordering_fields=target.merge_ordering,
         delete_field=target.merge.delete_field,
         delete_marker=target.merge.delete_marker,
+        field_rules=field_rules(target.fields, target.schema),
         incoming=rows,
         delete_keys=task.delete_keys,
         null_ordering_loses=True,
+        memory_limit=target.task_memory,
     )
-
-
-def _appended(task: BaseFileTask, rows: _native.BatchReader | None) -> Rows:
-    """The previous base file's rows, if there is one, and the task's rows after them."""
-    if rows is None:
-        raise AssertionError(task.file_id)
-    if task.previous is None:
-        return rows
-    before, _ = _merged(task, task.previous, None)
-    return pa.RecordBatchReader.from_batches(task.target.schema, _chain(before, rows))
 
 
 def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -116,11 +159,17 @@ def store_base_file(target: WriteTarget, path: str, rows: Rows) -> _native.BaseF
         bloom_entries=options.bloom_entries,
         bloom_fpp=options.bloom_fpp,
         bloom_max_entries=options.bloom_max_entries,
+        bloom_type=options.bloom_type,
+        page_bytes=options.page_bytes,
+        dictionary=options.dictionary,
     )
 
 
 def _base_stat(
-    task: BaseFileTask, written: _native.BaseFile, *, updated: int, deleted: int, inserted: int
+    task: BaseFileTask,
+    written: _native.BaseFile,
+    counts: Counts,
+    change_logs: Mapping[str, int] | None = None,
 ) -> WriteStat:
     base = task.previous.base if task.previous else None
     names_previous = not task.target.version.commit_metadata_as_json
@@ -130,70 +179,12 @@ def _base_stat(
         prev_commit=base.instant if base else NO_PREVIOUS_COMMIT,
         prev_base_file=base.name if base and names_previous else None,
         num_writes=written.rows,
-        num_inserts=inserted,
-        num_update_writes=updated,
-        num_deletes=deleted,
+        num_inserts=counts.inserted,
+        num_update_writes=counts.updated,
+        num_deletes=counts.deleted,
+        cdc_stats=change_logs,
         total_write_bytes=written.size,
         file_size_in_bytes=written.size,
         partition_path=task.partition,
         runtime_stats=RuntimeStats(),
     )
-
-
-# --- log files ------------------------------------------------------------------------------------
-
-
-def _write_log_file(task: LogFileTask, attempt: Attempt) -> WriteStat:
-    target, slice_ = task.target, task.group.slice
-    by_base = target.version.logs_named_by_base_instant
-    version = task.group.next_log_version if by_base else 1
-    instant = slice_.base_instant if by_base else target.instant
-    name = log_file_name(task.file_id, instant, version, attempt.write_token)
-    marker = Marker(task.partition, name, target.version.log_marker_type)
-    markers.create(target.storage, target.instant, marker)
-    rows = None if task.rows is None else _with_meta(task.rows, target, attempt, task.file_id)
-    written = store_log_file(target, marker.path, rows, task.delete_keys)
-    before = [log.name for log in slice_.logs] if by_base else []
-    return WriteStat(
-        file_id=task.file_id,
-        path=written.path,
-        prev_commit=instant,
-        num_writes=task.updates,
-        num_update_writes=task.updates,
-        num_deletes=task.deletes,
-        total_write_bytes=written.size,
-        file_size_in_bytes=written.size,
-        partition_path=task.partition,
-        runtime_stats=RuntimeStats(),
-        log_version=version,
-        log_offset=0,
-        base_file=slice_.base.name if by_base and slice_.base else "",
-        log_files=(*before, name),
-    )
-
-
-def store_log_file(
-    target: WriteTarget,
-    path: str,
-    rows: Rows | None,
-    delete_keys: pa.Table | None,
-) -> _native.LogFile:
-    """The one place where a write's log files come into being."""
-    return _native.write_log_file(
-        target.storage.native,
-        path,
-        instant=target.instant,
-        avro_schema=target.avro_schema,
-        rows=rows,
-        delete_keys=delete_keys,
-        block_bytes=target.options.log_block_bytes,
-    )
-
-
-def _make_partition(target: WriteTarget, partition: str) -> None:
-    """Makes a folder a partition, unless it is one already."""
-    storage: Storage = target.storage
-    depth = partition.count("/") + 1 if partition else 0
-    path = f"{partition}/{PARTITION_METADATA}" if partition else PARTITION_METADATA
-    text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth={depth}\n"
-    storage.put_if_absent(path, text.encode())

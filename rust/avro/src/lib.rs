@@ -42,6 +42,7 @@ mod resolve;
 mod restore;
 pub mod schema;
 mod value;
+mod value_write;
 
 pub use container::{container_to_json, json_to_container};
 pub use datum::records_to_json;
@@ -52,3 +53,4 @@ pub use schema::{
     arrow_schema, avro_schema, field_names, record_name, with_meta_fields, without_meta_fields,
 };
 pub use value::{Datum, DatumReader, Fields};
+pub use value_write::{DatumWriter, Value};

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 
-use arrow::array::{Array, Int32Array, StringArray};
+use arrow::array::{Array, Int32Array, Int64Array, StringArray};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -20,6 +20,16 @@ pub struct KeyTagger {
     /// For each row the one before it with the same key.
     before: Vec<u32>,
     locations: Mutex<Vec<Option<i32>>>,
+    /// Rows of the one file that was probed row by row.
+    positions: Mutex<Vec<Position>>,
+}
+
+#[derive(Clone, Copy)]
+enum Position {
+    Unknown,
+    Row(u64),
+    /// The file has the key more than once.
+    Several,
 }
 
 impl KeyTagger {
@@ -45,12 +55,14 @@ impl KeyTagger {
             }
         }
         let locations = Mutex::new(vec![None; keys.len()]);
+        let positions = Mutex::new(vec![Position::Unknown; keys.len()]);
         Self {
             keys,
             hasher,
             table,
             before,
             locations,
+            positions,
         }
     }
 
@@ -63,16 +75,54 @@ impl KeyTagger {
             .unwrap_or_else(PoisonError::into_inner);
         let mut found = 0;
         for key in existing.iter().flatten() {
-            let same = |at: &u32| self.keys.value(*at as usize) == key;
-            let mut row = self.table.find(self.hasher.hash_one(key), same).copied();
-            while let Some(at) = row.filter(|at| *at != NO_ROW) {
-                let tag = &mut locations[at as usize];
+            self.each_row(key, |at| {
+                let tag = &mut locations[at];
                 found += usize::from(tag.is_none());
                 *tag = Some(tag.map_or(location, |old| old.min(location)));
-                row = self.before.get(at as usize).copied();
-            }
+            });
         }
         found
+    }
+
+    fn each_row(&self, key: &str, mut mark: impl FnMut(usize)) {
+        let same = |at: &u32| self.keys.value(*at as usize) == key;
+        let mut row = self.table.find(self.hasher.hash_one(key), same).copied();
+        while let Some(at) = row.filter(|at| *at != NO_ROW) {
+            mark(at as usize);
+            row = self.before.get(at as usize).copied();
+        }
+    }
+
+    /// Marks the keys among `existing` with location 0, and notes at which rows of the one file they
+    /// are. `first`: the row of the first of `existing`.
+    pub fn probe_rows(&self, existing: &StringArray, first: u64) {
+        self.probe(existing, 0);
+        let mut positions = self
+            .positions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (row, key) in (first..).zip(existing.iter()) {
+            let Some(key) = key else { continue };
+            self.each_row(key, |at| {
+                positions[at] = match positions[at] {
+                    Position::Unknown => Position::Row(row),
+                    _ => Position::Several,
+                };
+            });
+        }
+    }
+
+    /// For each incoming key the row noted by [`Self::probe_rows`], null where there is not one.
+    pub fn positions(&self) -> Int64Array {
+        let positions = self
+            .positions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let row = |position: &Position| match position {
+            Position::Row(row) => i64::try_from(*row).ok(),
+            _ => None,
+        };
+        positions.iter().map(row).collect()
     }
 
     /// For each incoming key its location, null where it was not found.

@@ -35,7 +35,8 @@ pub(crate) fn slice_error(error: SliceError) -> PyErr {
     let message = error.to_string();
     match error {
         SliceError::Store(source) => store_error(source),
-        SliceError::Merger(source) => match source.downcast::<PyErr>() {
+        SliceError::Merger(source) | SliceError::Caller(source) => match source.downcast::<PyErr>()
+        {
             Ok(raised) => *raised,
             Err(_) => raise("SchemaMismatch", message, &[]),
         },

@@ -1,8 +1,10 @@
 //! Keys of incoming rows: making, combining, tagging.
 
-use arrow::array::{AsArray, Int32Array};
+use arrow::array::{
+    Array, ArrayData, ArrayRef, AsArray, Int32Array, RecordBatch, StringArray, make_array,
+};
 use arrow::datatypes::SchemaRef;
-use arrow_pyarrow::{IntoPyArrow, Table, ToPyArrow};
+use arrow_pyarrow::{FromPyArrow, IntoPyArrow, Table, ToPyArrow};
 use pyhudi_slice::{PartitionPaths, RecordKeys, Result as SliceResult};
 use pyo3::prelude::*;
 
@@ -11,7 +13,12 @@ use crate::error::{mismatch, slice_error};
 use crate::read::BatchReader;
 
 #[pyfunction]
-#[pyo3(signature = (rows, *, key_fields, key_prefixed, partition_fields=Vec::new(), hive_style=false, url_encode=false))]
+#[pyo3(signature = (rows, *, key_fields, key_prefixed, partition_fields=Vec::new(), hive_style=false, url_encode=false, slash_dates=false, partition_columns=None))]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "keyword arguments of Python"
+)]
 pub fn add_keys<'py>(
     py: Python<'py>,
     rows: &Bound<'py, PyAny>,
@@ -20,8 +27,11 @@ pub fn add_keys<'py>(
     partition_fields: Vec<String>,
     hive_style: bool,
     url_encode: bool,
+    slash_dates: bool,
+    partition_columns: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = stream(rows)?;
+    let columns = partition_columns.as_ref().map(stream).transpose()?;
     let keys = RecordKeys {
         fields: key_fields,
         prefixed: key_prefixed,
@@ -30,11 +40,51 @@ pub fn add_keys<'py>(
         fields: partition_fields,
         hive_style,
         url_encode,
+        slash_dates,
     };
     let batch = py
-        .detach(|| pyhudi_slice::add_keys(&one_batch(rows)?, &keys, &paths))
+        .detach(|| {
+            let columns = columns.map(one_batch).transpose()?;
+            pyhudi_slice::add_keys(&one_batch(rows)?, &keys, &paths, columns.as_ref())
+        })
         .map_err(slice_error)?;
     table(py, batch)
+}
+
+#[pyfunction]
+pub fn format_times<'py>(
+    py: Python<'py>,
+    times: &Bound<'py, PyAny>,
+    pattern: Vec<String>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let times = array(times)?;
+    let texts = py
+        .detach(|| match pyhudi_slice::as_times(&times) {
+            Some(times) => pyhudi_slice::format_times(times, &pattern),
+            None => Err(pyhudi_slice::SliceError::Schema(format!(
+                "expected local times in milliseconds, got {}",
+                times.data_type()
+            ))),
+        })
+        .map_err(slice_error)?;
+    texts.to_data().to_pyarrow(py)
+}
+
+#[pyfunction]
+pub fn parse_times<'py>(
+    py: Python<'py>,
+    texts: &Bound<'py, PyAny>,
+    patterns: Vec<Vec<String>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let texts = array(texts)?;
+    let times = py
+        .detach(|| pyhudi_slice::parse_times(&texts, &patterns))
+        .map_err(slice_error)?;
+    times.to_data().to_pyarrow(py)
+}
+
+fn array(data: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    Ok(make_array(ArrayData::from_pyarrow_bound(data)?))
 }
 
 #[pyfunction]
@@ -53,7 +103,7 @@ pub fn combine<'py>(
     table(py, batch)
 }
 
-fn table(py: Python<'_>, batch: arrow::array::RecordBatch) -> PyResult<Bound<'_, PyAny>> {
+fn table(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyAny>> {
     let schema: SchemaRef = batch.schema();
     let table = Table::try_new(vec![batch], schema).map_err(|error| slice_error(error.into()))?;
     table.into_pyarrow(py)
@@ -69,8 +119,8 @@ pub fn with_meta_columns(
     file_name: String,
 ) -> PyResult<BatchReader> {
     let rows = stream(rows)?;
-    let empty = arrow::array::RecordBatch::new_empty(rows.schema());
-    let add = move |batch: &arrow::array::RecordBatch, first: u64| {
+    let empty = RecordBatch::new_empty(rows.schema());
+    let add = move |batch: &RecordBatch, first: u64| {
         pyhudi_slice::with_meta_columns(batch, &instant, task, first, &file_name)
     };
     let schema = add(&empty, 0).map_err(slice_error)?.schema();
@@ -82,6 +132,29 @@ pub fn with_meta_columns(
         add(&batch, first)
     });
     Ok(BatchReader::new(schema, Box::new(batches)))
+}
+
+/// For each key the number of its part. The parts of equal keys are equal.
+#[pyfunction]
+pub fn key_parts<'py>(
+    py: Python<'py>,
+    keys: &Bound<'py, PyAny>,
+    parts: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    let keys = texts(keys)?;
+    let found: Int32Array = py.detach(|| {
+        keys.iter()
+            .map(|key| key.map(|key| pyhudi_merge::key_bucket(key, parts).cast_signed()))
+            .collect()
+    });
+    Array::to_data(&found).to_pyarrow(py)
+}
+
+fn one_text(batch: &RecordBatch) -> PyResult<&StringArray> {
+    (batch.num_columns() == 1)
+        .then(|| batch.column(0).as_string_opt::<i32>())
+        .flatten()
+        .ok_or_else(|| mismatch("expected one column of text".to_owned()))
 }
 
 #[pyclass(frozen, module = "pyhudi._native")]
@@ -101,18 +174,32 @@ impl KeyTagger {
             let mut found = 0;
             for batch in batches {
                 let batch = batch.map_err(slice_error)?;
-                let keys = (batch.num_columns() == 1)
-                    .then(|| batch.column(0).as_string_opt::<i32>())
-                    .flatten()
-                    .ok_or_else(|| mismatch("expected one column of text".to_owned()))?;
-                found += self.0.probe(keys, location);
+                found += self.0.probe(one_text(&batch)?, location);
             }
             Ok(found)
         })
     }
 
+    fn probe_rows(&self, py: Python<'_>, existing: &Bound<'_, PyAny>) -> PyResult<()> {
+        let batches = source(existing)?;
+        py.detach(|| {
+            let mut first = 0;
+            for batch in batches {
+                let batch = batch.map_err(slice_error)?;
+                self.0.probe_rows(one_text(&batch)?, first);
+                first += batch.num_rows() as u64;
+            }
+            Ok(())
+        })
+    }
+
+    fn positions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let positions = py.detach(|| self.0.positions());
+        Array::to_data(&positions).to_pyarrow(py)
+    }
+
     fn locations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let locations: Int32Array = py.detach(|| self.0.locations());
-        arrow::array::Array::to_data(&locations).to_pyarrow(py)
+        locations.to_data().to_pyarrow(py)
     }
 }

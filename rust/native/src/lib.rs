@@ -16,8 +16,10 @@ mod error;
 mod field_rules;
 mod hfile;
 mod history;
+mod index;
 mod keys;
 mod metadata;
+mod metadata_write;
 mod read;
 mod store;
 mod write;
@@ -42,9 +44,18 @@ mod _native {
     #[pymodule_export]
     use super::history::log_records;
     #[pymodule_export]
-    use super::keys::{KeyTagger, add_keys, combine, with_meta_columns};
+    use super::index::{
+        bucket_numbers, filter_candidates, first_ring, footer_candidates, metadata_groups,
+        ring_hashes,
+    };
+    #[pymodule_export]
+    use super::keys::{
+        KeyTagger, add_keys, combine, format_times, key_parts, parse_times, with_meta_columns,
+    };
     #[pymodule_export]
     use super::metadata::{MetadataPartition, bucket_ids, ring_places, write_hfile};
+    #[pymodule_export]
+    use super::metadata_write::{MetadataRecorder, write_metadata_log};
     #[pymodule_export]
     use super::read::{
         BatchReader, MergeStats, base_file_schema, has_partial_records, log_blocks, read_keys,
@@ -53,7 +64,7 @@ mod _native {
     #[pymodule_export]
     use super::store::Store;
     #[pymodule_export]
-    use super::write::{BaseFile, LogFile, rollback_block, write_base_file, write_log_file};
+    use super::write::{BaseFile, LogFile, rollback_block, write_base_file, write_log_files};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -15,7 +15,7 @@ use crate::error::{mismatch, slice_error};
 use crate::store::Store;
 
 #[pyclass(frozen, module = "pyhudi._native")]
-pub struct MetadataPartition(metadata::MetadataPartition);
+pub struct MetadataPartition(pub(crate) metadata::MetadataPartition);
 
 impl MetadataPartition {
     fn table(

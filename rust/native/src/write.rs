@@ -1,6 +1,9 @@
 //! Writing base files and log files.
 
-use pyhudi_slice::{BaseFileOptions, BloomOptions, Codec, LogFileOptions};
+use pyhudi_slice::{
+    BaseFileOptions, BloomOptions, Codec, DataBlocks, LogFileOptions, Result as SliceResult,
+    SliceError,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -55,7 +58,7 @@ fn codec(name: &str) -> PyResult<Codec> {
     store, path, rows, *, avro_schema, file_name=None,
     key_column=Some("_hoodie_record_key".to_owned()), codec="gzip",
     row_group_bytes=120 * 1024 * 1024, bloom_entries=60000, bloom_fpp=1e-9,
-    bloom_max_entries=100_000, bloom_type=Some("DYNAMIC_V0"),
+    bloom_max_entries=100_000, bloom_type=Some("DYNAMIC_V0"), page_bytes=1 << 20, dictionary=true,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn write_base_file(
@@ -72,6 +75,8 @@ pub fn write_base_file(
     bloom_fpp: f64,
     bloom_max_entries: u32,
     bloom_type: Option<&str>,
+    page_bytes: usize,
+    dictionary: bool,
 ) -> PyResult<BaseFile> {
     let max_entries = match bloom_type {
         None | Some("SIMPLE") => None,
@@ -89,6 +94,8 @@ pub fn write_base_file(
         key_column,
         codec: self::codec(codec)?,
         row_group_bytes,
+        page_bytes,
+        dictionary,
         bloom: bloom_type.map(|_| bloom),
     };
     let rows = source(rows)?;
@@ -100,6 +107,12 @@ pub fn write_base_file(
 
 #[pyclass(frozen, module = "pyhudi._native")]
 pub struct LogFile(pyhudi_slice::LogFile);
+
+impl From<pyhudi_slice::LogFile> for LogFile {
+    fn from(file: pyhudi_slice::LogFile) -> Self {
+        Self(file)
+    }
+}
 
 #[pymethods]
 impl LogFile {
@@ -124,23 +137,46 @@ impl LogFile {
     }
 }
 
+fn data_blocks(kind: &str, codec: &str) -> PyResult<DataBlocks> {
+    match kind {
+        "avro" => Ok(DataBlocks::Avro),
+        "parquet" => Ok(DataBlocks::Parquet(self::codec(codec)?)),
+        "hfile" => Ok(DataBlocks::Hfile),
+        "cdc" => Ok(DataBlocks::Changes),
+        other => Err(config_error(format!("unknown kind of log blocks {other}"))),
+    }
+}
+
 #[pyfunction]
-#[pyo3(signature = (store, path, *, instant, avro_schema, rows=None, delete_keys=None, block_bytes=256 * 1024 * 1024))]
+#[pyo3(signature = (
+    store, next_path, *, instant, avro_schema, rows=None, delete_keys=None,
+    block_bytes=256 * 1024 * 1024, file_bytes=1024 * 1024 * 1024, blocks="avro", codec="gzip",
+    partial=false, base_instant=None,
+))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-pub fn write_log_file(
+pub fn write_log_files(
     py: Python<'_>,
     store: PyRef<'_, Store>,
-    path: &str,
+    next_path: Py<PyAny>,
     instant: String,
     avro_schema: String,
     rows: Option<Bound<'_, PyAny>>,
     delete_keys: Option<Bound<'_, PyAny>>,
     block_bytes: usize,
-) -> PyResult<LogFile> {
+    file_bytes: u64,
+    blocks: &str,
+    codec: &str,
+    partial: bool,
+    base_instant: Option<String>,
+) -> PyResult<Vec<LogFile>> {
     let options = LogFileOptions {
         instant,
         avro_schema,
         block_bytes,
+        file_bytes,
+        blocks: data_blocks(blocks, codec)?,
+        partial,
+        base_instant,
     };
     let rows = rows.as_ref().map(source).transpose()?.into_iter().flatten();
     let deletes = delete_keys
@@ -150,8 +186,12 @@ pub fn write_log_file(
         .into_iter()
         .flatten();
     let store = &store.0;
-    py.detach(|| pyhudi_slice::write_log_file(store, path, rows, deletes, &options))
-        .map(LogFile)
+    let mut next = || -> SliceResult<String> {
+        Python::attach(|py| next_path.call0(py)?.extract(py))
+            .map_err(|error: PyErr| SliceError::Caller(Box::new(error)))
+    };
+    py.detach(|| pyhudi_slice::write_log_files(store, &mut next, rows, deletes, &options))
+        .map(|files| files.into_iter().map(LogFile).collect())
         .map_err(slice_error)
 }
 

@@ -313,6 +313,27 @@ pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
     })
 }
 
+/// The values of these keys in a base file's footer.
+pub(crate) fn footer_values<const N: usize>(
+    store: &Store,
+    path: &str,
+    keys: [&str; N],
+) -> Result<[Option<String>; N]> {
+    let file = store.file(path)?;
+    let metadata = footer(path, &file)?;
+    let pairs = metadata.file_metadata().key_value_metadata();
+    Ok(keys.map(|key| {
+        let found = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == key));
+        found.and_then(|pair| pair.value.clone())
+    }))
+}
+
+/// The footer of a base file with the Arrow types that it gives.
+pub(crate) fn base_metadata(store: &Store, path: &str) -> Result<ArrowReaderMetadata> {
+    let metadata = footer(path, &store.file(path)?)?;
+    arrow_metadata(metadata, false).map_err(|error| SliceError::parquet(path, None, error))
+}
+
 fn reader_options() -> ArrowReaderOptions {
     // A schema that some Arrow writer embedded would bring its own types in.
     ArrowReaderOptions::new().with_skip_arrow_metadata(true)

@@ -38,6 +38,9 @@ pub enum SliceError {
     /// A merger that is not built in failed.
     #[error("the merger failed: {0}")]
     Merger(Box<dyn std::error::Error + Send + Sync>),
+    /// What the caller was asked for while files were written failed.
+    #[error("{0}")]
+    Caller(Box<dyn std::error::Error + Send + Sync>),
     /// A computation on batches failed.
     #[error(transparent)]
     Arrow(#[from] ArrowError),

@@ -32,6 +32,8 @@ pub struct PartitionPaths {
     pub hive_style: bool,
     /// Escape what cannot stand in a path.
     pub url_encode: bool,
+    /// `/` in place of each `-` where there is one field (`KeyGenUtils`, Hudi 1.2.0).
+    pub slash_dates: bool,
 }
 
 const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -110,6 +112,14 @@ impl PartitionPaths {
                     Some(value) => path.push_str(value),
                 }
             }
+            if self.slash_dates && self.fields.len() == 1 {
+                if path.starts_with('-') {
+                    return Err(SliceError::Schema(format!(
+                        "row {row}: the partition path {path} would begin with a slash"
+                    )));
+                }
+                path = path.replace('-', "/");
+            }
             paths.append_value(&path);
         }
         Ok(paths.finish())
@@ -167,15 +177,20 @@ pub(crate) fn column(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
 ///
 /// # Errors
 /// As [`RecordKeys::of`] and [`PartitionPaths::of`].
+///
+/// `partition_columns`: where the partition fields are, in place of the batch; as many rows.
 pub fn add_keys(
     batch: &RecordBatch,
     keys: &RecordKeys,
     partitions: &PartitionPaths,
+    partition_columns: Option<&RecordBatch>,
 ) -> Result<RecordBatch> {
     let mut fields = vec![text_field(RECORD_KEY), text_field(PARTITION_PATH)];
     fields.extend(batch.schema().fields().iter().cloned());
-    let mut columns: Vec<ArrayRef> =
-        vec![Arc::new(keys.of(batch)?), Arc::new(partitions.of(batch)?)];
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(keys.of(batch)?),
+        Arc::new(partitions.of(partition_columns.unwrap_or(batch))?),
+    ];
     columns.extend(batch.columns().iter().cloned());
     Ok(RecordBatch::try_new(
         Arc::new(Schema::new(fields)),
@@ -272,6 +287,7 @@ mod tests {
             fields: vec!["id".into(), "n".into()],
             hive_style: true,
             url_encode: false,
+            slash_dates: false,
         };
         let paths = paths.of(&batch()).unwrap();
         assert_eq!(paths.value(0), "id=a/n=1");

@@ -4,34 +4,17 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
-use pyhudi_avro::record_name;
 use pyhudi_format::bloom::BloomFilter;
 use pyhudi_store::{Store, StoreError, StoreWriter};
 
 use crate::FILE_NAME;
 use crate::adapt::adapt;
 use crate::error::{Result, SliceError};
-use crate::parquet_schema::{parquet_schema, writer_schema};
-
-/// Compression of the pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Codec {
-    Gzip,
-    Snappy,
-    Zstd,
-    Lz4Raw,
-    Brotli,
-    Uncompressed,
-}
+use crate::parquet_form::{Codec, ParquetForm};
 
 /// Size and kind of the bloom filter (`hoodie.index.bloom.*`, `hoodie.bloom.index.filter.*`).
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +40,10 @@ pub struct BaseFileOptions {
     pub codec: Codec,
     /// Bytes after which a row group ends.
     pub row_group_bytes: usize,
+    /// Bytes after which a page ends (`hoodie.parquet.page.size`).
+    pub page_bytes: usize,
+    /// Dictionary encoding (`hoodie.parquet.dictionary.enabled`).
+    pub dictionary: bool,
     /// None leaves out the bloom filter and the key range.
     pub bloom: Option<BloomOptions>,
 }
@@ -94,7 +81,7 @@ pub fn write_base_file(
 struct BaseWriter<'a> {
     path: String,
     options: &'a BaseFileOptions,
-    schema: SchemaRef,
+    form: ParquetForm,
     parquet: ArrowWriter<StoreWriter>,
     bloom: Option<BloomFilter>,
     keys: Option<(String, String)>,
@@ -103,23 +90,10 @@ struct BaseWriter<'a> {
 
 impl<'a> BaseWriter<'a> {
     fn create(store: &Store, path: &str, options: &'a BaseFileOptions) -> Result<Self> {
-        let avro = |error| SliceError::Schema(format!("the table's Avro schema: {error}"));
-        let table = pyhudi_avro::arrow_schema(&options.avro_schema).map_err(avro)?;
-        let root = record_name(&options.avro_schema).map_err(avro)?;
-        let schema = writer_schema(&table);
-        let parquet = parquet_schema(&schema, &root)?;
-        let properties = WriterProperties::builder()
-            .set_compression(compression(options.codec))
-            .set_max_row_group_row_count(None)
-            .set_max_row_group_bytes(Some(options.row_group_bytes))
-            .set_created_by(concat!("pyhudi version ", env!("CARGO_PKG_VERSION")).to_owned())
-            .build();
-        let arrow_options = ArrowWriterOptions::new()
-            .with_properties(properties)
-            .with_skip_arrow_metadata(true)
-            .with_parquet_schema(parquet.as_ref().clone());
+        let form = ParquetForm::of_file(options)?;
         let out = store.create(path)?;
-        let parquet = ArrowWriter::try_new_with_options(out, Arc::clone(&schema), arrow_options)
+        let schema = Arc::clone(form.schema());
+        let parquet = ArrowWriter::try_new_with_options(out, schema, form.options())
             .map_err(|error| SliceError::parquet(path, None, error))?;
         let bloom = options.bloom.map(|bloom| match bloom.max_entries {
             Some(max) => BloomFilter::dynamic(bloom.entries, bloom.fpp, max),
@@ -128,7 +102,7 @@ impl<'a> BaseWriter<'a> {
         Ok(Self {
             path: path.to_owned(),
             options,
-            schema,
+            form,
             parquet,
             bloom,
             keys: None,
@@ -137,10 +111,8 @@ impl<'a> BaseWriter<'a> {
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let batch = adapt(batch, &self.schema)?;
-        if batch.schema() != self.schema {
-            return Err(SliceError::Schema(null_in_required(&batch, &self.schema)));
-        }
+        let batch = adapt(batch, self.form.schema())?;
+        self.form.check(&batch)?;
         let batch = self.with_file_name(batch)?;
         self.note_keys(&batch)?;
         self.rows += batch.num_rows() as u64;
@@ -150,8 +122,10 @@ impl<'a> BaseWriter<'a> {
     }
 
     fn with_file_name(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let (Some(name), Ok(at)) = (&self.options.file_name, self.schema.index_of(FILE_NAME))
-        else {
+        let (Some(name), Ok(at)) = (
+            &self.options.file_name,
+            self.form.schema().index_of(FILE_NAME),
+        ) else {
             return Ok(batch);
         };
         let mut columns = batch.columns().to_vec();
@@ -245,36 +219,16 @@ fn writing(path: &str, error: ParquetError) -> SliceError {
     }
 }
 
-fn null_in_required(batch: &RecordBatch, schema: &SchemaRef) -> String {
-    let columns = schema.fields().iter().zip(batch.columns());
-    let name = columns
-        .filter(|(field, column)| !field.is_nullable() && column.null_count() > 0)
-        .map(|(field, _)| field.name().as_str())
-        .collect::<Vec<_>>()
-        .join(", ");
-    format!("column {name} must not be null")
-}
-
-/// `String.compareTo`: by UTF-16 units, which differs from the order of UTF-8 bytes only where
-/// supplementary characters meet U+E000 to U+FFFF.
+/// `String.compareTo`: by UTF-16 units, which differs from the order of UTF-8 bytes only where a
+/// supplementary character (first byte F0 and up) meets one of U+E000 to U+FFFF (EE and EF).
 fn java_order(a: &str, b: &str) -> Ordering {
-    let supplementary = |text: &str| text.bytes().any(|byte| byte >= 0xee);
-    if supplementary(a) || supplementary(b) {
-        a.encode_utf16().cmp(b.encode_utf16())
-    } else {
-        a.cmp(b)
+    for (x, y) in a.bytes().zip(b.bytes()) {
+        if x != y {
+            let inverted = x >= 0xee && y >= 0xee && (x >= 0xf0) != (y >= 0xf0);
+            return if inverted { y.cmp(&x) } else { x.cmp(&y) };
+        }
     }
-}
-
-fn compression(codec: Codec) -> Compression {
-    match codec {
-        Codec::Gzip => Compression::GZIP(GzipLevel::default()),
-        Codec::Snappy => Compression::SNAPPY,
-        Codec::Zstd => Compression::ZSTD(ZstdLevel::default()),
-        Codec::Lz4Raw => Compression::LZ4_RAW,
-        Codec::Brotli => Compression::BROTLI(BrotliLevel::default()),
-        Codec::Uncompressed => Compression::UNCOMPRESSED,
-    }
+    a.len().cmp(&b.len())
 }
 
 #[cfg(test)]
@@ -286,7 +240,28 @@ mod tests {
     #[test]
     fn keys_are_ordered_as_java_orders_them() {
         assert_eq!(java_order("a", "b"), Ordering::Less);
-        assert_eq!(java_order("\u{1F600}", "\u{FFFD}"), Ordering::Less);
+        assert_eq!(java_order("a", "ab"), Ordering::Less);
+        assert_eq!(java_order("ab", "ab"), Ordering::Equal);
+        assert_eq!(java_order("x\u{1F600}", "x\u{FFFD}"), Ordering::Less);
+        assert_eq!(java_order("\u{E000}", "\u{10FFFF}"), Ordering::Greater);
+        assert_eq!(java_order("\u{D7FF}", "\u{1F600}"), Ordering::Less);
+        let texts = [
+            "",
+            "a",
+            "é",
+            "\u{D7FF}",
+            "\u{E000}",
+            "\u{FFFD}",
+            "\u{10000}",
+            "\u{1F600}z",
+        ];
+        for (a, b) in texts.iter().flat_map(|a| texts.iter().map(move |b| (a, b))) {
+            assert_eq!(
+                java_order(a, b),
+                a.encode_utf16().cmp(b.encode_utf16()),
+                "{a:?} {b:?}"
+            );
+        }
         assert_eq!("\u{1F600}".cmp("\u{FFFD}"), Ordering::Greater);
     }
 }

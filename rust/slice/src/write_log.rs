@@ -1,27 +1,54 @@
-//! Writing a log file: Avro data blocks, then a delete block, as `HoodieAppendHandle` (Hudi 1.2.0)
-//! orders them.
+//! Writing log files: data blocks, then a delete block, as `HoodieAppendHandle` (Hudi 1.2.0) orders
+//! them. What a data block holds is `log_content.rs`'s part.
 
 use std::io::Write;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use pyhudi_avro::EncodedRows;
+use arrow::array::{Array, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
 use pyhudi_format::log::{
-    BlockType, DeleteRecord, HeaderKey, OrderingValue, avro_content, delete_content, delete_list,
+    BlockType, DeleteRecord, HeaderKey, OrderingValue, delete_content, delete_list, positions_text,
     write_block,
 };
 use pyhudi_store::{Store, StoreWriter};
 
 use crate::error::{Result, SliceError};
+use crate::log_content::{DataBlocks, Waiting};
 
-/// How a log file is written.
+/// Column of the base file's row that a record updates, beside the columns of rows and of deletes.
+pub const BASE_ROW: &str = "_pyhudi_base_row";
+
+/// How log files are written.
 #[derive(Debug, Clone)]
 pub struct LogFileOptions {
-    /// The instant that writes it.
+    /// The instant that writes them.
     pub instant: String,
     /// Avro schema of the rows as JSON, meta fields included.
     pub avro_schema: String,
     /// Bytes of records after which a block ends.
     pub block_bytes: usize,
+    /// Bytes after which a file ends, where another one may follow it.
+    pub file_bytes: u64,
+    /// What data blocks are.
+    pub blocks: DataBlocks,
+    /// The schema has only some of the table's columns.
+    pub partial: bool,
+    /// Instant of the base file that [`BASE_ROW`] counts in; none to write no positions.
+    pub base_instant: Option<String>,
+}
+
+impl Default for LogFileOptions {
+    /// Avro blocks of 256 MiB in files of 1 GiB, Hudi's defaults; instant and schema are empty.
+    fn default() -> Self {
+        Self {
+            instant: String::new(),
+            avro_schema: String::new(),
+            block_bytes: 256 << 20,
+            file_bytes: 1 << 30,
+            blocks: DataBlocks::Avro,
+            partial: false,
+            base_instant: None,
+        }
+    }
 }
 
 /// What was written.
@@ -37,6 +64,9 @@ pub struct LogFile {
     pub deletes: u64,
 }
 
+/// Gives the path of the file that follows a full one.
+pub type NextPath<'a> = &'a mut dyn FnMut() -> Result<String>;
+
 /// Writes one new log file. `deletes` are batches of record key and partition path; each delete
 /// carries the ordering value Integer 0, which beats every record. A failure leaves no file.
 ///
@@ -49,100 +79,212 @@ pub fn write_log_file(
     deletes: impl Iterator<Item = Result<RecordBatch>>,
     options: &LogFileOptions,
 ) -> Result<LogFile> {
-    let mut out = store.create(path)?;
-    let records = write_rows(&mut out, path, rows, options)?;
-    let deletes = write_deletes(&mut out, path, deletes, options)?;
-    let size = out.finish()?;
-    Ok(LogFile {
-        path: path.to_owned(),
-        size,
-        records,
-        deletes,
-    })
+    let mut writer = LogWriter::create(store, path, None, options)?;
+    writer.rows(rows)?;
+    writer.deletes(deletes)?;
+    Ok(writer.finish()?.1)
 }
 
-fn write_rows(
-    out: &mut StoreWriter,
-    path: &str,
+/// As [`write_log_file`], but goes on in another file whenever one is full.
+///
+/// # Errors
+/// As [`write_log_file`], and those of `next`. Files that were full stay.
+pub fn write_log_files(
+    store: &Store,
+    next: NextPath<'_>,
     rows: impl Iterator<Item = Result<RecordBatch>>,
+    deletes: impl Iterator<Item = Result<RecordBatch>>,
     options: &LogFileOptions,
-) -> Result<u64> {
-    let mut waiting = Vec::new();
-    let (mut bytes, mut records) = (0, 0);
-    for batch in rows {
-        let encoded = pyhudi_avro::encode(&batch?, &options.avro_schema)
-            .map_err(|error| SliceError::Schema(error.to_string()))?;
-        bytes += encoded.bytes().len();
-        records += encoded.len() as u64;
-        waiting.push(encoded);
-        if bytes >= options.block_bytes {
-            let content = avro_content(waiting.iter().flat_map(EncodedRows::iter));
-            append(out, path, BlockType::AvroData, options, &content)?;
-            waiting.clear();
-            bytes = 0;
-        }
-    }
-    if bytes > 0 {
-        let content = avro_content(waiting.iter().flat_map(EncodedRows::iter));
-        append(out, path, BlockType::AvroData, options, &content)?;
-    }
-    Ok(records)
+) -> Result<Vec<LogFile>> {
+    let path = next()?;
+    let mut writer = LogWriter::create(store, &path, Some(next), options)?;
+    writer.rows(rows)?;
+    writer.deletes(deletes)?;
+    let (mut files, last) = writer.finish()?;
+    files.push(last);
+    Ok(files)
 }
 
-fn write_deletes(
-    out: &mut StoreWriter,
-    path: &str,
-    batches: impl Iterator<Item = Result<RecordBatch>>,
-    options: &LogFileOptions,
-) -> Result<u64> {
-    let batches = batches.collect::<Result<Vec<_>>>()?;
-    let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    if count == 0 {
-        return Ok(0);
+struct LogWriter<'a> {
+    store: &'a Store,
+    options: &'a LogFileOptions,
+    next: Option<NextPath<'a>>,
+    out: StoreWriter,
+    current: LogFile,
+    full: Vec<LogFile>,
+}
+
+impl<'a> LogWriter<'a> {
+    fn create(
+        store: &'a Store,
+        path: &str,
+        next: Option<NextPath<'a>>,
+        options: &'a LogFileOptions,
+    ) -> Result<Self> {
+        Ok(Self {
+            store,
+            options,
+            next,
+            out: store.create(path)?,
+            current: empty(path),
+            full: Vec::new(),
+        })
     }
-    let mut columns = Vec::with_capacity(batches.len());
-    for batch in &batches {
-        let text = |at: usize| {
-            (at < batch.num_columns())
-                .then(|| batch.column(at).as_string_opt::<i32>())
-                .flatten()
-                .filter(|column| column.null_count() == 0)
-                .ok_or_else(|| SliceError::Schema("a delete needs a key and a partition".into()))
-        };
-        columns.push((text(0)?, text(1)?));
+
+    fn rows(&mut self, rows: impl Iterator<Item = Result<RecordBatch>>) -> Result<()> {
+        let schema = &self.options.avro_schema;
+        let mut waiting = Waiting::new(self.options.blocks, schema)?;
+        let (mut bytes, mut records) = (0, 0);
+        let mut positions = Positions::default();
+        for batch in rows {
+            let batch = batch?;
+            bytes += waiting.add(&batch, schema)?;
+            records += batch.num_rows();
+            positions.add(&batch);
+            if bytes >= self.options.block_bytes && records > 0 {
+                self.data_block(&mut waiting, records, &positions)?;
+                (bytes, records, positions) = (0, 0, Positions::default());
+            }
+        }
+        if records > 0 {
+            self.data_block(&mut waiting, records, &positions)?;
+        }
+        Ok(())
     }
-    let records = columns.iter().flat_map(|(keys, paths)| {
-        keys.iter()
-            .flatten()
-            .zip(paths.iter().flatten())
-            .map(|(key, path)| DeleteRecord {
+
+    fn data_block(
+        &mut self,
+        waiting: &mut Waiting,
+        records: usize,
+        positions: &Positions,
+    ) -> Result<()> {
+        let content = waiting.content(&self.current.path, &self.options.avro_schema)?;
+        let block_type = self.options.blocks.block_type();
+        self.append(block_type, &content, positions)?;
+        self.current.records += records as u64;
+        Ok(())
+    }
+
+    fn deletes(&mut self, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<()> {
+        let batches = batches.collect::<Result<Vec<_>>>()?;
+        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        if count == 0 {
+            return Ok(());
+        }
+        let mut positions = Positions::default();
+        for batch in &batches {
+            positions.add(batch);
+        }
+        let columns = batches
+            .iter()
+            .map(keys_and_paths)
+            .collect::<Result<Vec<_>>>()?;
+        let records = columns.iter().flat_map(|(keys, paths)| {
+            let pairs = keys.iter().flatten().zip(paths.iter().flatten());
+            pairs.map(|(key, path)| DeleteRecord {
                 record_key: key.into(),
                 partition_path: Some(path.into()),
                 ordering: OrderingValue::Int(0),
             })
-    });
-    let content = delete_content(&delete_list::encode(records));
-    append(out, path, BlockType::Delete, options, &content)?;
-    Ok(count as u64)
+        });
+        let content = delete_content(&delete_list::encode(records));
+        self.append(BlockType::Delete, &content, &positions)?;
+        self.current.deletes += count as u64;
+        Ok(())
+    }
+
+    fn append(&mut self, kind: BlockType, content: &[u8], positions: &Positions) -> Result<()> {
+        self.roll_over()?;
+        let options = self.options;
+        let mut header = vec![
+            (HeaderKey::InstantTime, options.instant.as_str()),
+            (HeaderKey::Schema, options.avro_schema.as_str()),
+        ];
+        if options.partial && kind.is_data() {
+            header.push((HeaderKey::IsPartial, "true"));
+        }
+        let text = options.base_instant.as_ref().and_then(|_| positions.text());
+        if let (Some(text), Some(base)) = (&text, &options.base_instant) {
+            header.push((HeaderKey::RecordPositions, text));
+            header.push((HeaderKey::BaseFileInstantTimeOfRecordPositions, base));
+        }
+        let mut block = Vec::with_capacity(content.len() + options.avro_schema.len() + 128);
+        write_block(&mut block, kind, &header, content);
+        self.current.size += block.len() as u64;
+        self.out.write_all(&block).map_err(|source| {
+            SliceError::Store(pyhudi_store::StoreError::Io {
+                path: self.current.path.clone(),
+                source,
+            })
+        })
+    }
+
+    /// Goes on in a new file when this one is full.
+    fn roll_over(&mut self) -> Result<()> {
+        if self.current.size <= self.options.file_bytes {
+            return Ok(());
+        }
+        let Some(next) = &mut self.next else {
+            return Ok(());
+        };
+        let path = next()?;
+        let full = std::mem::replace(&mut self.out, self.store.create(&path)?);
+        full.finish()?;
+        self.full
+            .push(std::mem::replace(&mut self.current, empty(&path)));
+        Ok(())
+    }
+
+    /// The files that were full, and the last one.
+    fn finish(mut self) -> Result<(Vec<LogFile>, LogFile)> {
+        self.current.size = self.out.finish()?;
+        Ok((self.full, self.current))
+    }
 }
 
-fn append(
-    out: &mut StoreWriter,
-    path: &str,
-    block_type: BlockType,
-    options: &LogFileOptions,
-    content: &[u8],
-) -> Result<()> {
-    let header = [
-        (HeaderKey::InstantTime, options.instant.as_str()),
-        (HeaderKey::Schema, options.avro_schema.as_str()),
-    ];
-    let mut block = Vec::with_capacity(content.len() + options.avro_schema.len() + 128);
-    write_block(&mut block, block_type, &header, content);
-    out.write_all(&block).map_err(|source| {
-        SliceError::Store(pyhudi_store::StoreError::Io {
-            path: path.to_owned(),
-            source,
-        })
-    })
+fn empty(path: &str) -> LogFile {
+    LogFile {
+        path: path.to_owned(),
+        size: 0,
+        records: 0,
+        deletes: 0,
+    }
+}
+
+fn keys_and_paths(batch: &RecordBatch) -> Result<(&StringArray, &StringArray)> {
+    let text = |at: usize| {
+        (at < batch.num_columns())
+            .then(|| batch.column(at).as_string_opt::<i32>())
+            .flatten()
+            .filter(|column| column.null_count() == 0)
+            .ok_or_else(|| SliceError::Schema("a delete needs a key and a partition".into()))
+    };
+    Ok((text(0)?, text(1)?))
+}
+
+/// The base rows of a block's records; none once a record has none.
+struct Positions(Option<Vec<u64>>);
+
+impl Default for Positions {
+    fn default() -> Self {
+        Self(Some(Vec::new()))
+    }
+}
+
+impl Positions {
+    fn add(&mut self, batch: &RecordBatch) {
+        let rows = batch
+            .column_by_name(BASE_ROW)
+            .and_then(|column| column.as_primitive_opt::<Int64Type>())
+            .filter(|rows: &&Int64Array| rows.null_count() == 0);
+        match (&mut self.0, rows) {
+            (Some(known), Some(rows)) => known.extend(rows.values().iter().map(|row| *row as u64)),
+            (known, _) => *known = None,
+        }
+    }
+
+    /// None too where records are not in the order of their base rows.
+    fn text(&self) -> Option<String> {
+        self.0.as_ref().and_then(|rows| positions_text(rows))
+    }
 }

@@ -79,6 +79,8 @@ fn base_options() -> BaseFileOptions {
         key_column: Some("_hoodie_record_key".to_owned()),
         codec: Codec::Gzip,
         row_group_bytes: 1 << 20,
+        page_bytes: 1 << 20,
+        dictionary: true,
         bloom: Some(BloomOptions {
             entries: 100,
             fpp: 0.01,
@@ -101,6 +103,7 @@ fn write_log(store: &Store, path: &str, instant: &str, batch: Option<RecordBatch
         instant: instant.to_owned(),
         avro_schema: AVRO.to_owned(),
         block_bytes: 1 << 20,
+        ..LogFileOptions::default()
     };
     let rows = batch.into_iter().map(Ok);
     write_log_file(store, path, rows, deletes.into_iter().map(Ok), &options).unwrap();
@@ -269,6 +272,7 @@ fn change_log_operations_count_though_the_table_does_not_have_the_column() {
         instant: "1".to_owned(),
         avro_schema: schema,
         block_bytes: 1 << 20,
+        ..LogFileOptions::default()
     };
     let path = ".f_1.log.1";
     write_log_file(

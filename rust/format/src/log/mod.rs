@@ -27,6 +27,6 @@ pub use block_type::BlockType;
 pub use delete_content::{DeleteBody, delete_body, delete_content};
 pub use delete_record::{DeleteRecord, OrderingValue};
 pub use header::{Header, HeaderKey};
-pub use positions::row_positions;
+pub use positions::{positions_text, row_positions};
 pub use scanner::{Corruption, LogScanner};
 pub use write::{FORMAT_VERSION, MAGIC, rollback_block, write_block};

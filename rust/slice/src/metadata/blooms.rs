@@ -42,6 +42,37 @@ pub fn may_contain(
     Ok(BooleanArray::from(answers))
 }
 
+/// For each key whether a file may hold it, false for a null; none where the file has no filter.
+pub fn keys_in_filter(
+    partition: &MetadataPartition,
+    path: &str,
+    file: &str,
+    keys: &StringArray,
+) -> Result<Option<BooleanArray>> {
+    let name = filter_key(path, file);
+    let groups = partition.by_group(std::iter::once((name.as_str(), name.clone())))?;
+    for (slice, _) in partition
+        .groups
+        .iter()
+        .zip(&groups)
+        .filter(|g| !g.1.is_empty())
+    {
+        let records = Records::read(partition, slice, &Wanted::Keys(&[&name]), Keep::Newest)?;
+        let versions = records.get(&name)?;
+        let found = versions.last().map_or(Ok(None), filter).map_err(|error| {
+            let format = SliceError::format(&name, 0, error);
+            records.damaged(format.to_string())
+        })?;
+        if let Some(found) = found {
+            let may = |key: &str| found.contains(key.as_bytes());
+            return Ok(Some(
+                keys.iter().map(|key| Some(key.is_some_and(may))).collect(),
+            ));
+        }
+    }
+    Ok(None)
+}
+
 /// `HoodieMetadataPayload.getBloomFilterIndexKey`.
 fn filter_key(partition: &str, file: &str) -> String {
     let partition = if partition.is_empty() { "." } else { partition };

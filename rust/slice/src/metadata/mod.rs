@@ -12,6 +12,7 @@ mod records;
 mod secondary;
 mod stat_value;
 mod stats;
+mod write;
 
 use std::num::NonZero;
 use std::thread;
@@ -24,11 +25,15 @@ use self::records::{Keep, Records, Wanted};
 use crate::blocks::BlockFilter;
 use crate::error::{Result, SliceError};
 
-pub use self::blooms::may_contain;
+pub use self::blooms::{keys_in_filter, may_contain};
 pub use self::files::file_listing;
 pub use self::locations::record_locations;
 pub use self::secondary::{SecondaryKeys, secondary_keys};
 pub use self::stats::{column_stats, column_stats_scan};
+pub use self::write::{
+    FileEntry, FileFacts, Location, MetadataLogOptions, Recorder, WrittenFile, file_facts,
+    locations, record_rows_schema, write_metadata_log,
+};
 
 /// The newest slice of one file group.
 #[derive(Debug, Clone)]

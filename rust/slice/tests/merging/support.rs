@@ -53,6 +53,8 @@ impl Slice {
             key_column: Some(KEY.to_owned()),
             codec: Codec::Snappy,
             row_group_bytes: 1,
+            page_bytes: 1 << 20,
+            dictionary: true,
             bloom: None,
         };
         let batches = batches.into_iter().map(Ok);
@@ -67,6 +69,7 @@ impl Slice {
             instant: name.to_owned(),
             avro_schema: self.avro.clone(),
             block_bytes: 1 << 20,
+            ..LogFileOptions::default()
         };
         let rows = batches.into_iter().map(Ok);
         write_log_file(

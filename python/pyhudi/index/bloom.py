@@ -1,0 +1,55 @@
+"""Bloom filters and key ranges: which base files may hold any of some keys.
+
+They stand in the footers of base files, and filters also in the metadata table where that has the
+partition `bloom_filters`. A file that nothing is known of may hold anything. Log files have no
+filters: their keys are always read, since buckets and Flink put new records there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.metadata.table import BLOOM_FILTERS, MetadataTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyhudi.index.located import IndexedTable
+    from pyhudi.storage import Storage
+    from pyhudi.view.slices import FileSlice
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Where the filters of a table's base files are."""
+
+    storage: Storage
+    stored: tuple[MetadataGroup, ...] = ()
+    """The file groups of `bloom_filters`; none to look into footers."""
+
+    def may_hold(self, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
+        """Whether the slice's base file may hold one of the keys."""
+        base = slice_.base
+        if base is None:
+            return False
+        found = None
+        if self.stored:
+            found = _native.filter_candidates(
+                open_together(self.stored), base.partition, base.name, keys
+            )
+        if found is None:
+            found = _native.footer_candidates(self.storage.native, base.path, keys)
+        return bool(pc.any(found, min_count=0).as_py())
+
+
+def filters_of(table: IndexedTable) -> Filters:
+    """The filters of a table: the metadata table's where it has them."""
+    if BLOOM_FILTERS not in table.config.metadata_partitions:
+        return Filters(table.storage)
+    stored = MetadataTable(table.storage, table.config, table.timeline)
+    return Filters(table.storage, tuple(stored.file_groups(BLOOM_FILTERS)))

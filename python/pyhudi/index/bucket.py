@@ -1,0 +1,216 @@
+"""The simple bucket index: the hash of a key is the number of its file group in the partition.
+
+Nothing is looked up. How many buckets there are, and which fields are hashed, only the writer's
+options say, so keys that are on storage are hashed by them first, and have to be where they are.
+Sources: `BucketIdentifier`, `HoodieSimpleBucketIndex` (Hudi 0.15.0, 1.2.0), Flink's
+`BucketStreamWriteFunction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.index.choice import is_bucket, last_written
+from pyhudi.index.located import IndexedTable, Located
+from pyhudi.index.options import BUCKET_FIELDS, BUCKETS
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.write import FileGroup, Tagged, row_numbers, split
+from pyhudi.view.slices import FileSlice
+
+if TYPE_CHECKING:
+    from pyhudi.engine.protocol import Attempt
+    from pyhudi.index.simple import KeySource
+
+_SAMPLED_SLICES = 4
+_DIGITS = 8
+_SHARED_ENDING = "-0000-0000-0000-000000000000-0"
+"""Of file ids that several writers make alike (Flink with non-blocking concurrency control)."""
+
+
+@dataclass(frozen=True)
+class KeyHash:
+    """How record keys are hashed."""
+
+    fields: tuple[str, ...]
+    scan: bool
+    """Field values are cut out of keys as Hudi 1.x does (else: as 0.15.0)."""
+
+    def buckets(self, keys: pa.Array[Any], count: int) -> pa.Array[Any]:
+        """The bucket number of each key."""
+        return _native.bucket_numbers(keys, self.fields, count, scan=self.scan)
+
+    def places(self, keys: pa.Array[Any]) -> pa.Array[Any]:
+        """The place of each key on a hash ring."""
+        return _native.ring_hashes(keys, self.fields, scan=self.scan)
+
+
+def tag(table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any]) -> Located:
+    """The bucket of each row: an existing file group, or one to be made.
+
+    rows: columns record key and partition path. wanted: for each row whether it may need a new
+    file group; the others are tagged only if theirs is there. Raises `ConfigError` when keys on
+    storage are in other buckets than the options say.
+    """
+    partitions = rows.column(PARTITION_PATH).unique().to_pylist()
+    groups, slices = table.groups(partitions)
+    count = table.options.index.buckets
+    known = _by_bucket(groups, count)
+    key_hash = proven_hash(
+        table,
+        slices,
+        lambda key_hash, slice_, keys: _all(
+            pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id))
+        ),
+    )
+    shared = any(one.slice.file_id.endswith(_SHARED_ENDING) for one in groups)
+
+    def new_group(partition: str, bucket: int) -> FileGroup:
+        return to_be_made(partition, new_file_id(bucket, table.new_file_id, shared=shared))
+
+    buckets = key_hash.buckets(_flat(rows.column(RECORD_KEY)), count)
+    return place(rows, buckets, wanted, groups, known, new_group)
+
+
+def bucket_of(file_id: str) -> int:
+    """The bucket number in a file id."""
+    return int(file_id[:_DIGITS])
+
+
+def new_file_id(bucket: int, random: Callable[[], str], *, shared: bool = False) -> str:
+    """The file id of a new bucket: its number instead of the first digits of a random one.
+
+    shared: the rest is zeros, so that concurrent writers make the same.
+    """
+    number = f"{bucket:0{_DIGITS}d}"
+    return number + (_SHARED_ENDING if shared else random()[_DIGITS:])
+
+
+def to_be_made(partition: str, file_id: str, *, by_log: bool = False) -> FileGroup:
+    """A file group that has no file yet."""
+    return FileGroup(FileSlice(partition, file_id, "", None), starts_with_log=by_log)
+
+
+def _by_bucket(groups: Sequence[FileGroup], count: int) -> dict[tuple[str, int], int]:
+    known: dict[tuple[str, int], int] = {}
+    for number, group in enumerate(groups):
+        slice_ = group.slice
+        if not is_bucket(slice_.file_id):
+            msg = f"the file group {slice_.file_id} in {slice_.partition!r} is no bucket"
+            raise ConfigError(msg, hint="Another index wrote to this table: use that.")
+        bucket = bucket_of(slice_.file_id)
+        if bucket >= count:
+            msg = f"{BUCKETS} is {count}, but the table has the bucket {bucket}"
+            raise ConfigError(msg, hint=f"Give {BUCKETS} as the table's other writers do.")
+        if known.setdefault((slice_.partition, bucket), number) != number:
+            msg = f"partition {slice_.partition!r} has two file groups of the bucket {bucket}"
+            raise CorruptTable(msg)
+    return known
+
+
+# --- keys on storage against the options ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SampleTask:
+    """Read some keys of a slice."""
+
+    source: KeySource
+    slice: FileSlice
+
+
+def sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
+    """The first keys of the slice, a batch at most."""
+    for batch in islice(task.source.keys_of(task.slice), 1):
+        return batch.column(0)
+    return pa.array([], pa.string())
+
+
+Holds = Callable[[KeyHash, FileSlice, "pa.Array[Any]"], bool]
+
+
+def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) -> KeyHash:
+    """The way of hashing under which keys on storage are where they are.
+
+    The two ways of Hudi's releases differ for few keys. Where files do not tell, the one that the
+    table version's release has is taken. `holds`: whether all keys of a slice belong there.
+    """
+    if not slices:
+        partitions = {partition for partition, _ in last_written(table.timeline)}
+        slices = table.groups(sorted(partitions))[1] if partitions else []
+    sampled = slices[:_SAMPLED_SLICES]
+    tasks = [SampleTask(table.key_source, one) for one in sampled]
+    found = table.engine.run(sample_keys, tasks, label="check buckets of keys")
+    fields = table.options.index.bucket_fields or tuple(table.config.record_key_fields)
+    first = not table.config.version.splits_bucket_keys
+    for scan in (first, not first):
+        key_hash = KeyHash(fields, scan)
+        if all(holds(key_hash, one, keys) for one, keys in zip(sampled, found, strict=True)):
+            return key_hash
+    options = table.options.index
+    msg = (
+        f"{BUCKETS} is {options.buckets} and {BUCKET_FIELDS} is {','.join(fields)}, but the "
+        f"table's keys are in other buckets"
+    )
+    raise ConfigError(msg, hint="Give both as the table's other writers do.")
+
+
+def _all(truths: pa.Array[Any]) -> bool:
+    return bool(pc.all(truths, min_count=0).as_py())
+
+
+# --- rows to file groups --------------------------------------------------------------------------
+
+
+def place(
+    rows: pa.Table,
+    buckets: pa.Array[Any],
+    wanted: pa.Array[Any],
+    groups: Sequence[FileGroup],
+    known: dict[tuple[str, int], int],
+    new_group: Callable[[str, int], FileGroup],
+) -> Located:
+    """Tags each row with the group of its partition and bucket, which may be a new one.
+
+    known: numbers of existing groups by partition path and bucket.
+    """
+    every = list(groups)
+    parts: list[tuple[pa.Array[Any], int]] = []
+    for partition, bucket, numbers in _by_partition_and_bucket(rows, buckets):
+        number = known.get((partition, bucket))
+        if number is not None:
+            parts.append((numbers, number))
+            continue
+        needing = numbers.filter(wanted.take(numbers))
+        if len(needing):
+            parts.append((needing, len(every)))
+            every.append(new_group(partition, bucket))
+    return Located(_tagged(parts), every)
+
+
+def _by_partition_and_bucket(
+    rows: pa.Table, buckets: pa.Array[Any]
+) -> Iterator[tuple[str, int, pa.Array[Any]]]:
+    for partition, numbers in split(_flat(rows.column(PARTITION_PATH)), row_numbers(rows.num_rows)):
+        for bucket, of_bucket in split(buckets.take(numbers), numbers):
+            yield partition, bucket, of_bucket
+
+
+def _tagged(parts: Sequence[tuple[pa.Array[Any], int]]) -> Tagged:
+    numbers = [numbers for numbers, _ in parts]
+    groups = [pa.repeat(pa.scalar(group, pa.int64()), len(rows)) for rows, group in parts]
+    return Tagged(
+        pa.concat_arrays(numbers) if numbers else pa.array([], pa.int64()),
+        pa.concat_arrays(groups) if groups else pa.array([], pa.int64()),
+    )
+
+
+def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,174 @@
+"""The one place where operations ask where rows are: each verb of the index of the table.
+
+Which index that is, `choice.py` says. What is written because of it is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.field_merge import field_merge
+from pyhudi.index import bloom, bucket, moves, options, record, ring, simple
+from pyhudi.index.choice import IndexChoice, choose
+from pyhudi.index.located import NOWHERE, IndexedTable, Located
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.write import Tagged
+
+if TYPE_CHECKING:
+    from pyhudi.view.slices import FileSlice
+
+_BLOOMS = (options.BLOOM, options.GLOBAL_BLOOM)
+_RECORDS = (options.RECORD_INDEX, options.PARTITIONED_RECORD_INDEX)
+
+
+def index_of(table: IndexedTable) -> IndexChoice:
+    """The index of a table for this write. Raises as `choose` does, before anything is written."""
+    return choose(table.storage, table.config, table.timeline, table.options.index)
+
+
+def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
+    """One row a key, by the table's merge mode.
+
+    A key is one of its partition, or of the whole table where the index finds keys in all
+    partitions (`HoodieWriteHelper.deduplicateRecords`). rows: with record key and partition path in
+    front.
+    """
+    if not index_of(table).is_global:
+        return table.combined(rows)
+    at = rows.schema.get_field_index(PARTITION_PATH)
+    nowhere = pa.repeat(pa.scalar(""), rows.num_rows)
+    alike = rows.append_column(_HOME, rows.column(at)).set_column(at, PARTITION_PATH, nowhere)
+    kept = table.combined(alike)
+    kept = kept.set_column(at, rows.schema.field(at), kept.column(_HOME))
+    return kept.drop_columns([_HOME])
+
+
+_HOME = "_pyhudi_home"
+
+
+def for_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
+    """Where rows are whose keys the table may have.
+
+    rows: with record key and partition path in front, as `combined` gives them. marked_deleted:
+    for each row whether it deletes its key.
+    """
+    index = index_of(table)
+    keys = rows.select([RECORD_KEY, PARTITION_PATH])
+    if index.kind == options.BUCKET:
+        return _in_buckets(table, index, keys, marked_deleted)
+    if index.is_global and field_merge(table.config) is not None:
+        raise _refused(index, "merging column by column")
+    located = _look_up(table, index, keys, index.is_global)
+    if not index.is_global:
+        return located
+    # The record index forgets deleted keys; files of copy-on-write tables have none.
+    certain = index.kind == options.RECORD_INDEX or not table.config.is_merge_on_read
+    return moves.settle(table, rows, marked_deleted, located, moves=index.moves, certain=certain)
+
+
+def for_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
+    """Where rows have to go without a look whether the table has their keys: to their buckets."""
+    index = index_of(table)
+    if index.kind != options.BUCKET:
+        groups, _ = table.groups(rows.column(PARTITION_PATH).unique().to_pylist())
+        return Located(NOWHERE, groups)
+    located = _in_buckets(table, index, rows.select([RECORD_KEY, PARTITION_PATH]), marked_deleted)
+    keep = pc.invert(marked_deleted.take(located.tagged.rows))
+    return Located(located.tagged.only(keep), located.groups)
+
+
+def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> Located:
+    """Where keys are that are to be deleted.
+
+    keys: columns record key and partition path. in_partitions: the keys name partitions, and are
+    looked for in those alone.
+    """
+    index = index_of(table)
+    if index.kind == options.BUCKET and in_partitions:
+        none_wanted = pa.repeat(pa.scalar(value=True), keys.num_rows)
+        return _in_buckets(table, index, keys, none_wanted)
+    located = _look_up(table, index, keys, not in_partitions)
+    return _in_named_partitions(keys, located) if in_partitions else located
+
+
+def _in_buckets(
+    table: IndexedTable, index: IndexChoice, keys: pa.Table, marked_deleted: pa.Array[Any]
+) -> Located:
+    tag = ring.tag if index.consistent else bucket.tag
+    return tag(table, keys, pc.invert(marked_deleted))
+
+
+def _look_up(
+    table: IndexedTable, index: IndexChoice, keys: pa.Table, any_partition: bool
+) -> Located:
+    partitioned = index.kind == options.PARTITIONED_RECORD_INDEX
+    if index.kind in _RECORDS and not (partitioned and any_partition):
+        return record.tag(table, keys, partitioned=partitioned)
+    partitions: Sequence[str] | None = None
+    if not any_partition:
+        partitions = keys.column(PARTITION_PATH).unique().to_pylist()
+    groups, slices = table.groups(partitions)
+    return Located(in_slices(table, keys, slices, any_partition=any_partition), groups)
+
+
+def in_slices(
+    table: IndexedTable,
+    keys: pa.Table,
+    slices: Sequence[FileSlice],
+    *,
+    any_partition: bool = False,
+) -> Tagged:
+    """Where keys are among the slices, one a file group, by reading the keys of files.
+
+    Files that bloom filters rule out are left unread where the index is one of them.
+    """
+    by_bloom = index_of(table).kind in _BLOOMS
+    return simple.tag(
+        table.engine,
+        table.key_source,
+        keys,
+        slices,
+        any_partition=any_partition,
+        filters=bloom.filters_of(table) if by_bloom else None,
+    )
+
+
+def check_by_partition(table: IndexedTable, what: str) -> None:
+    """Refuses `what` where keys are not looked for partition by partition, in files.
+
+    Raises `UnsupportedTableFeature` naming the index.
+    """
+    index = index_of(table)
+    if index.is_global or index.kind not in (options.SIMPLE, options.BLOOM):
+        raise _refused(index, what)
+
+
+def check_free_placement(table: IndexedTable, what: str) -> None:
+    """Refuses `what` where the key says which file group a row goes to.
+
+    Raises `UnsupportedTableFeature` naming the index.
+    """
+    index = index_of(table)
+    if index.kind == options.BUCKET:
+        raise _refused(index, what)
+
+
+def _refused(index: IndexChoice, what: str) -> UnsupportedTableFeature:
+    return UnsupportedTableFeature(
+        f"hoodie.index.type is {index.kind}: pyhudi does not do {what} with it",
+        hint="upsert and insert work, in parts that fit in memory.",
+    )
+
+
+def _in_named_partitions(keys: pa.Table, located: Located) -> Located:
+    """Without keys that were found in another partition than the one they name."""
+    tagged = located.tagged
+    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
+    named = keys.column(PARTITION_PATH).combine_chunks().take(tagged.rows)
+    same = pc.equal(named, paths.take(tagged.groups))
+    return Located(tagged.only(same), located.groups)

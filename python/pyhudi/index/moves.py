@@ -1,0 +1,231 @@
+"""Rows whose partition path changed, under an index that finds keys in every partition.
+
+Where the index lets rows move, the old record is deleted and the row goes to its new partition,
+unless the old record wins by the ordering fields: then the row goes to the old partition and loses
+there. A row that deletes goes to the old partition. Where rows may not move, they go to the old
+partition, whatever their columns say. Records that log files have deleted count as gone.
+Source: `HoodieIndexUtils.tagGlobalLocationBackToRecords`, `mergeForPartitionUpdatesIfNeeded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.index.located import IndexedTable, Located
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.write import Tagged, split
+
+if TYPE_CHECKING:
+    from pyhudi.engine.protocol import Attempt
+    from pyhudi.index.simple import KeySource
+    from pyhudi.merge_config import BuiltInMode, MergeConfig
+    from pyhudi.view.slices import FileSlice
+
+_COMMIT_TIME = "_hoodie_commit_time"
+_NOW = "99999999999999999"
+"""Commit time of incoming rows while they are tried; later than all others."""
+
+_STANDS = 1
+"""The record is there, and the incoming row wins over it."""
+_WINS = 2
+"""The record is there, and wins over the incoming row."""
+
+
+@dataclass(frozen=True)
+class StandingTask:
+    """Find out which records of a slice stand, and which of them win over incoming rows."""
+
+    source: KeySource
+    slice: FileSlice
+    merge: MergeConfig
+    merge_mode: BuiltInMode
+    ordering_fields: tuple[str, ...]
+    group: int
+    numbers: pa.Array[Any]
+    """Numbers of the incoming rows."""
+    rows: pa.Table
+    """The rows, with record key and partition path in front."""
+    compare: bool
+    """Whether it matters which one wins."""
+
+
+def settle(
+    table: IndexedTable,
+    rows: pa.Table,
+    marked_deleted: pa.Array[Any],
+    located: Located,
+    *,
+    moves: bool,
+    certain: bool,
+) -> Located:
+    """Decides for each found row whether it stays in its old partition or leaves it.
+
+    rows: the whole incoming rows. certain: every key that was found is there, and only there.
+    """
+    pairs = pa.table({"row": located.tagged.rows, "group": located.tagged.groups})
+    pairs = _with_home(pairs, rows, marked_deleted, located)
+    by_time = table.merge_mode == "EVENT_TIME_ORDERING" and bool(table.config.ordering_fields)
+    asked = _to_ask(pairs, moves=moves, certain=certain, by_time=by_time)
+    states = _ask(table, rows, pairs.filter(asked), located, compare=moves and by_time)
+    pairs = pairs.append_column("state", _state_of(pairs, asked, states))
+    return replace(located, tagged=_decided(pairs, moves=moves))
+
+
+def _with_home(
+    pairs: pa.Table, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
+) -> pa.Table:
+    """With columns at_home (the row's own partition), deletes, several (groups with the key)."""
+    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
+    own = rows.column(PARTITION_PATH).combine_chunks().take(pairs.column("row"))
+    counts = pairs.group_by("row").aggregate([("group", "count")])
+    often = counts.filter(pc.greater(counts.column("group_count"), 1)).column("row")
+    return (
+        pairs.append_column("at_home", pc.equal(own, paths.take(pairs.column("group"))))
+        .append_column("deletes", marked_deleted.take(pairs.column("row")))
+        .append_column("several", pc.is_in(pairs.column("row"), often.combine_chunks()))
+    )
+
+
+def _to_ask(pairs: pa.Table, *, moves: bool, certain: bool, by_time: bool) -> Any:
+    """The pairs for which the record itself has to be looked at."""
+    away = pc.invert(pairs.column("at_home"))
+    if certain:
+        return pc.and_(away, pa.scalar(moves and by_time))
+    return pc.or_(away, pairs.column("several"))
+
+
+def _ask(
+    table: IndexedTable, rows: pa.Table, pairs: pa.Table, located: Located, *, compare: bool
+) -> pa.Table:
+    """Columns row, group, state of the pairs whose record stands."""
+    if table.merge_mode is None or pairs.num_rows == 0:
+        return _NO_STATES
+    _, slices = table.groups(sorted({_partition(located, group) for group, _ in _by_group(pairs)}))
+    readable = {(one.partition, one.file_id): one for one in slices}
+    tasks = []
+    for group, numbers in _by_group(pairs):
+        slice_ = located.groups[group].slice
+        task = StandingTask(
+            source=table.key_source,
+            slice=readable[slice_.partition, slice_.file_id],
+            merge=table.config.merge,
+            merge_mode=table.merge_mode,
+            ordering_fields=table.config.ordering_fields,
+            group=group,
+            numbers=numbers,
+            rows=rows.take(numbers),
+            compare=compare,
+        )
+        tasks.append(task)
+    return pa.concat_tables(table.engine.run(find_standing, tasks, label="look at old records"))
+
+
+_NO_STATES = pa.table(
+    {name: pa.array([], pa.int64()) for name in ("row", "group", "state")},
+)
+
+
+def _partition(located: Located, group: int) -> str:
+    return located.groups[group].slice.partition
+
+
+def _by_group(pairs: pa.Table) -> Iterator[tuple[int, pa.Array[Any]]]:
+    return split(pairs.column("group").combine_chunks(), pairs.column("row").combine_chunks())
+
+
+def _state_of(pairs: pa.Table, asked: Any, states: pa.Table) -> pa.Array[Any]:
+    """For each pair its state; 0 where the record is gone."""
+    span = 1 + (pc.max(pairs.column("group")).as_py() or 0)
+
+    def code(table: pa.Table) -> Any:
+        # One number for both, since Arrow looks up single columns only.
+        code = pc.add(pc.multiply(table.column("row"), span), table.column("group"))
+        return code.combine_chunks()
+
+    at = pc.index_in(code(pairs), value_set=code(states))
+    found = pc.fill_null(states.column("state").combine_chunks().take(at), 0)
+    return pc.if_else(asked.combine_chunks(), found, pa.scalar(_STANDS, pa.int64()))
+
+
+def _decided(pairs: pa.Table, *, moves: bool) -> Tagged:
+    state, at_home = pairs.column("state"), pairs.column("at_home")
+    stands = pc.greater(state, 0)
+    stays = at_home
+    if moves:
+        stays = pc.or_(stays, pc.or_(pairs.column("deletes"), pc.equal(state, _WINS)))
+    else:
+        stays = pc.or_(stays, stands)
+    kept = pairs.filter(pc.and_(stands, stays))
+    left = pairs.filter(pc.and_(stands, pc.invert(stays)))
+    # A key whose every record is gone may come back where it was, in its own partition.
+    taken = pc.is_in(pairs.column("row"), pairs.filter(stands).column("row").combine_chunks())
+    back = pairs.filter(pc.and_(at_home, pc.invert(taken)))
+    back = back.group_by("row").aggregate([("group", "min")]).rename_columns(["row", "group"])
+    kept = pa.concat_tables([kept.select(["row", "group"]), back.select(["row", "group"])])
+    return Tagged(*map(_flat, (*kept.columns, left.column("row"), left.column("group"))))
+
+
+def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+# --- on workers -----------------------------------------------------------------------------------
+
+
+def find_standing(task: StandingTask, _attempt: Attempt) -> pa.Table:
+    """Columns row, group, state of the task's rows whose record stands in the slice."""
+    keys = task.rows.column(RECORD_KEY).combine_chunks()
+    standing = _merged(task, None, keys, [RECORD_KEY]).column(RECORD_KEY).combine_chunks()
+    stands = pc.is_in(keys, value_set=standing)
+    states = pc.if_else(stands, pa.scalar(_STANDS, pa.int64()), pa.scalar(0, pa.int64()))
+    if task.compare and len(standing):
+        old = _merged(task, _tried(task.rows), keys, [RECORD_KEY, _COMMIT_TIME])
+        old = old.filter(pc.not_equal(old.column(_COMMIT_TIME), _NOW))
+        wins = pc.is_in(keys, value_set=old.column(RECORD_KEY).combine_chunks())
+        states = pc.if_else(pc.and_(stands, wins), pa.scalar(_WINS, pa.int64()), states)
+    found = pa.table(
+        {
+            "row": task.numbers,
+            "group": pa.repeat(pa.scalar(task.group, pa.int64()), len(keys)),
+            "state": states,
+        }
+    )
+    return found.filter(stands)
+
+
+def _tried(rows: pa.Table) -> _native.BatchReader:
+    return _native.with_meta_columns(rows, instant=_NOW, task=0, first_row=0, file_name="")
+
+
+def _merged(
+    task: StandingTask,
+    incoming: _native.BatchReader | None,
+    keys: pa.Array[Any],
+    columns: Sequence[str],
+) -> pa.Table:
+    """The slice's merged records of these keys, with the incoming ones among them."""
+    source, slice_ = task.source, task.slice
+    reader, _ = _native.read_slice(
+        source.storage.native,
+        base=slice_.base.path if slice_.base else None,
+        logs=[log.path for log in slice_.logs],
+        schema=source.schema,
+        columns=columns,
+        merge_mode=task.merge_mode,
+        ordering_fields=task.ordering_fields,
+        delete_field=task.merge.delete_field,
+        delete_marker=task.merge.delete_marker,
+        valid_instants=source.valid_instants,
+        timeline_start=source.timeline_start,
+        incoming=incoming,
+        null_ordering_loses=True,
+    )
+    found = [batch.filter(pc.is_in(batch.column(0), value_set=keys)) for batch in reader]
+    schema = pa.schema([source.schema.field(name) for name in columns])
+    return pa.Table.from_batches(found, schema)

@@ -1,0 +1,129 @@
+"""The consistent-hashing bucket index: a ring of hash ranges for each partition, stored as JSON.
+
+A new partition gets the ring that Hudi starts with. Rings are never resized here, and not written
+to while a resize is on its way. Sources: `HoodieConsistentHashingMetadata`,
+`ConsistentBucketIndexUtils` (Hudi 0.15.0, 1.2.0).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.errors import CommitConflict
+from pyhudi.index.bucket import KeyHash, place, proven_hash, to_be_made
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.buckets import FIRST_RING, RING_SUFFIX, committed_ring, ring_folder
+from pyhudi.plan.write import row_numbers, split
+
+if TYPE_CHECKING:
+    from pyhudi.index.located import IndexedTable, Located
+    from pyhudi.storage import Storage
+    from pyhudi.timeline import Timeline
+    from pyhudi.view.slices import FileSlice
+
+Ring = list[tuple[int, str]]
+"""Last hash and file id prefix of each range, rising."""
+
+
+def tag(table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any]) -> Located:
+    """The node of each row: an existing file group, or one to be made.
+
+    Arguments and errors are as of `bucket.tag`; `CommitConflict` while a ring is being resized. A
+    partition without a ring gets its first one on storage.
+    """
+    partitions = rows.column(PARTITION_PATH).unique().to_pylist()
+    groups, slices = table.groups(partitions)
+    growing = rows.column(PARTITION_PATH).filter(wanted).unique().to_pylist()
+    rings = {path: _ring(table, path, make=path in growing) for path in partitions}
+
+    def holds(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
+        ring = rings.get(slice_.partition) or _ring(table, slice_.partition, make=False)
+        if not ring:
+            return False
+        nodes = _nodes_of(ring, key_hash.places(keys)).unique().to_pylist()
+        return all(_file_id(ring[node]) == slice_.file_id for node in nodes)
+
+    key_hash = proven_hash(table, slices, holds)
+    known = {}
+    for number, group in enumerate(groups):
+        nodes = {_file_id(node): at for at, node in enumerate(rings[group.slice.partition])}
+        node = nodes.get(group.slice.file_id)
+        if node is not None:
+            known[group.slice.partition, node] = number
+    nodes = _nodes(rows, rings, key_hash)
+    return place(
+        rows,
+        nodes,
+        wanted,
+        groups,
+        known,
+        lambda path, node: to_be_made(path, _file_id(rings[path][node]), by_log=True),
+    )
+
+
+def _file_id(node: tuple[int, str]) -> str:
+    return f"{node[1]}-0"
+
+
+def _nodes(rows: pa.Table, rings: dict[str, Ring], key_hash: KeyHash) -> pa.Array[Any]:
+    """For each row the number of its node in its partition's ring."""
+    places = key_hash.places(rows.column(RECORD_KEY).combine_chunks())
+    numbers, nodes = [pa.array([], pa.int64())], [pa.array([], pa.int64())]
+    paths = rows.column(PARTITION_PATH).combine_chunks()
+    for path, of_path in split(paths, row_numbers(rows.num_rows)):
+        numbers.append(of_path)
+        nodes.append(_nodes_of(rings[path], places.take(of_path)))
+    order = pc.sort_indices(pa.concat_arrays(numbers))
+    return pa.concat_arrays(nodes).take(order)
+
+
+def _nodes_of(ring: Ring, places: pa.Array[Any]) -> pa.Array[Any]:
+    """The first node whose last hash is not below a place, else the first of all."""
+    ends = pa.array([value for value, _ in ring], pa.int64())
+    below = pa.repeat(pa.scalar(0, pa.int64()), len(places))
+    for end in ends:
+        below = pc.add(below, pc.greater(places, end).cast(pa.int64()))
+    beyond = pc.greater_equal(below, len(ring))
+    return pc.if_else(beyond, pa.scalar(0, pa.int64()), below)
+
+
+# --- rings on storage -----------------------------------------------------------------------------
+
+
+def _ring(table: IndexedTable, partition: str, *, make: bool) -> Ring:
+    """The ring of a partition. make: whether one that is missing is stored, else it is empty."""
+    found = committed_ring(table.storage, table.timeline, partition)
+    if found is None:
+        if not make:
+            return []
+        return first_ring(table.storage, table.timeline, partition, table.options.index.buckets)
+    ring, is_resized = found
+    if is_resized:
+        msg = f"the buckets of partition {partition!r} are being split or merged"
+        raise CommitConflict(msg, hint="Complete or roll back the clustering, then write again.")
+    return ring
+
+
+def first_ring(storage: Storage, timeline: Timeline, partition: str, buckets: int) -> Ring:
+    """Stores the ring that a partition starts with, unless another writer has just done so."""
+    nodes = [
+        {"value": value, "fileIdPrefix": prefix, "tag": "NORMAL"}
+        for value, prefix in _native.first_ring(partition, buckets)
+    ]
+    content = {
+        "version": 0,
+        "partitionPath": partition,
+        "instant": FIRST_RING,
+        "numBuckets": buckets,
+        "seqNo": 0,
+        "nodes": nodes,
+    }
+    path = f"{ring_folder(partition)}/{FIRST_RING}{RING_SUFFIX}"
+    storage.put_if_absent(path, json.dumps(content, indent=2).encode())
+    stored = committed_ring(storage, timeline, partition)
+    return stored[0] if stored else []

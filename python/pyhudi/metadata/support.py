@@ -1,0 +1,131 @@
+"""Which metadata tables pyhudi keeps up to date, found out before anything is written."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.metadata.definitions import IndexDefinition, index_definitions
+from pyhudi.metadata.table import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+
+_PARTITIONS = "hoodie.table.metadata.partitions"
+_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+_HINT = (
+    "Take the index away with Apache Hudi first, or turn the metadata table off: write with"
+    " hoodie.metadata.enable=false."
+)
+
+MAINTAINED = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX})
+"""Partitions that every write brings up to date."""
+
+
+def check_partitions(config: TableConfig) -> None:
+    """Raises `UnsupportedTableFeature` for a partition that pyhudi cannot maintain."""
+    building = config.properties.get(_INFLIGHT, "").strip()
+    if building:
+        msg = f"{_INFLIGHT} is {building}: another writer is building an index"
+        raise UnsupportedTableFeature(msg, hint="Complete the indexing with Apache Hudi first.")
+    listed = config.metadata_partitions
+    if listed and not config.version.maintains_metadata:
+        msg = f"{_PARTITIONS} is {','.join(listed)}: pyhudi cannot keep a metadata table up to date"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    for name in listed:
+        if name not in MAINTAINED:
+            msg = f"{_PARTITIONS} has {name}: pyhudi cannot keep this index up to date"
+            raise UnsupportedTableFeature(msg, hint=_HINT)
+    if listed and FILES not in listed:
+        msg = f"{_PARTITIONS} is {','.join(listed)}, without {FILES}"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+
+
+def check_replaceable(config: TableConfig) -> None:
+    """Raises `UnsupportedTableFeature` where file groups cannot be replaced.
+
+    The record index would still send keys to the groups that are gone.
+    """
+    if RECORD_INDEX in config.metadata_partitions:
+        msg = f"{_PARTITIONS} has {RECORD_INDEX}: pyhudi does not replace file groups under it"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+
+
+def check_indexes(storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
+    """The part of `check_partitions` that index definitions decide.
+
+    schema: the table's, with meta fields.
+    """
+    if not config.metadata_partitions:
+        return
+    definitions = index_definitions(storage, config)
+    index = definitions.get(RECORD_INDEX)
+    if RECORD_INDEX in config.metadata_partitions and index is not None and index.is_partitioned:
+        msg = f"{_PARTITIONS} has {RECORD_INDEX} with isPartitioned=true"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    if COLUMN_STATS not in config.metadata_partitions:
+        return
+    known = definitions.get(COLUMN_STATS)
+    if PARTITION_STATS in config.metadata_partitions and known is not None and known.version > 1:
+        # Hudi 1.2.0 fails to merge them when newer ones have no values.
+        msg = f"{_PARTITIONS} has {PARTITION_STATS} of index version {known.version}"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    if COLUMN_STATS not in definitions and config.version.has_index_definitions:
+        msg = f"{_PARTITIONS} has {COLUMN_STATS}, which the index definitions lack"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    for field in statistics_columns(definitions, schema):
+        if COLUMN_STATS in definitions and not _has_bounds(field.type):
+            msg = f"{_PARTITIONS} has {COLUMN_STATS} of {field.name}, which is {field.type}"
+            raise UnsupportedTableFeature(msg, hint=_HINT)
+
+
+def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Schema) -> pa.Schema:
+    """The columns of column statistics: those of the definition, else every one.
+
+    A column that the table lost is left out. Raises `UnsupportedTableFeature` for a nested one.
+    """
+    definition = definitions.get(COLUMN_STATS)
+    if definition is None:
+        return pa.schema([field for field in schema if _has_bounds(field.type)])
+    nested = [name for name in definition.columns if "." in name and name not in schema.names]
+    if nested:
+        msg = f"{_PARTITIONS} has {COLUMN_STATS} of the nested column {nested[0]}"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    return pa.schema([schema.field(name) for name in definition.columns if name in schema.names])
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.unit in ("ms", "us")
+    tests = (
+        pa.types.is_boolean,
+        pa.types.is_int32,
+        pa.types.is_int64,
+        pa.types.is_float32,
+        pa.types.is_float64,
+        pa.types.is_string,
+        pa.types.is_binary,
+        pa.types.is_date32,
+        pa.types.is_decimal128,
+    )
+    return any(test(kind) for test in tests)
+
+
+@cache
+def record_schema(name: str) -> str:
+    """The schema text of a metadata record, with meta fields, as a release of Hudi writes it."""
+    folder = resources.files("pyhudi.metadata") / "schemas"
+    return (folder / f"{name}.avsc").read_text(encoding="utf-8")

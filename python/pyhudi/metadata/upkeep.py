@@ -1,0 +1,242 @@
+"""Keeping the metadata table in step: every commit and rollback of the data table is one here.
+
+A commit's records go into a delta commit of the same instant, which is complete before the data
+table's commit is. A crash between the two leaves a delta commit that readers do not count, and
+that the rollback of the commit takes back. What is recorded is found in the commit's metadata and
+its files (`derive.py`). Order of steps: `HoodieBackedTableMetadataWriter` (Hudi 0.15.0 and 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.clock import parse_instant
+from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
+from pyhudi.metadata.derive import RECORD_ROWS, FactsTask, FileTask, KeysTask, Recording, Task
+from pyhudi.metadata.derive import derive as derive_rows
+from pyhudi.metadata.own import GroupsByPartition, OwnTable, roll_back_delta_commit
+from pyhudi.metadata.support import check_replaceable, record_schema, statistics_columns
+from pyhudi.metadata.table import BLOOM_FILTERS, FILES, PARTITION_STATS, RECORD_INDEX
+from pyhudi.metadata.write_group import GroupTarget, write_group
+from pyhudi.timeline.instants import DELTA_COMMIT
+from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, SCHEMA_KEY, CommitMetadata, WriteStat
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.engine.protocol import Engine
+    from pyhudi.storage import Storage
+    from pyhudi.txn.rollback import RollbackContext
+
+OPERATION = "UPSERT_PREPPED"
+ALL_PARTITIONS = "__all_partitions__"
+NO_PATH = "."
+STAGE = 2
+"""Of the engine call that writes the log files."""
+
+Entries = tuple[tuple[str, str, int, bool], ...]
+
+
+def record_commit(
+    context: RollbackContext,
+    engine: Engine,
+    instant: str,
+    metadata: CommitMetadata,
+    avro_schema: str,
+) -> None:
+    """Brings the metadata table up to a commit that is about to complete.
+
+    avro_schema: of the table, without meta fields.
+    """
+    if FILES not in context.config.metadata_partitions:
+        return
+    if metadata.partition_to_replace_file_ids:
+        check_replaceable(context.config)
+    own = OwnTable.open(context.storage)
+    commit = _Commit(context, own, instant)
+    schema = _native.arrow_schema(_native.with_meta_fields(avro_schema))
+    commit.write(engine, commit.tasks(metadata, schema))
+
+
+def record_rollback(
+    context: RollbackContext, time: str, target: str, record: Mapping[str, Any]
+) -> None:
+    """Takes back what the metadata table knows of a write that was rolled back.
+
+    time: the rollback's instant. record: its `HoodieRollbackMetadata`. Up to table version 6 the
+    log files that the rollback and the failed write left are recorded first.
+    """
+    if FILES not in context.config.metadata_partitions:
+        return
+    own = OwnTable.open(context.storage)
+    if context.config.version.rollback_appends_command:
+        _record_left_logs(context, own, time, record)
+        own, time = own.reloaded(), f"{time}006"
+    roll_back_delta_commit(own, context, target, time)
+
+
+def _record_left_logs(
+    context: RollbackContext, own: OwnTable, time: str, record: Mapping[str, Any]
+) -> None:
+    from pyhudi.engine.local import LocalEngine  # noqa: PLC0415 - for a handful of names
+
+    known = own.find(time)
+    if known is not None and known.is_completed:
+        return
+    if known is not None:
+        roll_back_delta_commit(own, context, time, f"{time}006")
+        own = own.reloaded()
+    entries = tuple(_left_logs(context.storage, record["partitionMetadata"]))
+    commit = _Commit(context, own, time)
+    tasks = [FileTask(commit.recording, entries)] if entries else []
+    commit.write(LocalEngine(), tasks)
+
+
+def _left_logs(
+    storage: Storage, partitions: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, str, int, bool]]:
+    """Log files with called-off blocks, and those that call them off."""
+    for path, part in partitions.items():
+        paths = {*part["rollbackLogFiles"], *part["logFilesFromFailedCommit"]}
+        for name in sorted(one.rsplit("/", 1)[-1] for one in paths):
+            found = storage.head(f"{path}/{name}" if path else name)
+            if found is not None:
+                yield (path or NO_PATH, name, found.size, False)
+
+
+class _Commit:
+    """One delta commit of the metadata table."""
+
+    def __init__(self, context: RollbackContext, own: OwnTable, instant: str) -> None:
+        self._context = context
+        self._own = own
+        self._instant = instant
+        self._partitions: tuple[str, ...] = context.config.metadata_partitions
+        self._groups: GroupsByPartition = own.groups(self._partitions)
+        self._schema = record_schema(context.config.version.metadata_schema)
+        self.recording = Recording(
+            context.storage,
+            self._schema,
+            {name: len(groups) for name, groups in self._groups.items()},
+        )
+
+    def tasks(self, metadata: CommitMetadata, schema: pa.Schema) -> list[Task]:
+        """Everything that a commit changes. schema: the table's, with meta fields."""
+        tasks: list[Task] = [FileTask(self.recording, tuple(file_entries(metadata)))]
+        tasks += self._facts(metadata, schema)
+        if RECORD_INDEX in self._partitions:
+            config = self._context.config
+            ms = parse_instant(self._instant, config.timezone)
+            for stat in metadata.write_stats:
+                tasks += _key_tasks(self.recording, config, schema, stat, ms)
+        return tasks
+
+    def _facts(self, metadata: CommitMetadata, schema: pa.Schema) -> Iterator[Task]:
+        config = self._context.config
+        columns, value_types = pa.schema([]), False
+        if COLUMN_STATS in self._partitions:
+            definitions = index_definitions(self._context.storage, config)
+            columns = statistics_columns(definitions, schema)
+            known = definitions.get(COLUMN_STATS)
+            value_types = known is not None and known.version > 1
+        blooms = BLOOM_FILTERS in self._partitions
+        if not blooms and not columns.names:
+            return
+        for partition, stats in metadata.partition_to_write_stats.items():
+            files = tuple((stat.path, is_log(stat)) for stat in stats if stat.path)
+            yield FactsTask(
+                self.recording,
+                partition,
+                files,
+                columns=columns,
+                value_types=value_types,
+                partition_stats=PARTITION_STATS in self._partitions,
+                bloom_filters=blooms,
+                instant=self._instant,
+            )
+
+    def write(self, engine: Engine, tasks: Sequence[Task]) -> None:
+        """Begins the delta commit, writes what the tasks give, and completes it."""
+        own, context = self._own, self._context
+        version, layout = own.config.version, own.config.layout
+        layout.request(own.storage, self._instant, DELTA_COMMIT)
+        profile = CommitMetadata(self._profile(), operation_type=OPERATION)
+        data = profile.encode_inflight(version, context.clock)
+        layout.inflight(own.storage, self._instant, DELTA_COMMIT, data)
+        rows = engine.scan(derive_rows, tasks, RECORD_ROWS, label="find metadata records")
+        target = GroupTarget(own.storage, version, self._instant, self._schema, self._groups)
+        stats = engine.exchange(
+            rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
+        )
+        metadata = CommitMetadata(
+            _by_partition(stats),
+            extra_metadata={SCHEMA_KEY: _native.without_meta_fields(self._schema)},
+            operation_type=OPERATION,
+        )
+        data = metadata.encode(version, DELTA_COMMIT, context.clock)
+        layout.complete(own.storage, self._instant, DELTA_COMMIT, context.generator.next(), data)
+
+    def _profile(self) -> dict[str, tuple[WriteStat, ...]]:
+        """Every slice that may be appended to: a rollback by listing goes by it."""
+        return {
+            name: (
+                WriteStat(),
+                *(
+                    WriteStat(file_id=one.slice.file_id, prev_commit=one.slice.base_instant)
+                    for one in groups
+                ),
+            )
+            for name, groups in self._groups.items()
+        }
+
+
+def file_entries(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool]]:
+    """What a commit adds to `files`: each touched partition and each written file."""
+    for partition, stats in metadata.partition_to_write_stats.items():
+        key = partition or NO_PATH
+        yield (ALL_PARTITIONS, key, 0, False)
+        for stat in stats:
+            if stat.path:
+                yield (key, _name(stat.path), stat.file_size_in_bytes, False)
+            for path, size in (stat.cdc_stats or {}).items():
+                yield (key, _name(path), size, False)
+
+
+def is_log(stat: WriteStat) -> bool:
+    """Whether a file is a log file."""
+    return _name(stat.path or "").startswith(".")
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _key_tasks(
+    recording: Recording, config: TableConfig, schema: pa.Schema, stat: WriteStat, ms: int
+) -> Iterator[KeysTask]:
+    """What one file changes of record locations: nothing where rows were only updated."""
+    if not stat.path or not (stat.num_inserts or stat.num_deletes):
+        return
+    replaced = stat.prev_commit != NO_PREVIOUS_COMMIT and not config.is_merge_on_read
+    yield KeysTask(
+        recording,
+        schema,
+        stat.partition_path or "",
+        stat.file_id,
+        ms,
+        base=None if is_log(stat) else stat.path,
+        log=stat.path if is_log(stat) else None,
+        previous_instant=stat.prev_commit if replaced else None,
+    )
+
+
+def _by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    found: dict[str, tuple[WriteStat, ...]] = {}
+    for stat in stats:
+        partition = stat.partition_path or ""
+        found[partition] = (*found.get(partition, ()), stat)
+    return found

@@ -1,0 +1,80 @@
+"""Writing the log file of one file group of the metadata table. Runs on an engine's workers.
+
+The file groups are there since the partition was initialised: a write only appends to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyhudi import _native
+from pyhudi.timeline.metadata import RuntimeStats, WriteStat
+from pyhudi.view.names import log_file_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyhudi.engine.protocol import Attempt
+    from pyhudi.plan.write import FileGroup
+    from pyhudi.storage import Storage
+    from pyhudi.version import TableVersion
+
+
+@dataclass(frozen=True)
+class GroupTarget:
+    """What the writers of all file groups share."""
+
+    storage: Storage
+    """The metadata table's."""
+    version: TableVersion
+    instant: str
+    avro_schema: str
+    groups: Mapping[str, list[FileGroup]]
+    """File groups of each partition, in the order of their numbers."""
+
+
+def write_group(
+    target: GroupTarget, route: str, rows: pa.Table, attempt: Attempt
+) -> list[WriteStat]:
+    """Appends one log file with the record rows of the file group that `route` names."""
+    partition, number = route.rsplit("/", 1)
+    group = target.groups[partition][int(number)]
+    by_base = target.version.logs_named_by_base_instant
+    version = group.next_log_version if by_base else 1
+    instant = group.slice.base_instant if by_base else target.instant
+    name = log_file_name(group.slice.file_id, instant, version, attempt.write_token)
+    written = store_group_log(target, f"{partition}/{name}", rows)
+    before = [log.name for log in group.slice.logs] if by_base else []
+    base = group.slice.base
+    return [
+        WriteStat(
+            file_id=group.slice.file_id,
+            path=written.path,
+            prev_commit=instant,
+            num_writes=written.records,
+            num_update_writes=written.records,
+            num_deletes=written.deletes,
+            total_write_bytes=written.size,
+            file_size_in_bytes=written.size,
+            partition_path=partition,
+            runtime_stats=RuntimeStats(),
+            log_version=version,
+            log_offset=0,
+            base_file=base.name if by_base and base else "",
+            log_files=(*before, name),
+        )
+    ]
+
+
+def store_group_log(target: GroupTarget, path: str, rows: pa.Table) -> _native.LogFile:
+    """The one place where log files of the metadata table come into being."""
+    return _native.write_metadata_log(
+        target.storage.native,
+        path,
+        rows,
+        instant=target.instant,
+        avro_schema=target.avro_schema,
+        partition=path.split("/", 1)[0],
+    )

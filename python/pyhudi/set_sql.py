@@ -1,0 +1,197 @@
+"""Values that a verb sets: SQL expressions and plain values as pyarrow expressions.
+
+The dialect is that of filters (`where_sql.py`), with arithmetic, `||`, `CASE`, `CAST`, `COALESCE`,
+`UPPER`, `LOWER` and `ABS`. Anything else is an error, never left out. Integers overflow to an
+error, `/` gives a fraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from pyarrow import acero
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+
+Names = Mapping[tuple[str, ...], str]
+"""Columns by the names that expressions may have for them, such as `("source", "fare")`."""
+
+_OPERATORS: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
+    exp.Add: lambda a, b: a + b,
+    exp.Sub: lambda a, b: a - b,
+    exp.Mul: lambda a, b: a * b,
+    exp.Div: lambda a, b: a.cast(pa.float64()) / b.cast(pa.float64()),
+    exp.DPipe: lambda a, b: _call("binary_join_element_wise", a, b, pc.scalar("")),
+    exp.EQ: lambda a, b: a == b,
+    exp.NEQ: lambda a, b: a != b,
+    exp.LT: lambda a, b: a < b,
+    exp.LTE: lambda a, b: a <= b,
+    exp.GT: lambda a, b: a > b,
+    exp.GTE: lambda a, b: a >= b,
+    exp.And: lambda a, b: a & b,
+    exp.Or: lambda a, b: a | b,
+}
+_FUNCTIONS: dict[type[exp.Expression], str] = {
+    exp.Upper: "utf8_upper",
+    exp.Lower: "utf8_lower",
+    exp.Abs: "abs_checked",
+}
+_TYPES = {
+    "BOOLEAN": pa.bool_(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "TEXT": pa.string(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+}
+_ARGUMENTS = frozenset({"this", "expression", "expressions", "to", "ifs", "default", "true"})
+_MORE: dict[type[exp.Expression], frozenset[str]] = {
+    exp.Column: frozenset({"this", "table"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Div: frozenset({"this", "expression", "typed", "safe"}),
+    exp.DPipe: frozenset({"this", "expression", "safe"}),
+    exp.Coalesce: frozenset({"this", "expressions", "is_nvl", "is_null"}),
+}
+
+
+def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> pc.Expression:
+    """A value in a column's type.
+
+    Text is a SQL expression, a pyarrow expression itself, anything else a literal. what: for
+    messages. Raises `ConfigError` for text that cannot be used, `SchemaMismatch` for a literal that
+    does not fit and a column that is not among `names`.
+    """
+    if isinstance(value, pc.Expression):
+        return value.cast(kind)
+    if isinstance(value, str):
+        return parse_expression(value, names, what).cast(kind)
+    try:
+        return pc.scalar(pa.scalar(value, kind))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
+        msg = f"{what}: {value!r} is no {kind}: {error}"
+        raise SchemaMismatch(msg) from error
+
+
+def parse_expression(text: str, names: Names, what: str) -> pc.Expression:
+    """A SQL expression. Raises as `set_value` does."""
+    try:
+        statements = [one for one in sqlglot.parse(text) if one is not None]
+    except SqlglotError as error:
+        msg = f"{what}: {text!r} is not a SQL expression"
+        raise ConfigError(msg) from error
+    if len(statements) != 1:
+        msg = f"{what}: {text!r} is not one SQL expression"
+        raise ConfigError(msg, hint="Text takes single quotes within: \"'text'\".")
+    return _Reader(names, what).read(statements[0])
+
+
+class _Reader:
+    """Turns nodes into expressions, for one set of columns."""
+
+    def __init__(self, names: Names, what: str) -> None:
+        self._names, self._what = names, what
+
+    def read(self, node: Any) -> pc.Expression:
+        self._check(node)
+        operator = _OPERATORS.get(type(node))
+        if operator is not None:
+            return operator(self.read(node.this), self.read(node.expression))
+        function = _FUNCTIONS.get(type(node))
+        if function is not None:
+            return _call(function, self.read(node.this))
+        match node:
+            case exp.Paren():
+                return self.read(node.this)
+            case exp.Column():
+                return self._column(node)
+            case exp.Neg():
+                return _call("negate_checked", self.read(node.this))
+            case exp.Not():
+                return ~self.read(node.this)
+            case exp.Coalesce():
+                return _call("coalesce", *map(self.read, (node.this, *node.expressions)))
+            case exp.Cast():
+                return self._cast(node)
+            case exp.Case():
+                return self._case(node)
+            case exp.Is() if isinstance(node.expression, exp.Null):
+                return self.read(node.this).is_null()
+            case _:
+                return self._literal(node)
+
+    def _column(self, node: Any) -> pc.Expression:
+        parts = tuple(str(part.this) for part in (node.args.get("table"), node.this) if part)
+        if parts not in self._names:
+            known = ", ".join(sorted({name[-1] for name in self._names}))
+            msg = f"{self._what}: there is no column {'.'.join(parts)!r}"
+            raise SchemaMismatch(msg, hint=f"Columns: {known}. Text takes single quotes.")
+        return pc.field(self._names[parts])
+
+    def _cast(self, node: Any) -> pc.Expression:
+        kind = _TYPES.get(node.to.this.name)
+        return self.read(node.this).cast(kind) if kind is not None else self._refuse(node)
+
+    def _case(self, node: Any) -> pc.Expression:
+        if node.this is not None:
+            self._refuse(node)
+        default = node.args.get("default")
+        start = pc.scalar(None) if default is None else self.read(default)
+
+        def within(rest: pc.Expression, branch: Any) -> pc.Expression:
+            holds = _call("coalesce", self.read(branch.this), pc.scalar(value=False))
+            return _call("if_else", holds, self.read(branch.args["true"]), rest)
+
+        return reduce(within, reversed(node.args["ifs"]), start)
+
+    def _literal(self, node: Any) -> pc.Expression:
+        if isinstance(node, exp.Null):
+            return pc.scalar(None)
+        if isinstance(node, exp.Boolean):
+            return pc.scalar(bool(node.this))
+        if not isinstance(node, exp.Literal):
+            return self._refuse(node)
+        text = str(node.this)
+        if node.is_string:
+            return pc.scalar(text)
+        return pc.scalar(int(text) if text.isdecimal() else float(text))
+
+    def _check(self, node: Any) -> None:
+        known = _MORE.get(type(node), _ARGUMENTS)
+        if any(value for name, value in node.args.items() if name not in known):
+            self._refuse(node)
+
+    def _refuse(self, node: Any) -> NoReturn:
+        text = node.sql() if isinstance(node, exp.Expression) else str(node)
+        msg = f"{self._what}: {text} cannot be used here"
+        raise ConfigError(msg, hint="Give a pyarrow expression for it.")
+
+
+def _call(function: str, *arguments: pc.Expression) -> pc.Expression:
+    return pc.Expression._call(function, list(arguments))  # noqa: SLF001 - there is no other way
+
+
+def project(table: pa.Table, columns: Mapping[str, pc.Expression]) -> pa.Table:
+    """The expressions' values for each row, in order.
+
+    Raises `SchemaMismatch` where one cannot be computed or does not fit its type.
+    """
+    options = acero.ProjectNodeOptions(list(columns.values()), list(columns))
+    steps = [
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+        acero.Declaration("project", options),
+    ]
+    try:
+        return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
+        msg = f"a value cannot be set: {error}"
+        raise SchemaMismatch(msg) from error

@@ -1,0 +1,289 @@
+"""Merging a source into the table by record key, clause by clause, in one commit.
+
+The source is in memory, and so are the rows that change because of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.index import locate
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY, add_keys
+from pyhudi.plan import merge_clauses
+from pyhudi.plan import write as plan
+from pyhudi.plan.merge_clauses import Clause, chosen_rows, joined
+from pyhudi.plan.select import plan_select
+from pyhudi.plan.write import Incoming, LogFileTask, Tagged, row_numbers
+from pyhudi.set_sql import Names, parse_expression, project, set_value
+from pyhudi.txn import guard, intake, targets
+from pyhudi.txn.operations import opened
+from pyhudi.txn.operations_where import check_settable
+from pyhudi.txn.result import WriteResult
+from pyhudi.txn.rows import cast_column, conform, data_schema, marked_deleted, to_table
+from pyhudi.txn.running import TAG_STAGE, UPSERT, carry_out
+from pyhudi.txn.transaction import Transaction
+from pyhudi.work.merge import Matched, MatchTask, match_rows
+
+if TYPE_CHECKING:
+    from pyhudi.clock import Clock
+    from pyhudi.plan.write import BaseFileTask, FileGroup, WriteTarget, WriteTask
+    from pyhudi.txn.session import Session, WritableTable
+    from pyhudi.view.slices import FileSlice
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """A clause as the caller gives it."""
+
+    kind: str
+    """"update", "delete" or "insert"."""
+    where: str | pc.Expression | None = None
+    values: Mapping[str, Any] | None = None
+    """None of an update or insert: every column that the source has."""
+
+
+def merge(
+    table: WritableTable,
+    source: Any,
+    clauses: Sequence[MergeClause],
+    *,
+    clock: Clock | None = None,
+) -> WriteResult:
+    """Carries out a merge; see `pyhudi.merge.Merge` for what it means.
+
+    Raises `SchemaMismatch` for a source without key or partition columns, or with a key twice, and
+    for values that do not fit; `ConfigError` for clauses that cannot be carried out; the rest as
+    `operations.upsert` does.
+    """
+    session = opened(table, clock, intake.memory_limit(None))
+    locate.check_by_partition(session, "merge")
+    given = to_table(source)
+    keyed = _keyed(session, given)
+    on_match = _clauses(session, given, clauses, matched=True)
+    on_absence = _clauses(session, given, clauses, matched=False)
+    session = session.recovered()
+    groups, slices = session.groups(keyed.column(PARTITION_PATH).unique().to_pylist())
+    tagged = locate.in_slices(session, keyed, slices)
+    found = dict(tagged.by_group())
+    plan.check_not_clustered(groups[number] for number in found)
+    hits = _match(
+        session, given, keyed, {n: (slices[n], rows) for n, rows in found.items()}, on_match
+    )
+    live = [rows.take(hits[number].matched) for number, rows in found.items()]
+    inserted = _inserted(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
+    with Transaction(session.writer, UPSERT) as txn:
+        target = session.target(txn.instant)
+        planned = _tasks(session, target, hits, inserted, _placed(inserted, tagged), groups)
+        return carry_out(session, txn, planned, UPSERT)
+
+
+def _match(
+    session: Session,
+    given: pa.Table,
+    keyed: pa.Table,
+    found: Mapping[int, tuple[FileSlice, pa.Array[Any]]],
+    clauses: tuple[Clause, ...],
+) -> dict[int, Matched]:
+    """What becomes of the source's rows that slices have the keys of, by number of the group."""
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
+    reads = {
+        (task.slice.partition, task.slice.file_id): task
+        for task in plan_select(session.state(), "true", columns, session.task_memory)
+    }
+    tasks = [
+        MatchTask(
+            reads[slice_.partition, slice_.file_id],
+            keyed.column(RECORD_KEY).take(rows).combine_chunks(),
+            given.take(rows),
+            clauses,
+        )
+        for slice_, rows in found.values()
+    ]
+    results = session.engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
+    return dict(zip(found, results, strict=True))
+
+
+# --- the source -----------------------------------------------------------------------------------
+
+
+def _keyed(session: Session, given: pa.Table) -> pa.Table:
+    """Record key and partition path of the source's rows."""
+    spec = session.key_spec()
+    columns = {}
+    for name in dict.fromkeys((*spec.key_fields, *spec.partition_fields)):
+        if name not in given.column_names:
+            msg = f"the source lacks the column {name!r} of the key or partition"
+            raise SchemaMismatch(msg, hint="Rename the source's column.")
+        columns[name] = cast_column(given.column(name), session.schema.arrow.field(name))
+    keyed = add_keys(pa.table(columns), spec).select([RECORD_KEY, PARTITION_PATH])
+    keyed = keyed.combine_chunks()
+    if keyed.group_by([RECORD_KEY, PARTITION_PATH]).aggregate([]).num_rows < keyed.num_rows:
+        msg = "the source has several rows of one key"
+        raise SchemaMismatch(msg, hint="Leave one row a key: a merge cannot choose among them.")
+    return keyed
+
+
+def _clauses(
+    session: Session, given: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
+) -> tuple[Clause, ...]:
+    """The clauses for matched rows, or for the others, checked against both schemas."""
+    schema = data_schema(session.schema.arrow)
+    known = merge_clauses.names(given.column_names, schema.names if matched else ())
+    both = joined(given.slice(0, 0), schema.empty_table() if matched else None)
+    made = [
+        _clause(session, given, known, one) for one in clauses if (one.kind != "insert") is matched
+    ]
+    chosen_rows(both, made)
+    for clause in made:
+        project(both, clause.values or {})
+    return tuple(made)
+
+
+def _clause(session: Session, given: pa.Table, known: Names, one: MergeClause) -> Clause:
+    condition = one.where
+    if isinstance(condition, str):
+        condition = parse_expression(condition, known, "where")
+    if one.kind == "delete":
+        return Clause(condition, None)
+    schema = data_schema(session.schema.arrow)
+    values = one.values
+    if values is None:
+        fixed = {*session.config.record_key_fields, *session.config.partition_fields}
+        skipped = fixed if one.kind == "update" else set()
+        guard.check_known_columns([n for n in given.column_names if n not in schema.names], schema)
+        values = {name: f'source."{name}"' for name in given.column_names if name not in skipped}
+    elif one.kind == "update":
+        check_settable(session, values)
+    guard.check_known_columns(list(values), schema)
+    return Clause(
+        condition,
+        {
+            name: set_value(value, schema.field(name).type, known, f"set {name!r}")
+            for name, value in values.items()
+        },
+    )
+
+
+# --- rows and files -------------------------------------------------------------------------------
+
+
+def _fresh(count: int, live: list[pa.Array[Any]]) -> pa.Array[Any]:
+    """Numbers of the source's rows that no live row of the table has the key of."""
+    numbers = row_numbers(count)
+    found = pa.concat_arrays([pa.array([], pa.int64()), *live])
+    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=found)))
+
+
+@dataclass(frozen=True)
+class _Inserted:
+    """New rows, and the numbers of the source's rows that they come from."""
+
+    rows: pa.Table
+    numbers: pa.Array[Any]
+
+
+def _inserted(
+    session: Session,
+    given: pa.Table,
+    keyed: pa.Table,
+    fresh: pa.Array[Any],
+    clauses: tuple[Clause, ...],
+) -> _Inserted:
+    schema = data_schema(session.schema.arrow)
+    source = joined(given.take(fresh), None)
+    parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
+    for clause, chosen in zip(clauses, chosen_rows(source, clauses), strict=True):
+        new = project(source.take(chosen), clause.values or {})
+        columns = {
+            field.name: new.column(field.name)
+            if field.name in new.column_names
+            else pa.nulls(len(chosen), field.type)
+            for field in schema
+        }
+        parts.append(conform(pa.table(columns), schema))
+        numbers.append(fresh.take(chosen))
+    taken = pa.concat_arrays(numbers)
+    rows = add_keys(pa.concat_tables(parts).combine_chunks(), session.key_spec())
+    if not rows.select([RECORD_KEY, PARTITION_PATH]).equals(keyed.take(taken)):
+        msg = "a clause inserts rows with other keys than the source's"
+        raise ConfigError(msg, hint="Set key and partition columns to those of the source.")
+    return _Inserted(rows, taken)
+
+
+def _placed(inserted: _Inserted, tagged: Tagged) -> Tagged:
+    """Where keys of new rows are although their rows are deleted, in log files."""
+    at = pc.index_in(tagged.rows, value_set=inserted.numbers)
+    known = pc.is_valid(at)
+    return Tagged(at.filter(known).cast(pa.int64()), tagged.groups.filter(known))
+
+
+def _tasks(
+    session: Session,
+    target: WriteTarget,
+    hits: Mapping[int, Matched],
+    inserted: _Inserted,
+    placed: Tagged,
+    groups: list[FileGroup],
+) -> list[WriteTask]:
+    rows = [inserted.rows, *(hit.updated for hit in hits.values())]
+    counts = [part.num_rows for part in rows]
+    numbers = row_numbers(sum(counts)).slice(counts[0])
+    at = [pa.repeat(pa.scalar(n, pa.int64()), hits[n].updated.num_rows) for n in hits]
+    everything = pa.concat_tables(rows).combine_chunks()
+    merge_rule = session.config.merge
+    incoming = Incoming(
+        rows=everything,
+        marked_deleted=marked_deleted(
+            everything, merge_rule.delete_field, merge_rule.delete_marker
+        ),
+        tagged=Tagged(
+            pa.concat_arrays([placed.rows, numbers]), pa.concat_arrays([placed.groups, *at])
+        ),
+    )
+    tasks = plan.plan_rows(
+        target,
+        incoming,
+        groups,
+        row_bytes=targets.row_size(session.timeline, session.options),
+        new_file_id=session.new_file_id,
+    )
+    return _with_deletes(tasks, _deletes(target, hits, groups))
+
+
+def _deletes(
+    target: WriteTarget, hits: Mapping[int, Matched], groups: list[FileGroup]
+) -> list[WriteTask]:
+    gone = {number: hit.deleted for number, hit in hits.items() if hit.deleted.num_rows}
+    if not gone:
+        return []
+    keys = pa.concat_tables(gone.values()).combine_chunks()
+    at = [pa.repeat(pa.scalar(n, pa.int64()), rows.num_rows) for n, rows in gone.items()]
+    tagged = Tagged(row_numbers(keys.num_rows), pa.concat_arrays(at))
+    return plan.plan_deletes(target, keys, tagged, groups)
+
+
+def _with_deletes(tasks: list[WriteTask], deletes: list[WriteTask]) -> list[WriteTask]:
+    """One task a file group: those that delete from a group that another writes join it."""
+    joined_tasks = {(task.partition, task.file_id): task for task in tasks}
+    for task in deletes:
+        place = (task.partition, task.file_id)
+        other = joined_tasks.get(place)
+        joined_tasks[place] = task if other is None else _joined_task(other, task)
+    return list(joined_tasks.values())
+
+
+def _joined_task(rows: WriteTask, gone: WriteTask) -> WriteTask:
+    if isinstance(rows, LogFileTask) and isinstance(gone, LogFileTask):
+        return replace(rows, delete_keys=gone.delete_keys, deletes=rows.deletes + gone.deletes)
+    if isinstance(gone, LogFileTask):
+        keys, count = gone.delete_keys, gone.deletes
+        text = None if keys is None else keys.column(0).combine_chunks()
+    else:
+        text, count = gone.delete_keys, gone.updates
+    return replace(cast("BaseFileTask", rows), delete_keys=text, updates=rows.updates + count)

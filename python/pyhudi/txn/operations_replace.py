@@ -1,0 +1,135 @@
+"""The verbs that take file groups away, each with one replace commit, on both table types.
+
+They overwrite the table or some partitions, or delete partitions. Readers no longer see a replaced
+file group once the commit is complete; its files stay until a cleaner removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import ConfigError
+from pyhudi.index import locate
+from pyhudi.metadata.support import check_replaceable
+from pyhudi.plan import parts
+from pyhudi.plan import write as plan
+from pyhudi.txn import intake, targets
+from pyhudi.txn.bulk import plan_bulk
+from pyhudi.txn.chosen_partitions import chosen
+from pyhudi.txn.operations import opened
+from pyhudi.txn.replace_commit import DELETE_PARTITION, INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
+from pyhudi.txn.result import WriteResult
+from pyhudi.txn.running import carry_out
+from pyhudi.txn.transaction import Transaction
+from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.listing import walk_partitions
+
+if TYPE_CHECKING:
+    from pyhudi.clock import Clock
+    from pyhudi.txn.session import Session, WritableTable
+
+    Replaced = Mapping[str, tuple[str, ...]]
+
+
+def overwrite(
+    table: WritableTable,
+    data: Any,
+    *,
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
+    """Puts the data in place of all rows of the table.
+
+    Data without rows leave the table empty. Rows of one key among the data stay as they are unless
+    `hoodie.combine.before.insert` is true. Raises as `operations.upsert` does.
+    """
+    return _overwrite(table, data, INSERT_OVERWRITE_TABLE, clock, memory_limit)
+
+
+def overwrite_partitions(
+    table: WritableTable,
+    data: Any,
+    *,
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
+    """Puts the data in place of all rows of the partitions that the data have rows for.
+
+    Other partitions stay. The rest is as in `overwrite`.
+    """
+    return _overwrite(table, data, INSERT_OVERWRITE, clock, memory_limit)
+
+
+def delete_partitions(
+    table: WritableTable, partitions: Any, *, clock: Clock | None = None
+) -> WriteResult:
+    """Removes all rows of some partitions.
+
+    partitions: a list of partition paths, or of mappings of every partition column to its value; or
+    a filter on partition columns, as `HudiTable.scan` takes it. A partition that the table lacks is
+    passed over. Raises `ConfigError` for a table without partitions, an empty list, and what is no
+    partition; the rest is as in `operations.upsert`.
+    """
+    session = opened(table, clock, intake.memory_limit(None))
+    if not session.config.partition_fields:
+        msg = "the table has no partitions"
+        raise ConfigError(msg, hint="overwrite with no rows empties it.")
+    check_replaceable(session.config)
+    paths = chosen(session, partitions)
+    session = session.recovered()
+    if not session.config.version.lists_absent_partitions:
+        present = {path for path, _ in walk_partitions(session.storage)}
+        paths = [path for path in paths if path in present]
+    replaced = _groups_of(session, paths)
+    with Transaction(session.writer, DELETE_PARTITION) as txn:
+        return carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
+
+
+def _overwrite(
+    table: WritableTable,
+    data: Any,
+    operation: str,
+    clock: Clock | None,
+    memory_limit: int | None,
+) -> WriteResult:
+    limit = intake.memory_limit(memory_limit)
+    session = opened(table, clock, limit)
+    locate.check_free_placement(session, "overwriting")
+    check_replaceable(session.config)
+    session, taken = intake.take(session, data, limit, generate=True)
+    with ExitStack() as stack:
+        rows = plan_bulk(stack, session, taken)
+        session = session.recovered()
+        replaced = _groups_of(session, None if operation == INSERT_OVERWRITE_TABLE else list(rows))
+        with Transaction(session.writer, operation) as txn:
+            tasks = parts.plan_new_files(
+                session.target(txn.instant),
+                rows,
+                row_bytes=targets.sampled_row_size(rows.values(), session.options),
+                new_file_id=session.new_file_id,
+            )
+            return carry_out(session, txn, tasks, operation, replaced=replaced)
+
+
+def _groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:
+    """The file ids of every file group of partitions (None for all), by partition path.
+
+    A partition that has none is there too, as Hudi has it. Raises `CommitConflict` where a
+    clustering of one is pending.
+    """
+    view = FileSystemView(session.storage, session.config, session.timeline, partitions)
+    slices = view.slices()
+    plan.check_not_clustered(targets.file_groups(session.timeline, view.unmerged_slices(), slices))
+    return _by_partition(
+        view.partitions if partitions is None else partitions,
+        ((slice_.partition, slice_.file_id) for slice_ in slices),
+    )
+
+
+def _by_partition(names: Iterable[str], found: Iterable[tuple[str, str]]) -> Replaced:
+    ids: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+    for partition, file_id in found:
+        ids[partition] = (*ids.get(partition, ()), file_id)
+    return ids

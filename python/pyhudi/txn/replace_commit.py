@@ -1,0 +1,43 @@
+"""Commits that take file groups away: their action, and what their requested file says.
+
+Which groups go is `operations_replace.py`'s part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.timeline import content
+from pyhudi.timeline.instants import COMMIT, DELTA_COMMIT, REPLACE_COMMIT
+
+if TYPE_CHECKING:
+    from pyhudi.clock import Clock
+    from pyhudi.config import TableConfig
+    from pyhudi.version import TableVersion
+
+INSERT_OVERWRITE = "INSERT_OVERWRITE"
+INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
+DELETE_PARTITION = "DELETE_PARTITION"
+
+REPLACING = frozenset({INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE, DELETE_PARTITION})
+"""Operations whose action is a replace commit, on both table types."""
+
+
+def action_of(config: TableConfig, operation: str) -> str:
+    """The action of an operation on a table (`CommitUtils.getCommitActionType`, Hudi 1.2.0)."""
+    if operation in REPLACING:
+        return REPLACE_COMMIT
+    return DELTA_COMMIT if config.is_merge_on_read else COMMIT
+
+
+def requested(version: TableVersion, operation: str, clock: Clock) -> bytes:
+    """The content of an operation's requested file: empty but for a replace commit.
+
+    Of that one it is a plan without a clustering (as 0.15.0, 1.0.2 and 1.2.0 write it).
+    """
+    if operation not in REPLACING:
+        return b""
+    plan: dict[str, object] = {}
+    if operation == DELETE_PARTITION and version.delete_partition_is_named:
+        plan = {"operationType": operation, "extraMetadata": {}, "version": 1}
+    return content.encode_container("HoodieRequestedReplaceMetadata", plan, clock)

@@ -1,0 +1,76 @@
+"""Completing rows that have only some of a table's columns from what is stored of their keys."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.keys import META_COLUMNS, RECORD_KEY
+from pyhudi.work.merging import field_rules
+
+if TYPE_CHECKING:
+    from pyhudi.plan.write import WriteTarget
+    from pyhudi.view.slices import FileSlice
+
+
+def completed(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> pa.Table:
+    """The rows with all of the table's columns.
+
+    stored: the slice that may have their keys. Rows that it does not have get nulls.
+    """
+    missing = [
+        field
+        for field in target.schema
+        if field.name not in rows.column_names and field.name not in META_COLUMNS
+    ]
+    if stored is None or not missing:
+        return rows
+    keys = rows.column(RECORD_KEY).combine_chunks()
+    found = _stored(target, stored, keys, [field.name for field in missing])
+    at = pc.index_in(keys, value_set=found.column(RECORD_KEY).combine_chunks())
+    for field in missing:
+        rows = rows.append_column(field.with_nullable(True), found.column(field.name).take(at))
+    return rows
+
+
+def _stored(
+    target: WriteTarget, stored: FileSlice, keys: pa.Array[Any], names: list[str]
+) -> pa.Table:
+    schema = pa.schema([target.schema.field(name) for name in (RECORD_KEY, *names)])
+    reader = read_stored(target, stored, schema.names, keys)
+    parts = [batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys)) for batch in reader]
+    return pa.Table.from_batches(parts, schema)
+
+
+def read_stored(
+    target: WriteTarget, stored: FileSlice, columns: list[str], keys: pa.Array[Any]
+) -> _native.BatchReader:
+    """Rows of a slice; those with other keys may be left out."""
+    reader, _ = _native.read_slice(
+        target.storage.native,
+        base=stored.base.path if stored.base else None,
+        logs=[log.path for log in stored.logs],
+        schema=target.schema,
+        columns=columns,
+        merge_mode=target.merge_mode,
+        ordering_fields=target.merge_ordering,
+        delete_field=target.merge.delete_field,
+        delete_marker=target.merge.delete_marker,
+        field_rules=field_rules(target.fields, target.schema),
+        valid_instants=target.valid_instants,
+        timeline_start=target.timeline_start,
+        filters=[(RECORD_KEY, "in", keys)],
+    )
+    return reader
+
+
+def partial_schema(avro_schema: str, names: list[str]) -> str:
+    """The table's Avro schema with meta fields, cut down to them and the named columns."""
+    record = json.loads(avro_schema)
+    kept = {*META_COLUMNS, *names}
+    record["fields"] = [field for field in record["fields"] if field["name"] in kept]
+    return json.dumps(record, separators=(",", ":"))

@@ -1,0 +1,128 @@
+"""Appending to a file group: a log task in, log files and their write statistics out.
+
+Nothing here touches the timeline or decides what goes where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.timeline.metadata import RuntimeStats, WriteStat
+from pyhudi.txn import markers
+from pyhudi.txn.markers import Marker
+from pyhudi.view.names import log_file_name
+from pyhudi.work.completing import completed, partial_schema
+from pyhudi.work.meta import make_partition, with_meta
+
+if TYPE_CHECKING:
+    from pyhudi.engine.protocol import Attempt
+    from pyhudi.plan.write import LogFileTask, WriteTarget
+    from pyhudi.txn.options import LogBlocks
+
+
+def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...]:
+    """Writes the task's log file, and others after it where one would be too large."""
+    target, slice_ = task.target, task.group.slice
+    options = target.options
+    if slice_.base is None and not slice_.logs:
+        make_partition(target, task.partition)
+    names = _Names(task, attempt)
+    new, schema, partial = task.rows, target.avro_schema, False
+    if new is not None and target.partial:
+        new = pa.table(new)
+        # Where records are merged by columns anyway, what a record lacks would be one more rule.
+        partial = target.version.partial_blocks and target.fields is None
+        if partial:
+            schema = partial_schema(schema, new.column_names)
+        else:
+            new = completed(target, new, task.group.read or slice_)
+    knows_rows = target.version.writes_positions and options.positions
+    files = store_log_files(
+        target,
+        names,
+        avro_schema=schema,
+        rows=None if new is None else with_meta(new, target, attempt, task.file_id),
+        delete_keys=task.delete_keys,
+        blocks=options.log_blocks,
+        partial=partial,
+        base_instant=slice_.base.instant if knows_rows and slice_.base else None,
+    )
+    return tuple(_stat(task, files, at, names) for at in range(len(files)))
+
+
+def store_log_files(
+    target: WriteTarget,
+    next_path: Callable[[], str],
+    *,
+    avro_schema: str,
+    rows: _native.BatchReader | pa.Table | None,
+    delete_keys: pa.Table | None = None,
+    blocks: LogBlocks | Literal["cdc"],
+    partial: bool = False,
+    base_instant: str | None = None,
+) -> list[_native.LogFile]:
+    """The one place where a write's log files come into being."""
+    return _native.write_log_files(
+        target.storage.native,
+        next_path,
+        instant=target.instant,
+        avro_schema=avro_schema,
+        rows=rows,
+        delete_keys=delete_keys,
+        block_bytes=target.options.log_block_bytes,
+        file_bytes=target.options.log_file_bytes,
+        blocks=blocks,
+        codec=target.options.codec,
+        partial=partial,
+        base_instant=base_instant,
+    )
+
+
+class _Names:
+    """Gives the path of the next log file, after its marker."""
+
+    def __init__(self, task: LogFileTask, attempt: Attempt) -> None:
+        self._task = task
+        self._attempt = attempt
+        by_base = task.target.version.logs_named_by_base_instant
+        self.instant = task.group.slice.base_instant if by_base else task.target.instant
+        self.first_version = task.group.next_log_version if by_base else 1
+        self.given: list[str] = []
+
+    def __call__(self) -> str:
+        task, target = self._task, self._task.target
+        version = self.first_version + len(self.given)
+        name = log_file_name(task.file_id, self.instant, version, self._attempt.write_token)
+        marker = Marker(task.partition, name, target.version.log_marker_type)
+        markers.create(target.storage, target.instant, marker)
+        self.given.append(name)
+        return marker.path
+
+
+def _stat(task: LogFileTask, files: list[_native.LogFile], at: int, names: _Names) -> WriteStat:
+    """The stat of one of the task's files. The counts of the task are the first one's."""
+    target, slice_, file = task.target, task.group.slice, files[at]
+    # Readers of changes find the slice that was appended to by what the stat says of it.
+    tells_slice = target.version.logs_named_by_base_instant or target.change_log is not None
+    before = [log.name for log in slice_.logs] if tells_slice else []
+    return WriteStat(
+        file_id=task.file_id,
+        path=file.path,
+        prev_commit=slice_.base_instant if tells_slice else target.instant,
+        num_writes=task.updates + task.inserts if at == 0 else 0,
+        num_inserts=task.inserts if at == 0 else 0,
+        num_update_writes=task.updates if at == 0 else 0,
+        num_deletes=task.deletes if at == 0 else 0,
+        total_write_bytes=file.size,
+        file_size_in_bytes=file.size,
+        partition_path=task.partition,
+        runtime_stats=RuntimeStats(),
+        log_version=names.first_version + at,
+        log_offset=0,
+        base_file=slice_.base.name if tells_slice and slice_.base else "",
+        log_files=(*before, *names.given[: at + 1]),
+    )

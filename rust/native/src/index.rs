@@ -1,0 +1,109 @@
+//! Tagging: hashes of keys that indexes place records by, and what filters say of keys.
+
+use arrow::array::{Array, BooleanArray, Int32Array, Int64Array};
+use arrow_pyarrow::ToPyArrow;
+use pyhudi_format::hash::{
+    KeyParts, bucket_id, consistent_hash, consistent_nodes, key_values, metadata_file_group,
+};
+use pyo3::prelude::*;
+
+use crate::args::texts;
+use crate::error::slice_error;
+use crate::metadata::MetadataPartition;
+use crate::store::Store;
+
+fn parts(scan: bool) -> KeyParts {
+    if scan {
+        KeyParts::Scan
+    } else {
+        KeyParts::Split
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (keys, fields, buckets, *, scan))]
+pub fn bucket_numbers<'py>(
+    py: Python<'py>,
+    keys: &Bound<'py, PyAny>,
+    fields: Vec<String>,
+    buckets: u32,
+    scan: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let keys = texts(keys)?;
+    let numbers: Int32Array = py.detach(|| {
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let number = |key| bucket_id(key, &fields, buckets, parts(scan)).cast_signed();
+        keys.iter().map(|key| key.map(number)).collect()
+    });
+    numbers.to_data().to_pyarrow(py)
+}
+
+#[pyfunction]
+#[pyo3(signature = (keys, fields, *, scan))]
+pub fn ring_hashes<'py>(
+    py: Python<'py>,
+    keys: &Bound<'py, PyAny>,
+    fields: Vec<String>,
+    scan: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let keys = texts(keys)?;
+    let places: Int64Array = py.detach(|| {
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let place = |key| i64::from(consistent_hash(key_values(key, &fields, parts(scan))));
+        keys.iter().map(|key| key.map(place)).collect()
+    });
+    places.to_data().to_pyarrow(py)
+}
+
+#[pyfunction]
+pub fn first_ring(partition: &str, buckets: u32) -> Vec<(u32, String)> {
+    let nodes = consistent_nodes(partition, buckets).into_iter();
+    nodes
+        .map(|node| (node.value, node.file_id_prefix))
+        .collect()
+}
+
+#[pyfunction]
+pub fn metadata_groups<'py>(
+    py: Python<'py>,
+    keys: &Bound<'py, PyAny>,
+    groups: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    let keys = texts(keys)?;
+    let numbers: Int32Array = py.detach(|| {
+        let number = |key| metadata_file_group(key, groups).cast_signed();
+        keys.iter().map(|key| key.map(number)).collect()
+    });
+    numbers.to_data().to_pyarrow(py)
+}
+
+#[pyfunction]
+pub fn footer_candidates<'py>(
+    py: Python<'py>,
+    store: PyRef<'_, Store>,
+    path: &str,
+    keys: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (store, keys) = (store.0.clone(), texts(keys)?);
+    let found: BooleanArray = py
+        .detach(|| pyhudi_slice::key_candidates(&store, path, &keys))
+        .map_err(slice_error)?;
+    found.to_data().to_pyarrow(py)
+}
+
+#[pyfunction]
+pub fn filter_candidates<'py>(
+    py: Python<'py>,
+    filters: &Bound<'py, MetadataPartition>,
+    partition: &str,
+    file: &str,
+    keys: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (filters, keys) = (filters.get(), texts(keys)?);
+    let found = py
+        .detach(|| pyhudi_slice::metadata::keys_in_filter(&filters.0, partition, file, &keys))
+        .map_err(slice_error)?;
+    found
+        .map(|found| found.to_data().to_pyarrow(py))
+        .transpose()
+}

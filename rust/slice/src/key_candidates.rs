@@ -1,0 +1,68 @@
+//! Which of some keys a base file may hold, by the bloom filter and the key range in its footer.
+
+use std::cmp::Ordering;
+
+use arrow::array::{BooleanArray, StringArray};
+use pyhudi_format::BloomFilter;
+use pyhudi_store::Store;
+
+use crate::base::footer_values;
+use crate::error::{Result, SliceError};
+
+const FILTER: &str = "org.apache.hudi.bloomfilter";
+const OLD_FILTER: &str = "com.uber.hoodie.bloomfilter";
+const KIND: &str = "hoodie_bloom_filter_type_code";
+const LEAST: &str = "hoodie_min_record_key";
+const GREATEST: &str = "hoodie_max_record_key";
+
+/// For each key whether the base file may hold it; false is certain, and null is not held. A file
+/// without filter and range may hold anything.
+///
+/// # Errors
+/// The file is missing or damaged.
+pub fn key_candidates(store: &Store, path: &str, keys: &StringArray) -> Result<BooleanArray> {
+    let names = [FILTER, OLD_FILTER, KIND, LEAST, GREATEST];
+    let [filter, old, kind, least, greatest] = footer_values(store, path, names)?;
+    let filter = match filter.or(old) {
+        Some(text) => Some(parse(&text, kind.as_deref().unwrap_or("SIMPLE"), path)?),
+        None => None,
+    };
+    let within = |key: &str| match (&least, &greatest) {
+        (Some(least), Some(greatest)) => {
+            java_order(key, least).is_ge() && java_order(key, greatest).is_le()
+        }
+        _ => true,
+    };
+    let may = |key: &str| within(key) && filter.as_ref().is_none_or(|f| f.contains(key.as_bytes()));
+    Ok(keys.iter().map(|key| Some(key.is_some_and(may))).collect())
+}
+
+fn parse(text: &str, kind: &str, path: &str) -> Result<BloomFilter> {
+    BloomFilter::from_base64(text)
+        .and_then(|filter| filter.expect_type(kind))
+        .map_err(|error| SliceError::format(path, 0, error))
+}
+
+/// `String.compareTo`: by UTF-16 units, which is not the order of the bytes.
+fn java_order(left: &str, right: &str) -> Ordering {
+    left.encode_utf16().cmp(right.encode_utf16())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn surrogates_sort_before_private_characters() {
+        assert_eq!(java_order("\u{1f600}", "\u{ff00}"), Ordering::Less);
+        assert_eq!("\u{1f600}".cmp("\u{ff00}"), Ordering::Greater);
+        assert_eq!(java_order("a", "ab"), Ordering::Less);
+    }
+
+    #[test]
+    fn a_filter_of_another_kind_is_damage() {
+        let text = BloomFilter::simple(10, 0.01).to_base64();
+        assert!(parse(&text, "SIMPLE", "f").is_ok());
+        assert!(parse(&text, "DYNAMIC_V0", "f").is_err());
+    }
+}

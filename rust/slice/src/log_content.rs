@@ -1,0 +1,127 @@
+//! The content of data blocks: batches of rows as Avro records, as a Parquet file or as an HFile.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::KeyValue;
+use pyhudi_avro::EncodedRows;
+use pyhudi_format::hfile::{HFileOptions, write_hfile};
+use pyhudi_format::log::{BlockType, avro_content};
+
+use crate::adapt::adapt;
+use crate::error::{Result, SliceError};
+use crate::parquet_form::{Codec, ParquetForm};
+
+/// What the data blocks of a log file are (`hoodie.logfile.data.block.format`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DataBlocks {
+    /// Records in Avro binary.
+    #[default]
+    Avro,
+    /// A Parquet file.
+    Parquet(Codec),
+    /// An HFile with a running number as key.
+    Hfile,
+    /// Change records in Avro binary: a `.cdc` log file.
+    Changes,
+}
+
+impl DataBlocks {
+    pub(crate) fn block_type(self) -> BlockType {
+        match self {
+            Self::Avro => BlockType::AvroData,
+            Self::Parquet(_) => BlockType::ParquetData,
+            Self::Hfile => BlockType::HfileData,
+            Self::Changes => BlockType::CdcData,
+        }
+    }
+}
+
+/// The rows of the block that is being filled.
+pub(crate) enum Waiting {
+    Encoded(DataBlocks, Vec<EncodedRows>),
+    Parquet(Box<ParquetForm>, Vec<RecordBatch>),
+}
+
+impl Waiting {
+    pub(crate) fn new(blocks: DataBlocks, avro_schema: &str) -> Result<Self> {
+        Ok(match blocks {
+            DataBlocks::Parquet(codec) => Self::Parquet(
+                Box::new(ParquetForm::of_block(avro_schema, codec)?),
+                Vec::new(),
+            ),
+            other => Self::Encoded(other, Vec::new()),
+        })
+    }
+
+    /// Adds rows, and says how many bytes they have.
+    pub(crate) fn add(&mut self, batch: &RecordBatch, avro_schema: &str) -> Result<usize> {
+        match self {
+            Self::Encoded(_, rows) => {
+                let encoded = pyhudi_avro::encode(batch, avro_schema)
+                    .map_err(|error| SliceError::Schema(error.to_string()))?;
+                let bytes = encoded.bytes().len();
+                rows.push(encoded);
+                Ok(bytes)
+            }
+            Self::Parquet(form, rows) => {
+                let batch = adapt(batch, form.schema())?;
+                let bytes = batch.get_array_memory_size();
+                rows.push(batch);
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// The content of a block with the rows added so far, which then are gone.
+    pub(crate) fn content(&mut self, path: &str, avro_schema: &str) -> Result<Vec<u8>> {
+        match self {
+            Self::Encoded(DataBlocks::Hfile, rows) => hfile(&std::mem::take(rows), avro_schema),
+            Self::Encoded(_, rows) => {
+                let rows = std::mem::take(rows);
+                Ok(avro_content(rows.iter().flat_map(EncodedRows::iter)))
+            }
+            Self::Parquet(form, rows) => parquet(form, &std::mem::take(rows), path, avro_schema),
+        }
+    }
+}
+
+fn parquet(
+    form: &ParquetForm,
+    rows: &[RecordBatch],
+    path: &str,
+    avro_schema: &str,
+) -> Result<Vec<u8>> {
+    let failed = |error| SliceError::parquet(path, None, error);
+    let options = form.options();
+    let mut writer =
+        ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(form.schema()), options)
+            .map_err(failed)?;
+    for batch in rows {
+        form.check(batch)?;
+        writer.write(batch).map_err(failed)?;
+    }
+    for (key, value) in [
+        ("parquet.avro.schema", avro_schema),
+        ("writer.model.name", "avro"),
+    ] {
+        writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value.to_owned()));
+    }
+    writer.into_inner().map_err(failed)
+}
+
+/// A table's records have no field that Hudi takes for an HFile's key, so it numbers them: text of
+/// a fixed width, which is in order (`HoodieHFileDataBlock`, Hudi 1.2.0).
+fn hfile(rows: &[EncodedRows], avro_schema: &str) -> Result<Vec<u8>> {
+    let count: usize = rows.iter().map(EncodedRows::len).sum();
+    let width = (count as f64).ln().ceil() as usize + 1;
+    let keys: Vec<Vec<u8>> = (0..count)
+        .map(|number| format!("{number:>width$}").into_bytes())
+        .collect();
+    let records = rows.iter().flat_map(EncodedRows::iter);
+    let pairs = keys.iter().map(Vec::as_slice).zip(records);
+    let infos = [("schema", avro_schema.as_bytes())];
+    write_hfile(pairs, &infos, &HFileOptions::default())
+        .map_err(|error| SliceError::format("an HFile block", 0, error))
+}

@@ -1,0 +1,131 @@
+//! A log file of the metadata table: an HFile block of records, then a block of deleted keys.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use pyhudi_format::hfile::{HFileOptions, write_hfile};
+use pyhudi_format::log::{
+    BlockType, DeleteRecord, HeaderKey, OrderingValue, delete_content, delete_list, write_block,
+};
+use pyhudi_store::{Store, StoreError};
+
+use crate::error::{Result, SliceError};
+use crate::write_log::LogFile;
+
+/// How a log file of the metadata table is written.
+#[derive(Debug, Clone)]
+pub struct MetadataLogOptions {
+    /// The instant that writes it.
+    pub instant: String,
+    /// Avro schema of the records as JSON, meta fields included.
+    pub avro_schema: String,
+    /// Partition of the metadata table.
+    pub partition: String,
+}
+
+/// Writes one new log file with the record rows of one file group. Of several rows with one key a
+/// record beats a deletion: the key left one file and came to another. Without rows it holds an
+/// empty delete block, as the log file does that a file group begins with.
+///
+/// # Errors
+/// The file exists, failing storage, keys too long.
+pub fn write_metadata_log(
+    store: &Store,
+    path: &str,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: &MetadataLogOptions,
+) -> Result<LogFile> {
+    let batches = batches.collect::<Result<Vec<_>>>()?;
+    let rows = by_key(&batches)?;
+    let mut bytes = Vec::new();
+    let records = put_records(&mut bytes, path, &rows, options)?;
+    let deletes = rows.len() as u64 - records;
+    if deletes > 0 || records == 0 {
+        put_deletes(&mut bytes, &rows, options);
+    }
+    let mut out = store.create(path)?;
+    out.write_all(&bytes).map_err(|source| {
+        SliceError::Store(StoreError::Io {
+            path: path.to_owned(),
+            source,
+        })
+    })?;
+    let size = out.finish()?;
+    Ok(LogFile {
+        path: path.to_owned(),
+        size,
+        records,
+        deletes,
+    })
+}
+
+type Rows<'b> = BTreeMap<&'b str, Option<&'b [u8]>>;
+
+fn by_key(batches: &[RecordBatch]) -> Result<Rows<'_>> {
+    let mut rows = Rows::new();
+    for batch in batches {
+        let keys = batch
+            .column_by_name("key")
+            .and_then(|keys| keys.as_string_opt::<i32>());
+        let values = batch
+            .column_by_name("value")
+            .and_then(|values| values.as_binary_opt::<i32>());
+        let (Some(keys), Some(values)) = (keys, values) else {
+            let what = "rows of the metadata table need key and value";
+            return Err(SliceError::Schema(what.to_owned()));
+        };
+        for (row, key) in keys.iter().enumerate() {
+            let value = values.is_valid(row).then(|| values.value(row));
+            let known = rows.entry(key.unwrap_or_default()).or_default();
+            *known = value.or(*known);
+        }
+    }
+    Ok(rows)
+}
+
+fn put_records(
+    out: &mut Vec<u8>,
+    path: &str,
+    rows: &Rows<'_>,
+    options: &MetadataLogOptions,
+) -> Result<u64> {
+    let pairs: Vec<_> = rows
+        .iter()
+        .filter_map(|(key, value)| Some((key.as_bytes(), (*value)?)))
+        .collect();
+    if pairs.is_empty() {
+        return Ok(0);
+    }
+    let infos = [("schema", options.avro_schema.as_bytes())];
+    let count = pairs.len() as u64;
+    let content = write_hfile(pairs, &infos, &HFileOptions::default())
+        .map_err(|error| SliceError::format(path, 0, error))?;
+    let header = [
+        (HeaderKey::InstantTime, options.instant.as_str()),
+        (HeaderKey::Schema, options.avro_schema.as_str()),
+    ];
+    write_block(out, BlockType::HfileData, &header, &content);
+    Ok(count)
+}
+
+fn put_deletes(out: &mut Vec<u8>, rows: &Rows<'_>, options: &MetadataLogOptions) {
+    let gone = rows.iter().filter(|(_, value)| value.is_none());
+    let records = gone.map(|(key, _)| DeleteRecord {
+        record_key: (*key).into(),
+        partition_path: Some(options.partition.as_str().into()),
+        ordering: OrderingValue::Int(0),
+    });
+    let content = delete_content(&delete_list::encode(records));
+    let header = [
+        (HeaderKey::InstantTime, options.instant.as_str()),
+        (HeaderKey::Schema, options.avro_schema.as_str()),
+    ];
+    // The block that a file group begins with has no schema.
+    let header = if rows.is_empty() {
+        header.get(..1).unwrap_or_default()
+    } else {
+        &header
+    };
+    write_block(out, BlockType::Delete, header, &content);
+}

@@ -1,0 +1,115 @@
+//! Making records of the metadata table, and the files that hold them.
+//!
+//! What a commit changes is found in its files: their names, footers, rows and keys. From them come
+//! [`RecordRows`], which can travel between processes: each with the file group that its key hashes
+//! to. All rows of one file group make one log file. Which partitions there are, how many file
+//! groups they have and how files are named is decided elsewhere. Rules and layouts:
+//! `HoodieMetadataPayload`, `HoodieTableMetadataUtil` (Hudi 0.15.0, 1.0.2 and 1.2.0).
+
+mod bounds;
+mod file;
+mod records;
+mod stats;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{BinaryBuilder, RecordBatch, StringBuilder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use pyhudi_avro::{DatumWriter, Value};
+use pyhudi_format::hash::metadata_file_group;
+
+use crate::error::{Result, SliceError};
+
+pub use self::file::{MetadataLogOptions, write_metadata_log};
+pub use self::records::{FileEntry, Location, locations};
+pub use self::stats::{FileFacts, WrittenFile, file_facts};
+
+/// Makes records of one metadata table.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    writer: DatumWriter,
+    groups: HashMap<String, u32>,
+}
+
+impl Recorder {
+    /// schema: of the records, as JSON, with meta fields. groups: for each partition of the
+    /// metadata table the number of its file groups.
+    ///
+    /// # Errors
+    /// The schema is not one.
+    pub fn new(schema: &str, groups: HashMap<String, u32>) -> Result<Self> {
+        let writer =
+            DatumWriter::new(schema).map_err(|error| SliceError::Schema(error.to_string()))?;
+        Ok(Self { writer, groups })
+    }
+
+    fn rows(&self, partition: &str) -> Result<RecordRows<'_>> {
+        match self.groups.get(partition) {
+            Some(groups) if *groups > 0 => Ok(RecordRows {
+                writer: &self.writer,
+                partition: partition.to_owned(),
+                groups: *groups,
+                routes: StringBuilder::new(),
+                keys: StringBuilder::new(),
+                values: BinaryBuilder::new(),
+            }),
+            _ => Err(SliceError::Schema(format!(
+                "the metadata table has no file groups in {partition}"
+            ))),
+        }
+    }
+}
+
+/// Records on their way to one partition: columns route (partition and number of the file group,
+/// as `files/0`), key, and value (null deletes the record).
+pub(super) struct RecordRows<'w> {
+    writer: &'w DatumWriter,
+    partition: String,
+    groups: u32,
+    routes: StringBuilder,
+    keys: StringBuilder,
+    values: BinaryBuilder,
+}
+
+/// Schema of record rows.
+pub fn record_rows_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("route", DataType::Utf8, false),
+        Field::new("key", DataType::Utf8, false),
+        Field::new("value", DataType::Binary, true),
+    ]))
+}
+
+impl RecordRows<'_> {
+    fn put(&mut self, key: &str, fields: &[(&'static str, Value<'_>)]) -> Result<()> {
+        let value = self.writer.write(fields);
+        let value = value.map_err(|error| SliceError::Schema(error.to_string()))?;
+        self.add_key(key);
+        self.values.append_value(value);
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &str) {
+        self.add_key(key);
+        self.values.append_null();
+    }
+
+    fn add_key(&mut self, key: &str) {
+        let group = metadata_file_group(key, self.groups);
+        self.routes
+            .append_value(format!("{}/{group}", self.partition));
+        self.keys.append_value(key);
+    }
+
+    fn finish(mut self) -> Result<RecordBatch> {
+        Ok(RecordBatch::try_new(
+            record_rows_schema(),
+            vec![
+                Arc::new(self.routes.finish()),
+                Arc::new(self.keys.finish()),
+                Arc::new(self.values.finish()),
+            ],
+        )?)
+    }
+}

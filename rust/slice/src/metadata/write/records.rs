@@ -1,0 +1,158 @@
+//! Records of the partitions `files` and `record_index`.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{RecordBatch, StringArray};
+use pyhudi_avro::Value;
+
+use super::Recorder;
+use crate::error::Result;
+
+const FILES: &str = "files";
+const RECORD_INDEX: &str = "record_index";
+/// Kinds of records (`MetadataPartitionType`).
+const KIND_ALL_PARTITIONS: i64 = 1;
+const KIND_FILES: i64 = 2;
+const KIND_LOCATION: i64 = 5;
+/// Key of the record that names all partitions (`RECORDKEY_PARTITION_LIST`).
+const ALL_PARTITIONS: &str = "__all_partitions__";
+
+/// A file, or under the key of all partitions a partition, that is there or gone.
+#[derive(Debug, Clone)]
+pub struct FileEntry {
+    /// Key of the record.
+    pub key: String,
+    /// Name of the file or partition.
+    pub name: String,
+    /// Bytes; 0 for what is gone and for partitions.
+    pub size: i64,
+    /// Whether it is gone.
+    pub deleted: bool,
+}
+
+impl Recorder {
+    /// Records of `files`, one for each key, with all entries of the key.
+    ///
+    /// # Errors
+    /// The metadata table has no such partition.
+    pub fn files(&self, entries: &[FileEntry]) -> Result<RecordBatch> {
+        let mut by_key: BTreeMap<&str, Vec<&FileEntry>> = BTreeMap::new();
+        for entry in entries {
+            by_key.entry(&entry.key).or_default().push(entry);
+        }
+        let mut rows = self.rows(FILES)?;
+        for (key, entries) in by_key {
+            let kind = if key == ALL_PARTITIONS {
+                KIND_ALL_PARTITIONS
+            } else {
+                KIND_FILES
+            };
+            let infos = entries.iter().map(|entry| {
+                let info = vec![
+                    ("size", Value::Whole(entry.size)),
+                    ("isDeleted", Value::Boolean(entry.deleted)),
+                ];
+                (entry.name.as_str(), Value::Record(info))
+            });
+            let infos = Value::Map(infos.collect());
+            rows.put(
+                key,
+                &[("type", Value::Whole(kind)), ("filesystemMetadata", infos)],
+            )?;
+        }
+        rows.finish()
+    }
+}
+
+/// Where records are from now on.
+#[derive(Debug, Clone)]
+pub struct Location {
+    /// Partition path of the data table.
+    pub partition: String,
+    /// File group.
+    pub file_id: String,
+    /// Instant of the write, epoch milliseconds.
+    pub instant_ms: i64,
+}
+
+/// Records of `record_index`: keys that came to a file group, and keys that left the table.
+///
+/// # Errors
+/// The metadata table has no such partition.
+pub fn locations(
+    recorder: &Recorder,
+    location: &Location,
+    added: &StringArray,
+    removed: &StringArray,
+) -> Result<RecordBatch> {
+    let mut rows = recorder.rows(RECORD_INDEX)?;
+    let mut fields = vec![
+        ("partitionName", Value::Text(&location.partition)),
+        ("instantTime", Value::Whole(location.instant_ms)),
+    ];
+    match uuid_and_number(&location.file_id) {
+        Some((bits, number)) => fields.extend([
+            (
+                "fileIdHighBits",
+                Value::Whole(((bits >> 64) as u64).cast_signed()),
+            ),
+            ("fileIdLowBits", Value::Whole((bits as u64).cast_signed())),
+            ("fileIndex", Value::Whole(number)),
+            ("fileId", Value::Text("")),
+            ("fileIdEncoding", Value::Whole(0)),
+        ]),
+        None => fields.extend([
+            ("fileIdHighBits", Value::Whole(-1)),
+            ("fileIdLowBits", Value::Whole(-1)),
+            ("fileIndex", Value::Whole(-1)),
+            ("fileId", Value::Text(&location.file_id)),
+            ("fileIdEncoding", Value::Whole(1)),
+        ]),
+    }
+    let fields = [
+        ("type", Value::Whole(KIND_LOCATION)),
+        ("recordIndexMetadata", Value::Record(fields)),
+    ];
+    for key in added.iter().flatten() {
+        rows.put(key, &fields)?;
+    }
+    for key in removed.iter().flatten() {
+        rows.delete(key);
+    }
+    rows.finish()
+}
+
+/// A file id `<uuid>-<number>` or `<uuid>` taken apart, the number -1 where there is none
+/// (`HoodieMetadataPayload.createRecordIndexUpdate`). None for any other file id.
+fn uuid_and_number(file_id: &str) -> Option<(u128, i64)> {
+    let (uuid, number) = match file_id.split_at_checked(36)? {
+        (uuid, "") => (uuid, -1),
+        (uuid, rest) => (uuid, rest.strip_prefix('-')?.parse::<u32>().ok()?.into()),
+    };
+    let mut digits = String::with_capacity(32);
+    for (place, one) in uuid.chars().enumerate() {
+        match (place, one) {
+            (8 | 13 | 18 | 23, '-') => {}
+            (8 | 13 | 18 | 23, _) => return None,
+            (_, '0'..='9' | 'a'..='f') => digits.push(one),
+            _ => return None,
+        }
+    }
+    Some((u128::from_str_radix(&digits, 16).ok()?, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uuid_and_number;
+
+    #[test]
+    fn only_uuids_are_taken_apart() {
+        let uuid = "00000003-cc25-4a03-a6fe-c551a9035643";
+        let bits = 0x0000_0003_cc25_4a03_a6fe_c551_a903_5643;
+        assert_eq!(uuid_and_number(uuid), Some((bits, -1)));
+        assert_eq!(uuid_and_number(&format!("{uuid}-12")), Some((bits, 12)));
+        for other in ["files-0000-0", &uuid.to_uppercase(), &format!("{uuid}-x")] {
+            assert_eq!(uuid_and_number(other), None);
+        }
+    }
+}

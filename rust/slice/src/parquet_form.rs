@@ -1,0 +1,111 @@
+//! The form of a Parquet file that is to be written, a base file or a log block: schema, encoding
+//! and compression. Writing the rows is `write_base.rs`'s and `log_content.rs`'s part.
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::SchemaDescPtr;
+use pyhudi_avro::record_name;
+
+use crate::error::{Result, SliceError};
+use crate::parquet_schema::{parquet_schema, writer_schema};
+use crate::write_base::BaseFileOptions;
+
+/// Compression of the pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Codec {
+    Gzip,
+    Snappy,
+    Zstd,
+    Lz4Raw,
+    Brotli,
+    Uncompressed,
+}
+
+/// The schema and the properties of a Parquet file that is to be written.
+pub(crate) struct ParquetForm {
+    schema: SchemaRef,
+    parquet: SchemaDescPtr,
+    properties: WriterProperties,
+}
+
+impl ParquetForm {
+    /// Of a base file.
+    pub(crate) fn of_file(options: &BaseFileOptions) -> Result<Self> {
+        let properties = properties(options.codec)
+            .set_max_row_group_bytes(Some(options.row_group_bytes))
+            .set_data_page_size_limit(options.page_bytes)
+            .set_dictionary_enabled(options.dictionary)
+            .build();
+        Self::new(&options.avro_schema, properties)
+    }
+
+    /// Of a log block: one row group.
+    pub(crate) fn of_block(avro_schema: &str, codec: Codec) -> Result<Self> {
+        Self::new(avro_schema, properties(codec).build())
+    }
+
+    fn new(avro_schema: &str, properties: WriterProperties) -> Result<Self> {
+        let avro = |error| SliceError::Schema(format!("the table's Avro schema: {error}"));
+        let table = pyhudi_avro::arrow_schema(avro_schema).map_err(avro)?;
+        let root = record_name(avro_schema).map_err(avro)?;
+        let schema = writer_schema(&table);
+        let parquet = parquet_schema(&schema, &root)?;
+        Ok(Self {
+            schema,
+            parquet,
+            properties,
+        })
+    }
+
+    /// Schema of the batches to be written.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    pub(crate) fn options(&self) -> ArrowWriterOptions {
+        ArrowWriterOptions::new()
+            .with_properties(self.properties.clone())
+            .with_skip_arrow_metadata(true)
+            .with_parquet_schema(self.parquet.as_ref().clone())
+    }
+
+    /// An error for a batch that was adapted to the schema, but has nulls where there must be none.
+    pub(crate) fn check(&self, batch: &RecordBatch) -> Result<()> {
+        if batch.schema() == self.schema {
+            return Ok(());
+        }
+        Err(SliceError::Schema(null_in_required(batch, &self.schema)))
+    }
+}
+
+fn properties(codec: Codec) -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_compression(compression(codec))
+        .set_max_row_group_row_count(None)
+        .set_created_by(concat!("pyhudi version ", env!("CARGO_PKG_VERSION")).to_owned())
+}
+
+fn null_in_required(batch: &RecordBatch, schema: &SchemaRef) -> String {
+    let columns = schema.fields().iter().zip(batch.columns());
+    let name = columns
+        .filter(|(field, column)| !field.is_nullable() && column.null_count() > 0)
+        .map(|(field, _)| field.name().as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    format!("column {name} must not be null")
+}
+
+fn compression(codec: Codec) -> Compression {
+    match codec {
+        Codec::Gzip => Compression::GZIP(GzipLevel::default()),
+        Codec::Snappy => Compression::SNAPPY,
+        Codec::Zstd => Compression::ZSTD(ZstdLevel::default()),
+        Codec::Lz4Raw => Compression::LZ4_RAW,
+        Codec::Brotli => Compression::BROTLI(BrotliLevel::default()),
+        Codec::Uncompressed => Compression::UNCOMPRESSED,
+    }
+}

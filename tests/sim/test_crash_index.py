@@ -1,0 +1,100 @@
+"""A writer that dies while rows move to another partition, or while buckets are made."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import _native
+from pyhudi.clock import SystemClock
+from pyhudi.new_config import NewTable, new_table_config
+from pyhudi.storage import Storage
+from pyhudi.txn import create, operations
+from tests.sim.crash import (
+    SMALL_BLOOM,
+    CrashingStorage,
+    Handle,
+    Killed,
+    count_native_writes,
+    leftovers,
+    rows_of,
+)
+
+INDEXES = {
+    "moving": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+    "ring": {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    },
+}
+TABLES = [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")]
+
+
+def people(ids: range, city: str, v: int) -> pa.Table:
+    count = len(ids)
+    return pa.table(
+        {
+            "id": [f"k{number}" for number in ids],
+            "city": [city] * count,
+            "v": pa.array([v] * count, pa.int32()),
+            "ts": pa.array([v] * count, pa.int32()),
+        }
+    )
+
+
+def places(base: Path) -> list[tuple[str, str, int]]:
+    return sorted((row["id"], row["city"], row["v"]) for row in rows_of(base))
+
+
+def wanted(*tables: pa.Table) -> list[tuple[str, str, int]]:
+    rows = pa.concat_tables(tables).to_pylist()
+    return sorted((row["id"], row["city"], row["v"]) for row in rows)
+
+
+@pytest.mark.parametrize("index", sorted(INDEXES))
+@pytest.mark.parametrize(("version", "kind"), TABLES)
+def test_rows_are_at_one_place_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: str, index: str
+) -> None:
+    if index == "ring" and kind == "cow":
+        pytest.skip("rings are for merge-on-read tables")
+    count_native_writes(monkeypatch)
+    options = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0", **INDEXES[index]}
+    first = people(range(4), "oslo", 1)
+    base = made(tmp_path / "table", version, kind, first, options)
+    city = "rome" if index == "moving" else "oslo"
+    change = pa.concat_tables([people(range(2), city, 2), people(range(4, 6), "rome", 2)])
+    before, after = wanted(first), wanted(people(range(2, 4), "oslo", 1), change)
+    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
+    operations.upsert(Handle(counting, options), change)
+    assert places(tmp_path / "counted") == after
+    for n in range(1, counting.changes + 1):
+        copy = shutil.copytree(base, tmp_path / f"crash{n}")
+        with pytest.raises(Killed):
+            operations.upsert(Handle(CrashingStorage(str(copy), n), options), change)
+        assert places(copy) in (before, after), f"after change {n}"
+        operations.upsert(Handle(Storage(str(copy)), options), change)
+        assert places(copy) == after, f"after change {n}"
+        assert leftovers(copy) == [], f"after change {n}"
+        shutil.rmtree(copy)
+
+
+def made(base: Path, version: int, kind: str, rows: pa.Table, options: dict[str, str]) -> Path:
+    new = NewTable(
+        name="people",
+        table_type="COPY_ON_WRITE" if kind == "cow" else "MERGE_ON_READ",
+        version=version,
+        record_key_fields=("id",),
+        partition_fields=("city",),
+        ordering_fields=("ts",),
+        create_schema=_native.avro_schema(rows.schema, "people_record", "hoodie.people"),
+    )
+    storage = Storage(str(base))
+    create.make_table(storage, new_table_config(new), SystemClock())
+    operations.insert(Handle(storage, options), rows)
+    return base

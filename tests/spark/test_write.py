@@ -1,0 +1,72 @@
+"""The writing verbs on the Spark engine: the same rows as on threads of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import pyhudi
+from pyhudi.engine.protocol import Engine
+from pyhudi.spark import SparkEngine
+from pyhudi.table import HudiTable
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]
+)
+MIB = 1 << 20
+
+
+def rows(first: int, count: int, v: int) -> pa.Table:
+    numbers = range(first, first + count)
+    columns = {
+        "id": [f"k{n:06}" for n in numbers],
+        "part": [f"p{n % 3}" for n in numbers],
+        "v": [v] * count,
+        "text": ["x" * 400] * count,
+    }
+    return pa.table(columns, schema=SCHEMA)
+
+
+def written(base: Path, kind: Any, engine: Engine) -> Iterator[list[dict[str, Any]]]:
+    """What is in a table after each verb."""
+    table = pyhudi.create_table(
+        base, SCHEMA, key="id", partition_by="part", order_by="v", type=kind, engine=engine
+    )
+    table.bulk_insert(rows(0, 60, 1), sort="global")
+    yield content(table)
+    result = table.upsert(rows(50, 20, 2))
+    assert (result.rows_inserted, result.rows_updated) == (10, 10)
+    yield content(table)
+    table.update("v = 2 AND part = 'p1'", {"v": "v + 1"})
+    table.delete("part = 'p2' AND v = 1")
+    yield content(table)
+    merge = table.merge(rows(60, 20, 9)).when_matched_update_all(where="target.v = 3")
+    merge.when_matched_delete().when_not_matched_insert_all().execute()
+    yield content(table)
+    stream = pa.RecordBatchReader.from_batches(SCHEMA, rows(0, 6000, 20).to_batches(500))
+    table.upsert(stream, memory_limit=MIB)
+    yield content(table)
+    table.overwrite_partitions(rows(0, 1, 5))
+    yield content(table)
+
+
+def content(table: HudiTable) -> list[dict[str, Any]]:
+    local = pyhudi.open_table(table.uri)
+    found: list[dict[str, Any]] = local.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    return sorted(found, key=lambda row: str(row["id"]))
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_verbs_write_the_same_as_in_this_process(
+    tmp_path: Path, spark: SparkSession, kind: str
+) -> None:
+    local = list(written(tmp_path / "local", kind, pyhudi.LocalEngine(2)))
+    assert [len(found) for found in local] == [60, 70, 54, 57, 6000, 4001]
+    assert list(written(tmp_path / "spark", kind, SparkEngine(spark))) == local

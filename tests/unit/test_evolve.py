@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import ConfigError, SchemaMismatch
+
+INNER = pa.struct([("a", pa.int32())])
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("n", pa.int32()),
+        ("f", pa.float32()),
+        ("s", INNER),
+        ("items", pa.list_(INNER)),
+        ("byname", pa.map_(pa.string(), INNER)),
+    ]
+)
+FIRST: dict[str, Any] = {
+    "id": "k1",
+    "n": 1,
+    "f": 1.5,
+    "s": {"a": 1},
+    "items": [{"a": 1}],
+    "byname": [("x", {"a": 1})],
+}
+WIDE = pa.struct([("b", pa.string()), ("a", pa.int64())])
+KINDS = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor")]
+
+
+def make(
+    path: Path, version: int = 9, kind: Literal["cow", "mor"] = "cow", **more: Any
+) -> pyhudi.HudiTable:
+    rows = pa.Table.from_pylist([FIRST, {**FIRST, "id": "k2"}], SCHEMA)
+    return pyhudi.create_table(str(path / "t"), rows, key="id", version=version, type=kind, **more)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pyhudi.open_table(str(path / "t")).scan().to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+@pytest.mark.parametrize(("version", "kind"), KINDS)
+def test_columns_are_added_and_widened_at_every_depth(
+    tmp_path: Path, version: int, kind: Literal["cow", "mor"]
+) -> None:
+    table = make(tmp_path, version, kind)
+    wide = pa.schema(
+        [
+            ("extra", pa.struct([("t", pa.timestamp("us", "UTC"))])),
+            ("byname", pa.map_(pa.string(), WIDE)),
+            ("items", pa.list_(WIDE)),
+            ("s", WIDE),
+            ("f", pa.float64()),
+            ("n", pa.int64()),
+            ("id", pa.string()),
+        ]
+    )
+    new = {
+        "id": "k2",
+        "n": 2**40,
+        "f": 1e300,
+        "s": {"b": "x", "a": 2**40},
+        "items": [{"b": "y", "a": 2}, {"b": None, "a": None}],
+        "byname": [("k", {"b": "z", "a": 3}), ("l", None)],
+        "extra": None,
+    }
+    table.upsert(pa.Table.from_pylist([new], wide), schema_mode="merge")
+    old, changed = rows_of(tmp_path)
+    assert old == {
+        **FIRST,
+        "s": {"a": 1, "b": None},
+        "items": [{"a": 1, "b": None}],
+        "byname": [("x", {"a": 1, "b": None})],
+        "extra": None,
+    }
+    assert changed == new
+    schema = pyhudi.open_table(str(tmp_path / "t")).schema
+    assert schema.names == [*SCHEMA.names, "extra"]
+
+
+def test_missing_columns_and_fields_are_null(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    few = pa.table({"id": ["k3", "k4"], "items": pa.array([None, [{"a": 7}]])})
+    few = few.append_column("s", pa.array([{"q": 1}, None], pa.struct([("q", pa.int32())])))
+    table.insert(few, schema_mode="merge")
+    third, fourth = rows_of(tmp_path)[2:]
+    empty = {"n": None, "f": None, "byname": None}
+    assert third == {"id": "k3", **empty, "s": {"a": None, "q": 1}, "items": None}
+    assert fourth == {"id": "k4", **empty, "s": None, "items": [{"a": 7}]}
+
+
+def test_sliced_nested_columns_keep_their_values(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    whole = pa.table(
+        {
+            "id": ["a", "b", "c"],
+            "items": pa.array([[{"a": 1}], None, [{"a": 2}, {"a": 3}]], pa.list_(INNER)),
+            "byname": pa.array(
+                [[("x", {"a": 1})], None, [("y", {"a": 2})]], pa.map_(pa.string(), INNER)
+            ),
+        }
+    )
+    table.insert(whole.slice(1), schema_mode="merge")
+    b, c = rows_of(tmp_path)[:2]
+    assert (b["items"], b["byname"]) == (None, None)
+    assert (c["items"], c["byname"]) == ([{"a": 2}, {"a": 3}], [("y", {"a": 2})])
+
+
+def test_strict_stays_the_default(tmp_path: Path) -> None:
+    with pytest.raises(SchemaMismatch, match="extra"):
+        make(tmp_path).insert(pa.table({"id": ["k3"], "extra": [1]}))
+    with pytest.raises(ConfigError, match="schema_mode"):
+        make(tmp_path / "other").insert(pa.table({"id": ["k3"]}), schema_mode="loose")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("n", pa.array(["x"])),
+        ("f", pa.array([True])),
+        ("s", pa.array([{"a": "x"}])),
+        ("nothing", pa.nulls(1)),
+        ("ID", pa.array(["x"])),
+    ],
+)
+def test_what_does_not_fit_is_named_and_nothing_is_written(
+    tmp_path: Path, column: str, values: pa.Array[Any]
+) -> None:
+    table = make(tmp_path)
+    before = rows_of(tmp_path)
+    data = pa.table({"id": ["k1"], column: values})
+    with pytest.raises(SchemaMismatch, match=column):
+        table.upsert(data, schema_mode="merge")
+    assert rows_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("role", ["key", "partition_by", "order_by"])
+def test_key_partition_and_ordering_columns_do_not_change(tmp_path: Path, role: str) -> None:
+    rows = pa.table({"id": ["a"], "n": pa.array([1], pa.int32())})
+    roles: dict[str, Any] = {"key": "id", role: "n"}
+    table = pyhudi.create_table(str(tmp_path / "t"), rows, **roles)
+    wide = pa.table({"id": ["a"], "n": pa.array([2], pa.int64())})
+    with pytest.raises(SchemaMismatch, match="'n'"):
+        table.upsert(wide, schema_mode="merge")
+
+
+def test_narrower_data_keep_the_table_as_it_is(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "n": pa.array([2**40], pa.int64())})
+    table = pyhudi.create_table(str(tmp_path / "t"), rows, key="id")
+    table.upsert(pa.table({"id": ["b"], "n": pa.array([1], pa.int8())}), schema_mode="merge")
+    assert table.schema.field("n").type == pa.int64()
+    assert [row["n"] for row in rows_of(tmp_path)] == [2**40, 1]

@@ -1,0 +1,425 @@
+"""Tagging by each index: which file group a row goes to, and what is read for it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pyhudi
+from pyhudi.clock import SystemClock
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.index import bloom, bucket, locate, record, ring
+from pyhudi.index.options import (
+    BUCKET_ENGINE,
+    BUCKETS,
+    INDEX_TYPE,
+    MOVE_BLOOM,
+    MOVE_RECORD,
+    MOVE_SIMPLE,
+    PARTITIONED_RECORD_INDEX,
+    RECORD_INDEX,
+)
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema import table_schema
+from pyhudi.table import HudiTable
+from pyhudi.timeline import Timeline
+from pyhudi.txn.options import WriteOptions
+from pyhudi.txn.session import Session
+from pyhudi.txn.transaction import Writer
+from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.slices import FileSlice
+from tests.engine.faulty import FaultyEngine, TriedAgain, Twice
+from tests.helpers.tables import unpack
+
+FILE = "_hoodie_file_name"
+EVERY_TABLE = pytest.mark.parametrize(
+    ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]
+)
+SMALL = {"hoodie.index.bloom.num_entries": 64, "hoodie.parquet.small.file.limit": 0}
+BUCKETED = {**SMALL, BUCKETS: 4}
+
+
+def rows(keys: str, part: str, v: int, ts: int = 10) -> pa.Table:
+    n = len(keys)
+    return pa.table(
+        {"id": list(keys), "part": [part] * n, "v": [v] * n, "ts": pa.array([ts] * n, pa.int32())}
+    )
+
+
+def make(
+    base: Path, version: int, kind: Any, index: str, engine: Any = None, **options: Any
+) -> HudiTable:
+    return pyhudi.create_table(
+        base,
+        pa.concat_tables([rows("abc", "x", 1), rows("yz", "y", 1)]),
+        key="id",
+        partition_by="part",
+        order_by="ts",
+        type=kind,
+        version=version,
+        index=index,
+        options={**SMALL, **options},
+        engine=engine,
+    )
+
+
+def values(table: HudiTable) -> list[tuple[str, str, int]]:
+    found = pyhudi.open_table(table.uri).scan(meta_fields=True).to_arrow().to_pylist()
+    return sorted((row["id"], row["_hoodie_partition_path"], row["v"]) for row in found)
+
+
+def slices(table: HudiTable) -> list[FileSlice]:
+    timeline = Timeline.load(table.storage, table.config)
+    return FileSystemView(table.storage, table.config, timeline).slices()
+
+
+@EVERY_TABLE
+@pytest.mark.parametrize("index", ["simple", "bloom"])
+def test_index_of_a_partition_updates_there(
+    tmp_path: Path, version: int, kind: str, index: str
+) -> None:
+    table = make(tmp_path / "t", version, kind, index)
+    table.upsert(rows("bd", "x", 2))
+    table.upsert(rows("a", "y", 3))
+    assert values(table) == [
+        ("a", "x", 1),
+        ("a", "y", 3),
+        ("b", "x", 2),
+        ("c", "x", 1),
+        ("d", "x", 2),
+        ("y", "y", 1),
+        ("z", "y", 1),
+    ]
+
+
+@EVERY_TABLE
+@pytest.mark.parametrize("index", ["global_simple", "global_bloom"])
+def test_row_moves_to_its_new_partition(
+    tmp_path: Path, version: int, kind: str, index: str
+) -> None:
+    table = make(tmp_path / "t", version, kind, index)
+    table.upsert(rows("ab", "y", 2, 20))
+    assert values(table)[:3] == [("a", "y", 2), ("b", "y", 2), ("c", "x", 1)]
+    table.upsert(rows("a", "x", 3, 30))
+    table.upsert(rows("b", "y", 3, 30))
+    assert values(table)[:3] == [("a", "x", 3), ("b", "y", 3), ("c", "x", 1)]
+    table.upsert(rows("a", "y", 4, 40))
+    assert values(table) == [
+        ("a", "y", 4),
+        ("b", "y", 3),
+        ("c", "x", 1),
+        ("y", "y", 1),
+        ("z", "y", 1),
+    ]
+
+
+@EVERY_TABLE
+def test_older_row_does_not_move(tmp_path: Path, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", version, kind, "global_simple")
+    table.upsert(rows("ab", "y", 2, 5))
+    assert values(table)[:2] == [("a", "x", 1), ("b", "x", 1)]
+
+
+@EVERY_TABLE
+@pytest.mark.parametrize(
+    ("index", "option"), [("global_simple", MOVE_SIMPLE), ("global_bloom", MOVE_BLOOM)]
+)
+def test_row_stays_where_moving_is_off(
+    tmp_path: Path, version: int, kind: str, index: str, option: str
+) -> None:
+    table = make(tmp_path / "t", version, kind, index, **{option: False})
+    table.upsert(rows("ad", "y", 2, 20))
+    assert values(table) == [
+        ("a", "x", 2),
+        ("b", "x", 1),
+        ("c", "x", 1),
+        ("d", "y", 2),
+        ("y", "y", 1),
+        ("z", "y", 1),
+    ]
+
+
+@EVERY_TABLE
+def test_deleted_key_comes_back_elsewhere(tmp_path: Path, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", version, kind, "global_simple")
+    table.delete_keys(pa.table({"id": ["a"], "part": ["x"]}))
+    table.upsert(rows("a", "y", 2, 1))
+    assert values(table)[0] == ("a", "y", 2)
+    table.upsert(rows("a", "y", 3, 2))
+    assert values(table)[:2] == [("a", "y", 3), ("b", "x", 1)]
+
+
+@pytest.mark.parametrize("wrapper", [Twice, TriedAgain])
+@pytest.mark.parametrize("index", ["simple", "global_bloom", "bucket", "ring"])
+def test_tasks_may_run_twice(tmp_path: Path, wrapper: Any, index: str) -> None:
+    engine = FaultyEngine(LocalEngine(2), wrapper)
+    options = {**BUCKETED, BUCKET_ENGINE: "CONSISTENT_HASHING" if index == "ring" else "SIMPLE"}
+    kind = "bucket" if index == "ring" else index
+    table = make(tmp_path / "t", 9, "mor", kind, engine=engine, **options)
+    table.upsert(rows("bd", "x", 2))
+    table.delete_keys(pa.table({"id": ["y"]}))
+    assert [key for key, _, _ in values(table)] == list("abcdz")
+
+
+@pytest.mark.parametrize("index", ["simple", "global_simple"])
+def test_key_of_two_partitions_is_combined_under_a_global_index(tmp_path: Path, index: str) -> None:
+    table = make(tmp_path / "t", 9, "cow", index)
+    twice = [rows("e", "x", 2, 20), rows("e", "y", 3, 10)]
+    table.upsert(pa.concat_tables(twice))
+    found = [one for one in values(table) if one[0] == "e"]
+    assert found == [("e", "x", 2), *([("e", "y", 3)] if index == "simple" else [])]
+
+
+# --- buckets --------------------------------------------------------------------------------------
+
+
+@EVERY_TABLE
+def test_rows_go_to_their_buckets(tmp_path: Path, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", version, kind, "bucket", **BUCKETED)
+    table.upsert(rows("bdef", "x", 2))
+    table.insert(rows("g", "w", 2))
+    again = pyhudi.open_table(table.uri, options=BUCKETED)
+    again.upsert(rows("ag", "x", 3, 30))
+    again.delete_keys(pa.table({"id": ["y", "q"], "part": ["y", "y"]}))
+    assert [key for key, _, _ in values(table)] == list("abcdefggz")
+    assert {k: v for k, p, v in values(table) if p == "x"}["a"] == 3
+    groups = [(one.partition, bucket.bucket_of(one.file_id)) for one in slices(table)]
+    assert len(groups) == len(set(groups))
+    # Of one letter the list hash is 31 plus its code.
+    assert {b for p, b in groups if p == "x"} == {(31 + ord(key)) % 4 for key in "abcdefg"}
+    assert ("w", (31 + ord("g")) % 4) in groups
+
+
+@EVERY_TABLE
+def test_wrong_number_of_buckets_is_refused(tmp_path: Path, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", version, kind, "bucket", **BUCKETED)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "t").rglob("*")}
+    for wrong in ({}, {BUCKETS: 2}, {BUCKETS: 5}):
+        with pytest.raises(ConfigError, match=r"hoodie\.bucket\.index\.num\.buckets"):
+            pyhudi.open_table(table.uri, options=wrong).upsert(rows("abc", "x", 2))
+    with pytest.raises(ConfigError, match=r"hoodie\.index\.type is SIMPLE"):
+        pyhudi.open_table(table.uri, options={INDEX_TYPE: "SIMPLE"}).upsert(rows("a", "x", 2))
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "t").rglob("*")} == before
+
+
+def test_bucket_index_needs_buckets(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9, "cow", "simple")
+    with pytest.raises(ConfigError, match=r"hoodie\.index\.type is BUCKET"):
+        pyhudi.open_table(table.uri, options={INDEX_TYPE: "BUCKET"}).upsert(rows("a", "x", 2))
+
+
+def test_file_ids_are_those_of_hudi_and_flink() -> None:
+    def random() -> str:
+        return "a1b2c3d4-9f0e-4c3a-8f00-112233445566-0"
+
+    assert bucket.new_file_id(3, random) == "00000003-9f0e-4c3a-8f00-112233445566-0"
+    shared = bucket.new_file_id(41, random, shared=True)
+    assert shared == "00000041-0000-0000-0000-000000000000-0"
+    assert bucket.bucket_of("00000041-9f0e-4c3a-8f00-112233445566") == 41
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_ring_starts_for_each_partition(tmp_path: Path, version: int) -> None:
+    options = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING", **BUCKETED}
+    table = make(tmp_path / "t", version, "mor", "bucket", **options)
+    table.upsert(rows("bdef", "x", 2))
+    again = pyhudi.open_table(table.uri)
+    again.upsert(rows("adg", "x", 3, 30))
+    again.delete_keys(pa.table({"id": ["y"]}))
+    assert [key for key, _, _ in values(table)] == list("abcdefgz")
+    rings = sorted((tmp_path / "t/.hoodie/.bucket_index").rglob("*.hashing_meta"))
+    assert [path.parent.name for path in rings] == ["x", "y"]
+    assert all(one.base is None and one.logs for one in slices(table))
+
+
+@pytest.mark.parametrize(
+    "name", ["v6_mor_bucket", "v6_mor_bucket_two_fields", "v9_mor_bucket", "v9_mor_consistent"]
+)
+def test_keys_of_hudi_go_where_hudi_put_them(tmp_path: Path, name: str) -> None:
+    table = pyhudi.open_table(unpack(name, tmp_path), options={BUCKETS: 4})
+    stored = table.scan(meta_fields=True).to_arrow()
+    session = session_of(table)
+    located = locate.for_delete(
+        session, stored.select([RECORD_KEY, PARTITION_PATH]), in_partitions=True
+    )
+    rows = located.tagged.rows.to_pylist()
+    assert sorted(rows) == list(range(stored.num_rows))
+    for row, group in zip(rows, located.tagged.groups.to_pylist(), strict=True):
+        file_id = located.groups[group].slice.file_id
+        assert stored.column(FILE)[row].as_py().startswith(file_id)
+
+
+def test_first_ring_is_stored_as_hudi_stores_it(tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack("v9_mor_consistent", tmp_path))
+    (file,) = (tmp_path / "v9_mor_consistent/.hoodie/.bucket_index").rglob("lisbon/*")
+    wanted = file.read_bytes()
+    file.unlink()
+    ring.first_ring(table.storage, session_of(table).timeline, "lisbon", 4)
+    assert json.loads(file.read_bytes()) == json.loads(wanted)
+
+
+# --- bloom filters --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_files_without_a_candidate_are_not_read(tmp_path: Path, version: int) -> None:
+    table = make(tmp_path / "t", version, "cow", "bloom")
+    (x,) = [one for one in slices(table) if one.partition == "x"]
+    spoil_pages(tmp_path / "t" / x.base.path if x.base else tmp_path)
+    table.upsert(rows("d", "x", 2))
+    with pytest.raises(CorruptTable, match="x/"):
+        table.upsert(rows("a", "x", 2))
+
+
+def spoil_pages(file: Path) -> None:
+    """Makes the record keys unreadable, the footer stays."""
+    group = pq.read_metadata(file).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    (keys,) = [column for column in columns if column.path_in_schema == RECORD_KEY]
+    start = keys.dictionary_page_offset or keys.data_page_offset
+    data = bytearray(file.read_bytes())
+    data[start : start + keys.total_compressed_size] = b"\xff" * keys.total_compressed_size
+    file.write_bytes(data)
+
+
+# --- record index ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("v6_cow_record_index", RECORD_INDEX),
+        ("v9_cow_record_index", RECORD_INDEX),
+        ("v9_mor_record_index", RECORD_INDEX),
+        ("v9_mor_partitioned_record_index", PARTITIONED_RECORD_INDEX),
+    ],
+)
+def test_record_index_knows_every_key_without_base_files(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    base = unpack(name, tmp_path)
+    table = pyhudi.open_table(base)
+    stored = table.scan(meta_fields=True).to_arrow().select([RECORD_KEY, PARTITION_PATH, FILE])
+    absent = pa.table({RECORD_KEY: ["nobody"], PARTITION_PATH: stored.column(1)[:1]})
+    keys = pa.concat_tables([stored.select([0, 1]), absent]).combine_chunks()
+    session = session_of(table)
+    assert locate.index_of(session).kind == kind
+    for in_partitions in (True,) if kind == PARTITIONED_RECORD_INDEX else (True, False):
+        located = locate.for_delete(session, keys, in_partitions=in_partitions)
+        rows = located.tagged.rows.to_pylist()
+        assert sorted(rows) == list(range(stored.num_rows))
+        for row, group in zip(rows, located.tagged.groups.to_pylist(), strict=True):
+            slice_ = located.groups[group].slice
+            assert slice_.partition == keys.column(1)[row].as_py()
+            assert stored.column(2)[row].as_py().startswith(slice_.file_id)
+    before = bytes_read()
+    rows = locate.for_delete(session, keys, in_partitions=True).tagged.rows.to_pylist()
+    needed = bytes_read() - before
+    assert empty_base_files(base) > 0
+    before = bytes_read()
+    assert locate.for_delete(session, keys, in_partitions=True).tagged.rows.to_pylist() == rows
+    # The number itself is read from a file.
+    assert bytes_read() - before == pytest.approx(needed, abs=64)
+
+
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_record_index"])
+def test_record_index_moves_rows_if_it_may(tmp_path: Path, name: str, moves: bool) -> None:
+    base = unpack(name, tmp_path)
+    table = pyhudi.open_table(base, options={MOVE_RECORD: moves})
+    session = session_of(table)
+    found = table.scan(meta_fields=True).to_arrow()
+    key = found.column(RECORD_KEY)[0].as_py()
+    home = found.column(PARTITION_PATH)[0].as_py()
+    data = found.slice(0, 1).drop_columns([n for n in found.column_names if n[:8] == "_hoodie_"])
+    data = data.set_column(
+        data.schema.get_field_index("city"), data.schema.field("city"), pa.array(["elsewhere"])
+    )
+    rows = session.with_keys(data)
+    assert rows.column(RECORD_KEY).to_pylist() == [key]
+    assert rows.column(PARTITION_PATH).to_pylist() != [home]
+    located = locate.for_upsert(session, rows, pa.array([False]))
+    kept, left = located.tagged.groups.to_pylist(), located.tagged.left_groups.to_pylist()
+    assert (len(kept), len(left)) == ((0, 1) if moves else (1, 0))
+    assert located.groups[(kept + left)[0]].slice.partition == home
+
+
+def test_record_index_tags_by_tasks_of_its_file_groups(tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack("v9_cow_record_index", tmp_path))
+    keys = table.scan(meta_fields=True).to_arrow().select([RECORD_KEY, PARTITION_PATH])
+    engine = Watching()
+    located = locate.for_delete(replace(session_of(table), engine=engine), keys, in_partitions=True)
+    tasks = [task for task in engine.tasks if isinstance(task, record.LookupTask)]
+    assert sum(len(task.keys) for task in tasks) == keys.num_rows == len(located.tagged.rows)
+    files = [(task.group.base, task.group.logs) for task in tasks]
+    assert 1 < len(set(files)) == len(files)
+    assert all(pickle.loads(pickle.dumps(task)) is not task for task in tasks)  # noqa: S301
+
+
+class Watching(LocalEngine):
+    """Keeps the tasks that it ran."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: list[Any] = []
+
+    def run(self, work: Any, tasks: Any, *, stage: int = 0, label: str = "") -> Any:
+        self.tasks += tasks
+        return super().run(work, tasks, stage=stage, label=label)
+
+
+def session_of(table: HudiTable) -> Session:
+    """As `Session.open` makes it, for a table that may not be written to yet."""
+    timeline = Timeline.load(table.storage, table.config)
+    return Session(
+        engine=table.engine,
+        writer=Writer.of(table.storage, table.config, SystemClock()),
+        options=WriteOptions.of(table.options),
+        timeline=timeline,
+        schema=table_schema(table.storage, table.config, timeline),
+    )
+
+
+def empty_base_files(base: Path) -> int:
+    """Cuts every base file of the data down to nothing; gives back the bytes that they had."""
+    files = [p for p in base.rglob("*.parquet") if ".hoodie" not in p.relative_to(base).parts]
+    size = sum(file.stat().st_size for file in files)
+    for file in files:
+        file.write_bytes(b"")
+    return size
+
+
+def bytes_read() -> int:
+    """Bytes that this process has read from files so far."""
+    text = Path("/proc/self/io").read_text(encoding="ascii")
+    return int(text.split("rchar:")[1].split()[0])
+
+
+# --- bloom filters of the metadata table ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["v6_cow_all_stats", "v9_cow_all_stats", "v9_mor_all_stats"])
+def test_filters_of_the_metadata_table_answer_for_files(tmp_path: Path, name: str) -> None:
+    base = unpack(name, tmp_path)
+    table = pyhudi.open_table(base)
+    stored = table.scan(meta_fields=True).to_arrow()
+    filters = bloom.filters_of(session_of(table))
+    assert filters.stored
+    empty_base_files(base)
+    homes = stored.group_by(FILE).aggregate([(RECORD_KEY, "list")]).to_pylist()
+    of_file = {row[FILE]: row[f"{RECORD_KEY}_list"] for row in homes}
+    answered = 0
+    for one in slices(table):
+        if one.base is not None and one.base.name in of_file:
+            answered += 1
+            assert filters.may_hold(one, pa.array(of_file[one.base.name]))
+            assert not filters.may_hold(one, pa.array(["nobody", None]))
+    assert answered

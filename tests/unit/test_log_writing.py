@@ -1,0 +1,184 @@
+"""Log files: kinds of blocks, positions, sizes, and rows with some of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import HudiTable, _native
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.timeline import Timeline
+from pyhudi.view.filesystem_view import FileSystemView
+
+Block = dict[str, Any]
+
+
+def rows(ids: Sequence[int], v: int, ts: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": [f"k{i}" for i in ids],
+            "v": pa.array([v] * len(ids), pa.int32()),
+            "n": ["a"] * len(ids),
+            "ts": pa.array([ts] * len(ids), pa.int32()),
+        }
+    )
+
+
+def table_of(base: Path, version: int, **options: str) -> HudiTable:
+    """Merge-on-read, with eight rows."""
+    named = {key.replace("_", "."): value for key, value in options.items()}
+    return pyhudi.create_table(
+        base,
+        rows(range(8), 1, 10),
+        key="id",
+        order_by="ts",
+        type="mor",
+        version=version,
+        options=named,
+    )
+
+
+def appended(table: HudiTable) -> list[list[Block]]:
+    """The blocks of each log file of the newest commit."""
+    timeline = Timeline.load(table.storage, table.config)
+    stats = timeline.commit_metadata(timeline.commits[-1]).write_stats
+    paths = [str(stat.path) for stat in stats if stat.log_version is not None]
+    return [_native.log_blocks(table.storage.native, path) for path in paths]
+
+
+def values(table: HudiTable) -> dict[str, tuple[Any, ...]]:
+    found = table.refresh().scan().to_arrow().to_pylist()
+    return {row["id"]: (row["v"], row["n"], row["ts"]) for row in found}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [(6, "hfile"), *((version, kind) for version in (6, 8, 9) for kind in ("avro", "parquet"))],
+)
+def test_every_kind_of_block_is_read_back(tmp_path: Path, version: int, kind: str) -> None:
+    table = table_of(tmp_path / "t", version, hoodie_logfile_data_block_format=kind)
+    table.upsert(rows([5, 1, 3], 2, 20))
+    ((block,),) = appended(table)
+    assert block["type"] == f"{kind.upper()}_DATA_BLOCK"
+    old = {f"k{i}": (1, "a", 10) for i in range(8)}
+    assert values(table) == old | {f"k{i}": (2, "a", 20) for i in (1, 3, 5)}
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_blocks_tell_the_rows_that_they_update(tmp_path: Path, version: int) -> None:
+    table = table_of(tmp_path / "t", version)
+    table.upsert(rows([5, 1, 3], 2, 20))
+    table.delete_keys(pa.table({"id": ["k7", "k0"]}))
+    ((block,),) = appended(table)
+    first = Timeline.load(table.storage, table.config).commits[0].requested
+    assert block["header"]["BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS"] == first
+    timeline = Timeline.load(table.storage, table.config)
+    (slice_,) = FileSystemView(table.storage, table.config, timeline).slices()
+    assert slice_.base is not None
+    reader, stats = _native.read_slice(
+        table.storage.native,
+        base=slice_.base.path,
+        logs=[log.path for log in slice_.logs],
+        schema=table._state.schema,
+        columns=["id", "v"],
+        merge_mode="EVENT_TIME_ORDERING",
+        ordering_fields=["ts"],
+        base_instant=slice_.base.instant,
+    )
+    assert sorted(reader.read_all()["v"].to_pylist()) == [1, 1, 1, 2, 2, 2]
+    assert stats.by_position
+
+
+def test_each_file_group_counts_in_its_own_base_file(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "t", 9, hoodie_parquet_small_file_limit="0")
+    table.upsert(rows([20], 1, 10))
+    table.upsert(rows([20, 1], 2, 20))
+    blocks = [block for file in appended(table) for block in file]
+    assert all("RECORD_POSITIONS" in block["header"] for block in blocks)
+    assert len(blocks) == 2
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_positions_are_left_out_where_they_must_be(tmp_path: Path, version: int) -> None:
+    table = table_of(tmp_path / "t", version, hoodie_write_record_positions=str(version == 6))
+    table.upsert(rows([1], 2, 20))
+    ((block,),) = appended(table)
+    assert set(block["header"]) == {"INSTANT_TIME", "SCHEMA"}
+
+
+def test_a_key_that_a_base_file_has_twice_has_no_position(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "t", 9)
+    table.insert(rows([1], 1, 10))
+    table.upsert(rows([1], 2, 20))
+    ((block,),) = appended(table)
+    assert "RECORD_POSITIONS" not in block["header"]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_full_log_file_is_followed_by_another(tmp_path: Path, version: int) -> None:
+    table = table_of(
+        tmp_path / "t",
+        version,
+        hoodie_logfile_max_size="1",
+        hoodie_logfile_data_block_max_size="1",
+    )
+    data = pa.Table.from_batches([*rows([1], 2, 20).to_batches(), *rows([2], 3, 20).to_batches()])
+    result = table.upsert(data)
+    stats = Timeline.load(table.storage, table.config)
+    last = stats.commit_metadata(stats.commits[-1]).write_stats
+    assert [stat.log_version for stat in last] == list(range(1, len(last) + 1))
+    assert sum(stat.num_update_writes for stat in last) == 2
+    assert values(table)["k1"] == (2, "a", 20)
+    assert values(table)["k2"] == (3, "a", 20)
+    assert result.rows_updated == 2
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_keep_the_columns_that_the_data_lack(tmp_path: Path, version: int, kind: Any) -> None:
+    table = pyhudi.create_table(
+        tmp_path / "t", rows(range(4), 1, 10), key="id", order_by="ts", type=kind, version=version
+    )
+    table.upsert(rows([1], 2, 20))
+    some = pa.table({"ts": pa.array([30, 30, 5], pa.int32()), "id": ["k1", "k9", "k2"]})
+    table.upsert(some.append_column("n", pa.array(["b", "c", "d"])), partial=True)
+    if kind == "mor":
+        ((block, *_), *_) = appended(table)
+        assert block["header"].get("IS_PARTIAL") == (None if version == 6 else "true")
+    assert values(table) == {
+        "k0": (1, "a", 10),
+        "k1": (2, "b", 30),
+        "k2": (1, "a", 10),
+        "k3": (1, "a", 10),
+        "k9": (None, "c", 30),
+    }
+
+
+def test_an_update_of_some_columns_names_the_record_and_its_time(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "t", 9)
+    with pytest.raises(SchemaMismatch, match="'ts'"):
+        table.upsert(pa.table({"id": ["k1"], "n": ["b"]}), partial=True)
+    with pytest.raises(SchemaMismatch, match="'id'"):
+        table.upsert(pa.table({"n": ["b"], "ts": [1]}), partial=True)
+    with pytest.raises(SchemaMismatch, match="'x'"):
+        table.upsert(pa.table({"id": ["b"], "ts": [1], "x": [1]}), partial=True)
+    with pytest.raises(SchemaMismatch, match="'n'"):
+        table.upsert(pa.table({"id": ["b"], "ts": [1], "v": [1]}))
+
+
+@pytest.mark.parametrize(("version", "column"), [(6, "key"), (8, "v"), (9, "v")])
+def test_hfile_blocks_are_refused_where_hudi_cannot_read_them(
+    tmp_path: Path, version: int, column: str
+) -> None:
+    data = pa.table({"id": ["a"], column: ["b"]})
+    table = pyhudi.create_table(tmp_path / "t", data, key="id", type="mor", version=version)
+    blocks = {"hoodie.logfile.data.block.format": "hfile"}
+    other = pyhudi.open_table(tmp_path / "t", options=blocks)
+    with pytest.raises(UnsupportedTableFeature, match="hfile"):
+        other.upsert(data)
+    table.upsert(data)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import datetime
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.set_sql import Names, project, set_value
+
+TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None], "f": [1.5, 2.5, None]})
+NAMES: Names = {("a",): "a", ("b",): "b", ("f",): "f", ("t", "a"): "a"}
+
+
+def value_of(value: Any, kind: pa.DataType) -> list[Any]:
+    expression = pickle.loads(pickle.dumps(set_value(value, kind, NAMES, "set 'x'")))
+    found = project(TABLE, {"x": expression}).column("x")
+    assert found.type == kind
+    return list(found.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "wanted"),
+    [
+        ("a + 1", pa.int64(), [2, 3, 4]),
+        ("t.a * -2", pa.int64(), [-2, -4, -6]),
+        ("a / 2", pa.float64(), [0.5, 1.0, 1.5]),
+        ("b || '!'", pa.string(), ["x!", "y!", None]),
+        ("COALESCE(upper(b), 'none')", pa.string(), ["X", "Y", "none"]),
+        ("CASE WHEN f > 2 THEN 'big' WHEN f IS NULL THEN 'none' END", pa.string(),
+         [None, "big", "none"]),
+        ("CASE WHEN NOT (a = 1 OR a > 2) THEN f ELSE 0 END", pa.float64(), [0.0, 2.5, 0.0]),
+        ("CAST(a AS STRING)", pa.string(), ["1", "2", "3"]),
+        ("NULL", pa.int32(), [None] * 3),
+        ("'2020-02-01'", pa.date32(), [datetime.date(2020, 2, 1)] * 3),
+    ],
+)  # fmt: skip
+def test_sql_gives_values_in_the_type_of_the_column(
+    text: str, kind: pa.DataType, wanted: list[Any]
+) -> None:
+    assert value_of(text, kind) == wanted
+
+
+def test_other_values_are_literals() -> None:
+    assert value_of(5, pa.float64()) == [5.0] * 3
+    assert value_of(None, pa.string()) == [None] * 3
+    assert value_of(pc.field("a") + 1, pa.int32()) == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "text", ["sum(a)", "a; b", "(select 1)", "a ->> 'x'", "CASE a WHEN 1 THEN 2 END"]
+)
+def test_what_it_cannot_say_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        value_of(text, pa.int64())
+
+
+def test_values_that_do_not_fit_are_refused() -> None:
+    for value in ("unknown + 1", "b || 1", "b + 1"):
+        with pytest.raises(SchemaMismatch):
+            value_of(value, pa.int64())
+    with pytest.raises(SchemaMismatch):
+        value_of(object(), pa.int64())
+    with pytest.raises(SchemaMismatch):
+        value_of("f", pa.int64())
+    with pytest.raises(SchemaMismatch, match="overflow"):
+        value_of("a + 9223372036854775807", pa.int64())

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+
+from pyhudi.shelf import Shelf
+
+
+def rows(first: int, count: int) -> pa.Table:
+    return pa.table({"n": list(range(first, first + count)), "text": ["x" * 20] * count})
+
+
+def filled(shelf: Shelf[str]) -> None:
+    for first in range(0, 1000, 100):
+        part = rows(first, 100)
+        routes = pa.array([f"r{n % 3}" for n in part["n"].to_pylist()])
+        shelf.add(routes, part)
+
+
+def test_rows_come_back_by_route_in_their_order() -> None:
+    for in_memory in (1, 3000, 1 << 20):
+        with Shelf[str](in_memory) as shelf:
+            filled(shelf)
+            found = shelf.routes()
+            assert list(found) == ["r0", "r1", "r2"]
+            for number, part in enumerate(found.values()):
+                assert part.to_table()["n"].to_pylist() == list(range(number, 1000, 3))
+                assert pa.table(part).equals(part.to_table())
+
+
+def test_slices_and_sums_of_rows() -> None:
+    with Shelf[str](3000) as shelf:
+        filled(shelf)
+        part = shelf.routes()["r1"]
+        numbers = part.to_table()["n"].to_pylist()
+        assert part.slice(30, 200).to_table()["n"].to_pylist() == numbers[30:230]
+        assert len(part.slice(300)) == len(part) - 300
+        both = part.slice(0, 2) + part.slice(5, 1)
+        assert both.to_table()["n"].to_pylist() == [*numbers[:2], numbers[5]]
+
+
+def test_a_run_is_sorted_within_its_route() -> None:
+    with Shelf[str](1 << 20, order=("n",)) as shelf:
+        part = rows(0, 50)
+        shelf.add(pa.array(["a"] * 50), part.take(pa.array(range(49, -1, -1))))
+        assert shelf.routes()["a"].to_table()["n"].to_pylist() == list(range(50))
+
+
+def test_pickled_rows_do_not_need_the_shelf() -> None:
+    with Shelf[int](1) as shelf:
+        shelf.add(pa.array([7] * 10), rows(0, 10))
+        pickled = pickle.dumps(shelf.routes()[7])
+    assert pickle.loads(pickled)["n"].to_pylist() == list(range(10))
+
+
+def test_an_empty_shelf_has_no_routes() -> None:
+    with Shelf[int](1) as shelf:
+        assert shelf.routes() == {}

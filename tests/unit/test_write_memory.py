@@ -1,0 +1,121 @@
+"""Writing streams that are larger than memory: the same rows, within the limit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import ConfigError
+from pyhudi.table import HudiTable
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]
+)
+MIB = 1 << 20
+
+
+def batches(first: int, rows: int, v: int, width: int) -> Iterator[pa.RecordBatch]:
+    texts = [f"{n:050}" * (width // 50) for n in range(20)]
+    for start in range(first, first + rows, 2000):
+        numbers = range(start, min(start + 2000, first + rows))
+        columns = {
+            "id": [f"k{n:08}" for n in numbers],
+            "part": [f"p{n % 3}" for n in numbers],
+            "v": [v] * len(numbers),
+            "text": [texts[n % 20] for n in numbers],
+        }
+        yield pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
+
+
+def stream(first: int, rows: int, v: int, width: int = 1000) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(SCHEMA, batches(first, rows, v, width))
+
+
+def make(base: Path, kind: Any, **options: Any) -> HudiTable:
+    return pyhudi.create_table(
+        base, SCHEMA, key="id", partition_by="part", order_by="v", type=kind, options=options
+    )
+
+
+def content(table: HudiTable) -> pa.Table:
+    return table.scan(columns=["id", "part", "v"]).to_arrow().sort_by("id")
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_are_the_same_as_from_memory(tmp_path: Path, kind: str) -> None:
+    contents, results = [], []
+    for limit in (MIB, None):
+        table = make(tmp_path / str(limit), kind)
+        table.bulk_insert(stream(0, 8000, 1), memory_limit=limit, sort="partition")
+        table.insert(stream(8000, 3000, 1), memory_limit=limit)
+        twice = pa.RecordBatchReader.from_batches(
+            SCHEMA, [*batches(4000, 9000, 3, 1000), *batches(6000, 3000, 2, 1000)]
+        )
+        result = table.upsert(twice, memory_limit=limit)
+        results.append((result.rows_inserted, result.rows_updated))
+        contents.append(content(table))
+        assert table.overwrite_partitions(stream(0, 2, 9)).file_groups_replaced >= 2
+        table.overwrite(stream(0, 4000, 7), memory_limit=limit)
+        contents.append(content(table))
+    assert results == [(2000, 7000)] * 2
+    assert contents[0].equals(contents[2])
+    assert contents[1].equals(contents[3])
+    assert contents[0].num_rows == 13_000
+    assert contents[0]["v"].to_pylist() == [1] * 4000 + [3] * 9000
+
+
+def test_duplicates_of_a_large_stream_are_combined(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "cow", **{"hoodie.combine.before.insert": "true"})
+    for verb in (table.bulk_insert, table.insert):
+        twice = pa.RecordBatchReader.from_batches(
+            SCHEMA, [*batches(0, 3000, 2, 1000), *batches(0, 3000, 1, 1000)]
+        )
+        assert verb(twice, memory_limit=MIB).rows_inserted == 3000
+    assert set(content(table)["v"].to_pylist()) == {2}
+
+
+def test_a_large_stream_is_not_sorted_as_a_whole(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "cow")
+    with pytest.raises(ConfigError, match="too large"):
+        table.bulk_insert(stream(0, 8000, 1), sort="global", memory_limit=MIB)
+    assert not list((tmp_path / "t").glob("p*"))
+
+
+PROGRAM = """
+import sys
+import pyhudi
+from pathlib import Path
+from tests.unit.test_write_memory import MIB, make, stream
+
+def peak_mib():
+    # Not `getrusage`: there a child starts with the peak of the process that started it.
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) >> 10
+
+
+base, kind, limit = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+table = make(base, kind)
+rows = 10 * 16 * MIB // 1030
+table.bulk_insert(stream(0, rows, 1), memory_limit=limit)
+loaded = peak_mib()
+result = table.upsert(stream(rows // 2, rows, 2), memory_limit=limit)
+print(loaded, peak_mib(), rows - rows // 2 == result.rows_updated)
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_the_limit_holds_for_ten_times_as_much(tmp_path: Path, kind: str) -> None:
+    arguments = [sys.executable, "-c", PROGRAM, str(tmp_path / "t"), kind, str(16 * MIB)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    loaded, peak, right = done.stdout.split()
+    assert right == "True"
+    assert int(loaded) < 16 + 300
+    assert int(peak) < 16 + 300
