@@ -16,6 +16,7 @@
 //! Not for table rows: those go to Arrow. What the fields mean is not known here.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use apache_avro::error::Details;
 use apache_avro::reader::datum::GenericDatumReader;
@@ -24,7 +25,9 @@ use serde_json::Value;
 
 use crate::datum::{self, put_bytes, put_long};
 use crate::error::{AvroError, Result, corrupt, unsupported};
+use crate::model::Type;
 use crate::parse::parse;
+use crate::value;
 
 const MAGIC: &[u8] = b"Obj\x01";
 /// A block ends once it has this many bytes, as in Java's `DataFileWriter`.
@@ -43,6 +46,7 @@ pub fn container_to_json(bytes: &[u8]) -> Result<(String, Vec<Value>)> {
         return corrupt("not an avro container file");
     };
     let (schema_json, codec) = header(&mut rest)?;
+    let ty = parse(&schema_json)?;
     let schema = datum::schema(&schema_json)?;
     let reader = datum::reader(&schema)?;
     let sync = take(&mut rest, 16)?;
@@ -57,7 +61,7 @@ pub fn container_to_json(bytes: &[u8]) -> Result<(String, Vec<Value>)> {
             return corrupt(format!("no sync marker after the block at byte {at}"));
         }
         inflate(codec, data, &mut inflatable)
-            .and_then(|block| read_block(&reader, count, &block, &mut records))
+            .and_then(|block| read_block(&reader, &ty, count, &block, &mut records))
             .map_err(|error| located(error, at))?;
     }
     Ok((schema_json, records))
@@ -98,6 +102,7 @@ pub fn json_to_container(
 
 /// The schema text and the codec of the metadata map.
 fn header(rest: &mut &[u8]) -> Result<(String, Codec)> {
+    value::check(&Type::Map(Arc::new(Type::Bytes)), rest)?;
     let map = Schema::map(Schema::Bytes).build();
     let meta = datum::read(&datum::reader(&map)?, rest)?;
     let entry = |key| meta.get(key).and_then(datum::as_bytes);
@@ -133,6 +138,7 @@ fn take<'a>(rest: &mut &'a [u8], len: i64) -> Result<&'a [u8]> {
 
 fn read_block(
     reader: &GenericDatumReader,
+    ty: &Type,
     count: i64,
     mut data: &[u8],
     records: &mut Vec<Value>,
@@ -142,6 +148,7 @@ fn read_block(
         return corrupt(format!("{count} records in {} bytes", data.len()));
     }
     for _ in 0..count {
+        value::check(ty, data)?;
         records.push(datum::read(reader, &mut data)?);
     }
     match data.len() {

@@ -110,6 +110,13 @@ impl DatumReader {
     }
 }
 
+/// Whether a value stands at the front of the bytes, with no length that goes beyond them.
+///
+/// For those who take memory by what a length says before they look for the bytes.
+pub(crate) fn check(ty: &Type, bytes: &[u8]) -> Result<()> {
+    Input { rest: bytes }.value(ty).map(drop)
+}
+
 /// The bytes not read yet. Lengths are bounded by them, so nothing larger is ever allocated.
 struct Input<'a> {
     rest: &'a [u8],

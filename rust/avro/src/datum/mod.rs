@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::error::{AvroError, Result, corrupt};
 use crate::parse::parse;
+use crate::value;
 
 pub(crate) use write::{as_bytes, put_bytes, put_long, write};
 
@@ -31,9 +32,11 @@ pub fn records_to_json<'a>(
     schema_json: &str,
     records: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<Value>> {
+    let ty = parse(schema_json)?;
     let schema = schema(schema_json)?;
     let reader = reader(&schema)?;
     let one = |(index, mut bytes)| {
+        value::check(&ty, bytes)?;
         let value = read(&reader, &mut bytes)?;
         match bytes.len() {
             0 => Ok(value),
