@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.field_merge import field_merge
 from pyhudi.index import bloom, bucket, moves, options, record, ring, simple
-from pyhudi.index.choice import IndexChoice, choose
+from pyhudi.index.choice import IndexChoice
 from pyhudi.index.located import NOWHERE, IndexedTable, Located
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan.write import Tagged
@@ -26,11 +26,6 @@ _BLOOMS = (options.BLOOM, options.GLOBAL_BLOOM)
 _RECORDS = (options.RECORD_INDEX, options.PARTITIONED_RECORD_INDEX)
 
 
-def index_of(table: IndexedTable) -> IndexChoice:
-    """The index of a table for this write. Raises as `choose` does, before anything is written."""
-    return choose(table.storage, table.config, table.timeline, table.options.index)
-
-
 def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
     """One row a key, by the table's merge mode.
 
@@ -38,7 +33,7 @@ def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
     partitions (`HoodieWriteHelper.deduplicateRecords`). rows: with record key and partition path in
     front.
     """
-    if not index_of(table).is_global:
+    if not table.index.is_global:
         return table.combined(rows)
     at = rows.schema.get_field_index(PARTITION_PATH)
     nowhere = pa.repeat(pa.scalar(""), rows.num_rows)
@@ -57,7 +52,7 @@ def for_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
     rows: with record key and partition path in front, as `combined` gives them. marked_deleted:
     for each row whether it deletes its key.
     """
-    index = index_of(table)
+    index = table.index
     keys = rows.select([RECORD_KEY, PARTITION_PATH])
     if index.kind == options.BUCKET:
         return _in_buckets(table, index, keys, marked_deleted)
@@ -73,7 +68,7 @@ def for_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
 
 def for_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
     """Where rows have to go without a look whether the table has their keys: to their buckets."""
-    index = index_of(table)
+    index = table.index
     if index.kind != options.BUCKET:
         groups, _ = table.groups(rows.column(PARTITION_PATH).unique().to_pylist())
         return Located(NOWHERE, groups)
@@ -88,7 +83,7 @@ def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> L
     keys: columns record key and partition path. in_partitions: the keys name partitions, and are
     looked for in those alone.
     """
-    index = index_of(table)
+    index = table.index
     if index.kind == options.BUCKET and in_partitions:
         none_wanted = pa.repeat(pa.scalar(value=True), keys.num_rows)
         return _in_buckets(table, index, keys, none_wanted)
@@ -127,7 +122,7 @@ def in_slices(
 
     Files that bloom filters rule out are left unread where the index is one of them.
     """
-    by_bloom = index_of(table).kind in _BLOOMS
+    by_bloom = table.index.kind in _BLOOMS
     return simple.tag(
         table.engine,
         table.key_source,
@@ -143,7 +138,7 @@ def check_by_partition(table: IndexedTable, what: str) -> None:
 
     Raises `UnsupportedTableFeature` naming the index.
     """
-    index = index_of(table)
+    index = table.index
     if index.is_global or index.kind not in (options.SIMPLE, options.BLOOM):
         raise _refused(index, what)
 
@@ -153,7 +148,7 @@ def check_free_placement(table: IndexedTable, what: str) -> None:
 
     Raises `UnsupportedTableFeature` naming the index.
     """
-    index = index_of(table)
+    index = table.index
     if index.kind == options.BUCKET:
         raise _refused(index, what)
 

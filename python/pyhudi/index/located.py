@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pyhudi.config import TableConfig
     from pyhudi.engine.protocol import Engine
+    from pyhudi.index.choice import IndexChoice
     from pyhudi.index.simple import KeySource
     from pyhudi.merge_config import BuiltInMode
     from pyhudi.storage import Storage
@@ -56,6 +57,11 @@ class IndexedTable(Protocol):
     @property
     def merge_mode(self) -> BuiltInMode | None:
         """How records of one key are merged."""
+        ...
+
+    @property
+    def index(self) -> IndexChoice:
+        """How keys are found."""
         ...
 
     @property

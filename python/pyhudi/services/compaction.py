@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyhudi.plan.compact import CompactTask, compact_tasks, compaction_plan
-from pyhudi.plan.read import TableState
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.instants import COMPACTION, State
-from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import markers
 from pyhudi.txn.transaction import remove_unlisted
 from pyhudi.view.planned import planned_slices
@@ -38,7 +37,7 @@ def compact_all(session: Session) -> str | None:
         return None
     writer = session.writer
     instant = writer.generator.next()
-    tasks = compact_tasks(_state(session), session.target(instant), with_logs)
+    tasks = compact_tasks(session.state(), session.target(instant), with_logs)
     record = compaction_plan(with_logs)
     plan = content.encode_container("HoodieCompactionPlan", record, writer.clock)
     writer.config.layout.request(writer.storage, instant, COMPACTION, plan)
@@ -62,7 +61,7 @@ def complete_compactions(session: Session) -> list[str]:
         plan = session.timeline.plan(instant) or {}
         slices = planned_slices(session.storage, plan.get("operations") or ())
         target = session.target(instant.requested)
-        _carry_out(session, instant.requested, compact_tasks(_state(session), target, slices))
+        _carry_out(session, instant.requested, compact_tasks(session.state(), target, slices))
     return [instant.requested for instant in pending]
 
 
@@ -80,24 +79,9 @@ def _carry_out(session: Session, instant: str, tasks: Sequence[CompactTask]) -> 
     markers.delete_all(storage, instant)
 
 
-def _state(session: Session) -> TableState:
-    return TableState(
-        session.storage,
-        session.config,
-        session.timeline,
-        session.schema.arrow,
-        avro=session.schema.avro,
-        evolution=session.schema.evolution,
-    )
-
-
 def _metadata(stats: Sequence[WriteStat], schema: str) -> CommitMetadata:
-    by_partition: dict[str, tuple[WriteStat, ...]] = {}
-    for stat in stats:
-        partition = stat.partition_path or ""
-        by_partition[partition] = (*by_partition.get(partition, ()), stat)
     return CommitMetadata(
-        by_partition,
+        by_partition(stats),
         compacted=True,
         extra_metadata={SCHEMA_KEY: schema},
         operation_type="COMPACT",

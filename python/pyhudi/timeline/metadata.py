@@ -187,6 +187,14 @@ class CommitMetadata:
         return record
 
 
+def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    """The stats by partition path, as `CommitMetadata` has them."""
+    found: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        found.setdefault(stat.partition_path or "", []).append(stat)
+    return {partition: tuple(of_partition) for partition, of_partition in found.items()}
+
+
 def commit_metadata_of(record: Mapping[str, Any] | None, path: str) -> CommitMetadata:
     """The metadata in the decoded content of a commit; the default for an empty file.
 

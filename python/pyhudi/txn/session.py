@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyhudi.config import TableConfig
 from pyhudi.errors import SchemaMismatch
 from pyhudi.field_merge import field_merge
 from pyhudi.index import simple
-from pyhudi.index.choice import choose
+from pyhudi.index.choice import IndexChoice, choose
 from pyhudi.index.simple import KeySource
 from pyhudi.keys import (
     PARTITION_PATH,
@@ -93,8 +94,6 @@ class Session:
         timeline = Timeline.load(storage, config)
         guard.check_writable(storage, config, timeline)
         options = WriteOptions.of(table.options)
-        index = choose(storage, config, timeline, options.index)
-        guard.check_moves(config, moves=index.moves)
         schema = table_schema(storage, config, timeline)
         check_indexes(storage, config, schema.arrow)
         session = cls(
@@ -106,6 +105,7 @@ class Session:
             started_ms=clock.now_ms(),
             given_options=table.options,
         )
+        guard.check_moves(config, moves=session.index.moves)
         guard.check_log_blocks(session.options, config, session.schema.arrow)
         return session
 
@@ -122,6 +122,11 @@ class Session:
     def config(self) -> TableConfig:
         """The table's configuration."""
         return self.writer.config
+
+    @cached_property
+    def index(self) -> IndexChoice:
+        """How keys are found. Raises as `choose` does; looked up once a session."""
+        return choose(self.storage, self.config, self.timeline, self.options.index)
 
     @property
     def merge_mode(self) -> BuiltInMode | None:

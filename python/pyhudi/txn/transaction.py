@@ -34,7 +34,7 @@ from pyhudi.timeline.instants import (
     Instant,
     State,
 )
-from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import markers, replace_commit, rollback
 from pyhudi.txn.guard import check_writable
 from pyhudi.txn.rollback import HEARTBEAT_FOLDER, RollbackContext
@@ -187,12 +187,8 @@ class Transaction:
         file ids by partition path that the write takes away, where it is a replace commit.
         """
         writer = self._writer
-        by_partition: dict[str, tuple[WriteStat, ...]] = {}
-        for stat in stats:
-            partition = stat.partition_path or ""
-            by_partition[partition] = (*by_partition.get(partition, ()), stat)
         metadata = CommitMetadata(
-            by_partition,
+            by_partition(stats),
             extra_metadata={SCHEMA_KEY: schema},
             operation_type=self._operation,
             partition_to_replace_file_ids=replaced,
