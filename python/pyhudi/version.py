@@ -56,8 +56,6 @@ class TableVersion:
     """Name of the schema of metadata records, that of the matching release."""
     has_index_definitions: bool
     """Index definitions say which columns have statistics (else: all that can)."""
-    maintains_metadata: bool
-    """Whether pyhudi writes to such tables when they have a metadata table."""
 
 
 def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
@@ -82,7 +80,6 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         delete_partition_is_named=False,
         metadata_schema="HoodieMetadataRecord_v6",
         has_index_definitions=False,
-        maintains_metadata=False,
     )
 
 
@@ -110,7 +107,6 @@ def _layout_2_version(
         delete_partition_is_named=delete_partition_is_named,
         metadata_schema=f"HoodieMetadataRecord_v{code}",
         has_index_definitions=True,
-        maintains_metadata=code == 8,
     )
 
 

@@ -38,7 +38,7 @@ EVENT_TIME = {
     "hoodie.compaction.payload.class": PAYLOAD,
 }
 """Hudi 0.15 would let the last write win."""
-RELEASES = [(8, "1.0.2")]
+RELEASES = [(6, "0.15.0"), (8, "1.0.2"), (9, "1.2.0")]
 
 
 def read_by_pyhudi(base: Path, where: pc.Expression | None = None) -> list[dict[str, Any]]:

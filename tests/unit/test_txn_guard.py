@@ -75,7 +75,7 @@ def without_metadata_table(base: Path) -> Path:
     [
         ("v8_mor_secondary_index", r"metadata\.partitions has secondary_index_"),
         ("v8_cow_expression_index", r"metadata\.partitions has expr_index_"),
-        ("v9_mor_part_avro", r"hoodie\.table\.metadata\.partitions is"),
+        ("v9_mor_part_avro", r"metadata\.partitions has partition_stats"),
         ("v9_mor_virtual_keys", r"hoodie\."),
         ("v6_cow_timestamp_key", r"hoodie\."),
     ],

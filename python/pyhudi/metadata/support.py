@@ -42,9 +42,6 @@ def check_partitions(config: TableConfig) -> None:
         msg = f"{_INFLIGHT} is {building}: another writer is building an index"
         raise UnsupportedTableFeature(msg, hint="Complete the indexing with Apache Hudi first.")
     listed = config.metadata_partitions
-    if listed and not config.version.maintains_metadata:
-        msg = f"{_PARTITIONS} is {','.join(listed)}: pyhudi cannot keep a metadata table up to date"
-        raise UnsupportedTableFeature(msg, hint=_HINT)
     for name in listed:
         if name not in MAINTAINED:
             msg = f"{_PARTITIONS} has {name}: pyhudi cannot keep this index up to date"
