@@ -44,10 +44,14 @@ struct Version {
     value: Bytes,
 }
 
-/// Records by key. A deleted key is not there.
+/// Records by key.
+///
+/// Where the newest version is all that matters, files and blocks are read from the newest on, and
+/// no key is looked for beyond the one that tells of it.
 pub(super) struct Records {
     keep: Keep,
     schemas: Vec<(String, DatumReader)>,
+    /// A key without versions is deleted.
     by_key: BTreeMap<Bytes, Vec<Version>>,
     /// Of errors.
     file: String,
@@ -73,16 +77,29 @@ impl Records {
                 .cloned()
                 .unwrap_or_default(),
         };
-        if let Some(base) = &slice.base {
-            records.read_base(&partition.store, base, wanted)?;
+        let read_base = |records: &mut Self| match &slice.base {
+            Some(base) => records.read_base(&partition.store, base, wanted),
+            None => Ok(()),
+        };
+        match keep {
+            Keep::Newest => {
+                records.read_logs(partition, &slice.logs, wanted)?;
+                if !records.is_complete(wanted) {
+                    read_base(&mut records)?;
+                }
+            }
+            Keep::All => {
+                read_base(&mut records)?;
+                records.read_logs(partition, &slice.logs, wanted)?;
+            }
         }
-        records.read_logs(partition, &slice.logs, wanted)?;
         Ok(records)
     }
 
     /// Keys in byte order with their versions, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<(&str, Vec<Datum<'_>>)>> {
-        self.by_key.iter().map(|(key, versions)| {
+        let there = |pair: &(&Bytes, &Vec<Version>)| !pair.1.is_empty();
+        self.by_key.iter().filter(there).map(|(key, versions)| {
             let key = std::str::from_utf8(key).map_err(|error| self.damaged(error.to_string()))?;
             Ok((key, self.decoded(versions)?))
         })
@@ -142,11 +159,17 @@ impl Records {
     ) -> Result<()> {
         let open = |path: &String| LogSource::open(&partition.store, path);
         let sources = logs.iter().map(open).collect::<Result<Vec<_>>>()?;
-        let (blocks, counts) = choose_blocks(&sources, &partition.filter)?;
+        let (mut blocks, counts) = choose_blocks(&sources, &partition.filter)?;
         if counts.corrupt > 0 {
             return Err(self.damaged(format!("{} log blocks are damaged", counts.corrupt)));
         }
+        if self.keep == Keep::Newest {
+            blocks.reverse();
+        }
         for chosen in blocks {
+            if self.is_complete(wanted) {
+                break;
+            }
             let Some(source) = sources.get(chosen.source) else {
                 continue;
             };
@@ -197,7 +220,8 @@ impl Records {
         match wanted {
             Wanted::All => self.extend(schema, file.scan()),
             Wanted::Keys(keys) => {
-                self.extend(schema, file.lookup(keys.iter().map(|key| key.as_bytes())))
+                let keys = self.unsettled(keys);
+                self.extend(schema, file.lookup(keys))
             }
             Wanted::Prefixes(prefixes) => prefixes
                 .iter()
@@ -213,17 +237,38 @@ impl Records {
         for pair in pairs {
             let (key, value) = pair?;
             // An empty value is a deleted record.
-            if value.is_empty() {
-                self.by_key.remove(&key);
-                continue;
-            }
-            let versions = self.by_key.entry(key).or_default();
-            if self.keep == Keep::Newest {
-                versions.clear();
-            }
-            versions.push(Version { schema, value });
+            let version = (!value.is_empty()).then_some(Version { schema, value });
+            self.note(key, version);
         }
         Ok(())
+    }
+
+    /// Notes the next version that was read of a key; none if it was deleted.
+    fn note(&mut self, key: Bytes, version: Option<Version>) {
+        match (self.keep, version) {
+            (Keep::Newest, version) => {
+                let known = self.by_key.entry(key);
+                known.or_insert_with(|| version.into_iter().collect());
+            }
+            (Keep::All, Some(version)) => self.by_key.entry(key).or_default().push(version),
+            (Keep::All, None) => {
+                self.by_key.remove(&key);
+            }
+        }
+    }
+
+    /// Whether older blocks cannot change a thing.
+    fn is_complete(&self, wanted: &Wanted<'_>) -> bool {
+        matches!(wanted, Wanted::Keys(keys) if self.unsettled(keys).is_empty())
+    }
+
+    /// The keys that have to be looked for in older blocks.
+    fn unsettled<'k>(&self, keys: &[&'k str]) -> Vec<&'k [u8]> {
+        let all = keys.iter().map(|key| key.as_bytes());
+        match self.keep {
+            Keep::Newest => all.filter(|key| !self.by_key.contains_key(*key)).collect(),
+            Keep::All => all.collect(),
+        }
     }
 
     fn delete(&mut self, source: &LogSource, block: &LogBlock, wanted: &Wanted<'_>) -> Result<()> {
@@ -231,7 +276,7 @@ impl Records {
         let content = block.content(&source.file).map_err(damaged)?;
         let mut forget = |key: &str| {
             if wanted.includes(key) {
-                self.by_key.remove(key.as_bytes());
+                self.note(Bytes::copy_from_slice(key.as_bytes()), None);
             }
         };
         match delete_body(&content).map_err(damaged)? {
