@@ -1,7 +1,7 @@
 # One command per task; `make help` lists them. Each installs what it needs into .venv* and .cache,
 # with locked versions, and does nothing twice: build/stamps remembers.
 #
-# Needs: python3 (3.10 to 3.14), cargo, and for `make test` also java 17 and mvn.
+# Needs: python3 (3.10 to 3.14), cargo, and for `make test` also java 17, mvn and go.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -29,6 +29,7 @@ FUZZ_SECONDS ?= 30
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
 MODEL_EXAMPLES ?= 5000
+DIFFERENTIAL_STEPS ?= 200
 
 .PHONY: help
 help: ## lists these targets
@@ -51,11 +52,11 @@ wheel: $(STAMPS)/develop ## the wheel for others, optimised, in dist/
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: lint test-rust stubs test-python test-spark test-jvm ## everything; needs java 17 and mvn
+test: lint test-rust stubs test-python test-s3 test-spark test-jvm ## everything; needs java 17, mvn and go
 	@echo "make test: all passed"
 
 .PHONY: test-fast
-test-fast: lint test-rust stubs test-python ## everything that needs no JVM
+test-fast: lint test-rust stubs test-python ## everything that needs no JVM and no S3 server
 	@echo "make test-fast: all passed"
 
 .PHONY: test-rust
@@ -64,15 +65,24 @@ test-rust: $(STAMPS)/develop ## Rust tests
 
 .PHONY: test-python
 test-python: $(STAMPS)/native ## Python tests that need no JVM
-	$(BIN)/python -m pytest -q -m "not jvm" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -m "not jvm and not s3" $(PYTEST_ARGS)
+
+.PHONY: test-s3
+test-s3: $(STAMPS)/native $(STAMPS)/s3 ## Python tests of tables in buckets, against a real S3 server
+	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud $(PYTEST_ARGS)
 
 .PHONY: test-model-long
 test-model-long: $(STAMPS)/native ## merging beside the slow model, over MODEL_EXAMPLES (5000) new histories
 	PYHUDI_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 0 \
 	  tests/unit/test_merge_model.py $(PYTEST_ARGS)
 
+.PHONY: test-differential-long
+test-differential-long: $(STAMPS)/native $(STAMPS)/oracle ## pyhudi and Hudi in turn, DIFFERENTIAL_STEPS (200) steps a table
+	PYHUDI_DIFFERENTIAL_STEPS=$(DIFFERENTIAL_STEPS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
+	  tests/compat/test_differential.py $(PYTEST_ARGS)
+
 .PHONY: test-jvm
-test-jvm: $(STAMPS)/native $(STAMPS)/oracle ## Python tests against Apache Hudi itself
+test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against Apache Hudi itself
 	$(BIN)/python -m pytest -q -m jvm $(PYTEST_ARGS)
 
 .PHONY: test-spark
@@ -109,6 +119,14 @@ fuzz-keep: $(STAMPS)/cargo-fuzz ## cuts what fuzzing found down to what it needs
 .PHONY: bench
 bench: $(STAMPS)/bench ## reads beside other readers, as ratios; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/reads.py $(BENCH_ARGS)
+
+.PHONY: bench-writes
+bench-writes: $(STAMPS)/bench ## writes beside other writers, as ratios; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/writes.py $(BENCH_ARGS)
+
+.PHONY: bench-hudi-rs
+bench-hudi-rs: ## builds the peer of bench-writes that is written in Rust; needs protoc
+	cargo build --release --locked --manifest-path benches/hudi_rs/Cargo.toml
 
 .PHONY: bench-planning
 bench-planning: $(STAMPS)/bench ## planning a scan of 100,000 file groups, against its aims
@@ -152,6 +170,9 @@ lock: $(STAMPS)/uv ## resolves the Python dependency groups anew
 .PHONY: oracle
 oracle: $(STAMPS)/oracle ## Apache Hudi 0.15.0, 1.0.2 and 1.2.0 for the tests (HUDI_ORACLE_HOME)
 
+.PHONY: s3
+s3: $(STAMPS)/s3 ## a real S3 server for the tests, built with go (PYHUDI_S3_HOME)
+
 .PHONY: clean
 clean: ## removes what was built; environments and the oracle stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache python/pyhudi/_native*.so
@@ -193,6 +214,11 @@ $(STAMPS)/bench: requirements/bench.txt $(RUST_SOURCES) $(PYTHON_SOURCES) | $(ST
 .PHONY: $(STAMPS)/oracle
 $(STAMPS)/oracle:
 	PYTHON="$(PYTHON)" tests/helpers/oracle/setup.sh
+
+# As the oracle's home.
+.PHONY: $(STAMPS)/s3
+$(STAMPS)/s3:
+	tests/helpers/s3/setup.sh
 
 $(STAMPS)/uv:
 	$(PYTHON) -m venv .cache/uv

@@ -37,6 +37,7 @@ __all__ = [
     "bucket_ids",
     "bucket_numbers",
     "combine",
+    "compact_metadata_group",
     "container_to_json",
     "filter_candidates",
     "first_ring",
@@ -60,12 +61,14 @@ __all__ = [
     "ring_places",
     "rollback_block",
     "shown_text",
+    "statistics_gaps",
     "with_meta_columns",
     "with_meta_fields",
     "without_meta_fields",
     "write_base_file",
     "write_hfile",
     "write_log_files",
+    "write_metadata_base",
     "write_metadata_log",
 ]
 
@@ -80,12 +83,15 @@ _Files: TypeAlias = list[tuple[str, int, int]]
 
 @final
 class Store:
-    """A place where a table's bytes live. Belongs to one process: pickle the URI, not the store."""
+    """A place where a table's bytes live: a local folder, or keys below a prefix of a bucket.
+
+    Belongs to one process: pickle URI and options, not the store. Opening asks nothing of storage.
+    """
 
     def __new__(cls, uri: str, options: dict[str, str] | None = None) -> Store: ...
     @property
     def uri(self) -> str:
-        """The absolute, normalised location."""
+        """The absolute, normalised location: a path, or `s3://bucket/prefix`."""
     def read(self, path: str) -> bytes:
         """The whole file. Raises FileNotFoundError when it is not there."""
     def head(self, path: str) -> tuple[str, int, int] | None:
@@ -481,11 +487,18 @@ def key_parts(keys: Any, parts: int) -> pa.Int32Array:
     """
 
 def with_meta_columns(
-    rows: Any, *, instant: str, task: int, first_row: int, file_name: str
+    rows: Any,
+    *,
+    instant: str,
+    task: int,
+    first_row: int,
+    file_name: str,
+    populated: bool = True,
 ) -> BatchReader:
     """Rows that have key and partition columns with all five meta columns in front.
 
-    The sequence number is `<instant>_<task>_<counter>`, counting from `first_row`.
+    The sequence number is `<instant>_<task>_<counter>`, counting from `first_row`. populated: false
+    leaves the five null, as Hudi's files have them where keys are virtual.
     """
 
 def arrow_schema(avro_schema: str) -> pa.Schema:
@@ -636,8 +649,13 @@ class MetadataRecorder:
         metadata table the number of its file groups.
         """
 
-    def files(self, entries: Sequence[tuple[str, str, int, bool]]) -> pa.RecordBatch:
-        """Of `files`: entries of key, name, size in bytes, and whether it is gone."""
+    def files(
+        self, entries: Sequence[tuple[str, str, int, bool]], *, keys: Sequence[str] = ...
+    ) -> pa.RecordBatch:
+        """Of `files`: entries of key, name, size in bytes, and whether it is gone.
+
+        keys: those that have a record also without entries.
+        """
 
     def file_facts(
         self,
@@ -650,18 +668,46 @@ class MetadataRecorder:
         partition_stats: bool,
         bloom_filters: bool,
         instant: str,
+        rest: tuple[Sequence[tuple[str, bool]], MetadataPartition] | None = None,
     ) -> pa.RecordBatch:
         """Of `column_stats`, `partition_stats` and `bloom_filters`, for files (path, and whether it
         is a log file) of one data partition.
 
         columns: those with statistics, none for no statistics; value_types: the form of index
-        version 2. Raises `CorruptTable` for a damaged file.
+        version 2; rest: the files of the partition that stay, and `column_stats` as it was, for
+        bounds of the partition that are tight. Raises `CorruptTable` for a damaged file.
         """
 
     def locations(
-        self, partition: str, file_id: str, instant_ms: int, *, added: Any, removed: Any
+        self,
+        partition: str,
+        file_id: str,
+        instant_ms: int,
+        *,
+        added: Any,
+        removed: Any,
+        groups: tuple[int, int] | None = None,
     ) -> pa.RecordBatch:
-        """Of `record_index`: keys that came to a file group, and keys that left the table."""
+        """Of `record_index`: keys that came to a file group, and keys that left the table.
+
+        groups: where the index is one by data partition, number of this one's first file group, and
+        how many it has.
+        """
+
+    def secondary(
+        self, index: str, *, hashed_by_value: bool, before: Any | None, after: Any | None
+    ) -> pa.RecordBatch:
+        """Of a `secondary_index_…`: what differs between the rows of a file group before and after.
+
+        before, after: streams of record key and value (text or whole number), None for no rows.
+        hashed_by_value: index version 2.
+        """
+
+def write_metadata_base(store: Store, path: str, rows: Any, *, avro_schema: str) -> BaseFile:
+    """Writes a base file of the metadata table, an HFile, with the record rows of one file group.
+
+    Raises `CorruptTable` for keys that are too long.
+    """
 
 def write_metadata_log(
     store: Store,
@@ -675,4 +721,26 @@ def write_metadata_log(
     """Writes a log file of the metadata table with the record rows of one file group.
 
     Of rows with one key a record beats a deletion. Without rows it has an empty delete block.
+    """
+
+def compact_metadata_group(group: MetadataPartition, path: str, *, avro_schema: str) -> BaseFile:
+    """Writes the merged records of a file group of the metadata table as a base file (HFile).
+
+    group: opened by itself; the file goes to its store. Raises `CorruptTable` for damaged files,
+    and for bounds of a column that do not compare.
+    """
+
+def statistics_gaps(
+    store: Store,
+    partition: str,
+    files: Sequence[tuple[str, bool]],
+    *,
+    columns: pa.Schema,
+    of_files: MetadataPartition,
+    whole: MetadataPartition | None = None,
+) -> pa.RecordBatch:
+    """Where statistics of files (path, and whether it is a log file) say too little, or nothing.
+
+    Columns file ("" for the partition's own statistics, by `whole`), column, expected, found (null
+    where there are none). Footers are read, and the values of floating columns.
     """

@@ -28,7 +28,7 @@ LATEST_SCHEMA = "latest_schema"
 """Key of a commit's extra metadata: the internal schema that its files were written with."""
 
 SCHEMA_FOLDER = ".hoodie/.schema"
-_SUFFIX = ".schemacommit"
+SCHEMA_SUFFIX = ".schemacommit"
 
 _ELEMENT, _VALUE = "element", "value"
 
@@ -82,29 +82,54 @@ class Evolution:
         return None if index is None else self.maps[index]
 
 
-def find_evolution(
-    storage: Storage, timeline: Timeline, newest: Instant | None, schema: pa.Schema
-) -> Evolution | None:
-    """How files are read with a table schema; None for a table whose files all name it alike.
+@dataclass(frozen=True)
+class SchemaHistory:
+    """The columns' ids, now and before, of a table that was evolved by id."""
 
-    newest: the commit that `schema` comes from. A commit that was written without schema on read
-    after the table was evolved carries names only: their ids are those of the version before.
+    current: str
+    """The internal schema of the present, JSON text."""
+    text: str
+    """Every version there has been, as the newest history file has them; "" without one."""
+    versions: Mapping[str, Column]
+    """What each version calls the columns, by the instant that it holds from; the one that the
+    table had before it was first evolved holds from ""."""
+
+    def evolution(self, schema: pa.Schema) -> Evolution | None:
+        """How files are read with a schema that `current` gives ids; None if all name it alike.
+
+        Raises `CorruptTable` for an internal schema that cannot be understood.
+        """
+        table = _parse(self.current, "the table's internal schema")
+        return _compressed(
+            (instant, _identity_as_none(_sources(schema, table, version)))
+            for instant, version in sorted(self.versions.items())
+        )
+
+
+def find_history(
+    storage: Storage, timeline: Timeline, newest: Instant | None
+) -> SchemaHistory | None:
+    """The ids of a table's columns; None for a table without.
+
+    newest: the commit that the table's schema comes from. A commit that was written without schema
+    on read after the table was evolved carries names only: their ids are those of the version
+    before.
 
     Raises `CorruptTable` for an internal schema that cannot be understood.
     """
-    history = _history(storage, timeline)
-    text = _latest_schema(timeline, newest) if newest is not None else None
-    if text is not None and newest is not None:
-        table = _parse(text, f"the commit {newest.requested}")
-    elif history:
-        table = history[max(history)]
-    else:
+    text, documents = _history(storage, timeline)
+    history = {instant: _table(document) for instant, document in documents.items()}
+    latest = _latest_schema(timeline, newest) if newest is not None else None
+    if latest is None and not history:
         return None
+    current = latest or json.dumps(documents[max(documents)], separators=(",", ":"))
     versions = {**history, **_commit_versions(timeline, history)}
-    return _compressed(
-        (instant, _identity_as_none(_sources(schema, table, version)))
-        for instant, version in sorted(versions.items())
-    )
+    return SchemaHistory(current, text, versions)
+
+
+def internal_columns(text: str) -> Column:
+    """The columns of an internal schema, JSON text. Raises `CorruptTable` for what is none."""
+    return _parse(text, "an internal schema")
 
 
 def is_evolved(storage: Storage, timeline: Timeline) -> bool:
@@ -119,29 +144,35 @@ def _latest_schema(timeline: Timeline, instant: Instant) -> str | None:
     return timeline.commit_metadata(instant).extra_metadata.get(LATEST_SCHEMA) or None
 
 
-def _history(storage: Storage, timeline: Timeline) -> dict[str, Column]:
+def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]:
     """Every schema version of the newest history file whose commit counts, by its instant.
 
-    The version that the table had before it was first evolved has the instant "".
+    The version that the table had before it was first evolved has the instant "". With the file's
+    text; "" and nothing without a file.
     """
-    files = (entry.name.rsplit("/", 1)[-1] for entry in storage.list_dir(SCHEMA_FOLDER)[1])
+    files = (entry.name for entry in storage.list_dir(SCHEMA_FOLDER)[1])
     counted = [
         name
         for name in sorted(files)
-        if name.endswith(_SUFFIX) and timeline.is_committed(_instant_of(name))
+        if name.endswith(SCHEMA_SUFFIX) and timeline.is_committed(instant_of_file(name))
     ]
     if not counted:
-        return {}
+        return "", {}
     path = f"{SCHEMA_FOLDER}/{counted[-1]}"
-    document = _load(storage.read(path), path)
+    text = storage.read(path).decode(errors="replace")
+    document = _load(text, path)
     try:
-        return {_time_of(one["version_id"]): _table(one) for one in document["schemas"]}
+        found = {_time_of(one["version_id"]): one for one in document["schemas"]}
+        for one in found.values():
+            _table(one)
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(path, error) from error
+    return text, found
 
 
-def _instant_of(name: str) -> str:
-    return name.removesuffix(_SUFFIX).split("_", 1)[0]
+def instant_of_file(name: str) -> str:
+    """The instant of a file of `SCHEMA_FOLDER`, whatever its state."""
+    return name.split(".", 1)[0].split("_", 1)[0]
 
 
 def _time_of(version_id: int) -> str:

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
 
 META_COLUMNS = (
     "_hoodie_commit_time",
     "_hoodie_commit_seqno",
     RECORD_KEY,
     PARTITION_PATH,
-    "_hoodie_file_name",
+    FILE_NAME,
 )
 
 SIMPLE = "SIMPLE"
@@ -37,12 +38,17 @@ COMPLEX = "COMPLEX"
 NON_PARTITION = "NON_PARTITION"
 TIMESTAMP = "TIMESTAMP"
 CUSTOM = "CUSTOM"
+GLOBAL_DELETE = "GLOBAL_DELETE"
+"""Keys as COMPLEX spells them, and no partitions: made for deleting by key alone."""
 
-GENERATORS = (SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM)
+GENERATORS = (SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, GLOBAL_DELETE)
 """Types of key generators that pyhudi writes with."""
 
 PARTITION_SPEC = "hoodie.datasource.write.partitionpath.field"
 """Option that tells the types of a custom key generator's fields: version 6 does not store them."""
+
+_SPELLED_OUT = (COMPLEX, GLOBAL_DELETE)
+"""Generators whose keys are `field:value,…`, depending on the release with one field, too."""
 
 _HINT = "Write to this table with Apache Hudi."
 
@@ -55,7 +61,7 @@ class KeySpec:
     """How the rows of one table get their keys."""
 
     generator: str
-    """SIMPLE, COMPLEX, TIMESTAMP, CUSTOM or NON_PARTITION."""
+    """One of `GENERATORS`."""
     key_fields: tuple[str, ...]
     """None where keys are generated."""
     partition_fields: tuple[str, ...]
@@ -89,6 +95,7 @@ def supported_generator(config: TableConfig) -> str:
         TIMESTAMP: one_key and one_partition,
         CUSTOM: True,
         NON_PARTITION: not config.partition_fields,
+        GLOBAL_DELETE: not config.partition_fields,
     }
     if not fits.get(generator, False):
         msg = (
@@ -173,14 +180,16 @@ def needs_existing_key(config: TableConfig) -> bool:
     A complex generator with one key field writes `id:k1` or `k1`, depending on the Hudi release
     that wrote (0.14.1 to 1.0.2: `k1`).
     """
-    return supported_generator(config) == COMPLEX and len(config.record_key_fields) == 1
+    return supported_generator(config) in _SPELLED_OUT and len(config.record_key_fields) == 1
 
 
 def _prefixed(config: TableConfig, generator: str, existing_key: str | None) -> bool:
     if len(config.record_key_fields) > 1:
         return True
-    if generator != COMPLEX:
+    if generator not in _SPELLED_OUT:
         return False
+    if existing_key is None and generator == GLOBAL_DELETE:
+        return True
     if existing_key is None:
         return config.version.code not in _PLAIN_SINGLE_COMPLEX_KEYS
     return existing_key.startswith(f"{config.record_key_fields[0]}:")

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 from pyhudi.errors import ConfigError
 from pyhudi.index.options import BUCKET_FIELDS, BUCKETS, IndexOptions
+from pyhudi.metadata.options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
+from pyhudi.metadata.service_options import SERVICE_OPTIONS, ServiceOptions
 from pyhudi.txn.options import WRITE_OPTIONS
 
-METADATA_ENABLE = "hoodie.metadata.enable"
-"""Whether the metadata table is used where a table has one; true by default."""
 DATA_SKIPPING = "hoodie.enable.data.skipping"
 """Whether files are left out by indexes; true by default."""
 READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS)
 
-KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS))
+KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS, *METADATA_OPTIONS, *SERVICE_OPTIONS))
 """Names and meanings are Hudi's."""
 
 _SWITCHES = (METADATA_ENABLE, DATA_SKIPPING)
@@ -36,6 +36,8 @@ def check_options(options: Mapping[str, object] | None) -> dict[str, str]:
         if checked.get(name, "true").lower() not in ("true", "false"):
             raise ConfigError(f"{name} is {checked[name]!r}, neither true nor false")
     IndexOptions.of(checked)
+    MetadataOptions.of(checked)
+    ServiceOptions.of(checked)
     return checked
 
 

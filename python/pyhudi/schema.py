@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.internal_schema import Evolution, find_evolution
+from pyhudi.internal_schema import Evolution, SchemaHistory, find_history
 from pyhudi.timeline.instants import COMMIT_ACTIONS
 from pyhudi.timeline.past import schema_before_start
 from pyhudi.view.names import parse_base_name
@@ -48,6 +48,8 @@ class TableSchema:
     """What reads give: meta fields in front where the table keeps them, then the data columns."""
     evolution: Evolution | None = None
     """How files name the columns, where schema on read let them name them otherwise."""
+    history: SchemaHistory | None = None
+    """The columns' ids, of a table that was evolved by id."""
 
     @property
     def meta_columns(self) -> list[str]:
@@ -112,13 +114,19 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> T
             hint="Write to it once, or create it with a schema.",
         )
     bare, arrow = _bare_and_arrow(avro, config)
-    evolution = find_evolution(storage, timeline, newest, arrow)
-    return TableSchema(bare, arrow, evolution)
+    history = find_history(storage, timeline, newest)
+    return TableSchema(bare, arrow, history.evolution(arrow) if history else None, history)
 
 
-def schema_from_avro(avro: str, config: TableConfig) -> TableSchema:
-    """A schema that a write gives the table: Avro JSON text without meta fields."""
-    return TableSchema(*_bare_and_arrow(avro, config))
+def schema_from_avro(
+    avro: str, config: TableConfig, history: SchemaHistory | None = None
+) -> TableSchema:
+    """A schema that a write gives the table: Avro JSON text without meta fields.
+
+    history: the ids of its columns, where they have some.
+    """
+    bare, arrow = _bare_and_arrow(avro, config)
+    return TableSchema(bare, arrow, history.evolution(arrow) if history else None, history)
 
 
 def _bare_and_arrow(avro: str, config: TableConfig) -> tuple[str, pa.Schema]:

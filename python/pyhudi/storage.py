@@ -1,5 +1,7 @@
 """A table's files as Python sees them: a location, and the calls that read and change it.
 
+The location is a local folder or a prefix of a bucket; which of them, only the Rust core knows.
+
 Every change that Python makes to storage goes through the methods below, so a test can subclass
 `Storage` and fail at any one call. Bytes of data files are not read here; the Rust core takes
 `Storage.native` for that.
@@ -11,6 +13,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyhudi.storage_options import check_storage_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,13 +46,15 @@ class Storage:
     """The files below one location. Paths are relative to it, parts joined by `/`.
 
     It pickles as its location and options; the native store is made on first use and again after a
-    fork, since a store belongs to one process.
+    fork, since a store belongs to one process. What the options leave open, each process takes from
+    its own environment.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, uri: str, options: Mapping[str, object] | None = None) -> None:
+        """Raises `ConfigError` for an option that storage of the URI's kind does not have."""
         # A relative path means the folder of now, also after a chdir or in another process.
         self.uri = uri if ":" in uri.split("/", 1)[0] else str(Path.cwd() / uri)
-        self.options: dict[str, str] = dict(options or {})
+        self.options = check_storage_options(uri, options)
         self._native: _native.Store | None = None
         self._process = 0
 
@@ -74,7 +80,7 @@ class Storage:
 
     def below(self, folder: str) -> Storage:
         """A folder of it as a storage of its own, with the same options."""
-        return Storage(f"{self.uri}/{folder}", self.options)
+        return Storage(f"{self.uri.rstrip('/')}/{folder}", self.options)
 
     def read(self, path: str) -> bytes:
         """The whole file. Raises `FileNotFoundError` when it is not there."""

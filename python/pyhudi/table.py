@@ -10,6 +10,7 @@ from pyhudi.clock import instant_of
 from pyhudi.config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError
+from pyhudi.index_verbs import IndexVerbs
 from pyhudi.inspect import Inspect
 from pyhudi.options import check_options
 from pyhudi.plan.commit_range import IncrementalRange, range_bound
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyhudi.changes import Changes, Diff
+    from pyhudi.check.findings import CheckResult
     from pyhudi.clock import Moment
     from pyhudi.engine.protocol import Engine
     from pyhudi.plan.commit_range import HollowCommits
@@ -43,19 +45,22 @@ def open_table(
 ) -> HudiTable:
     """Opens a table as it is now, or as it was.
 
-    uri: the table's folder, a path or a `file://` URI. options: `hoodie.…` options. engine: what
-    runs the work, by default threads of this process. as_of: what every read of the handle shows,
+    uri: the table's folder: a path, a `file://` URI, or `s3://bucket/prefix`, also as `s3a://`.
+    storage_options: how a bucket is reached, by deltalake's names (docs/storage.md); what they
+    leave open comes from the environment. options: `hoodie.…` options. engine: what runs the work,
+    by default threads of this process. as_of: what every read of the handle shows,
     see `HudiTable.scan`; such a handle refuses writes.
 
     Raises `TableNotFound` when there is no table, `UnsupportedTableFeature` for one that pyhudi
     cannot read at all, `CorruptTable` for damaged properties or timeline files, `ConfigError` for
-    an unknown option or an `as_of` that is no time, `HistoryUnavailable` as `scan` does.
+    an unknown option or an `as_of` that is no time, `StorageError` where storage fails,
+    `HistoryUnavailable` as `scan` does.
     """
     storage = Storage(os.fspath(uri), storage_options)
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
 
 
-class HudiTable(WritingVerbs):
+class HudiTable(WritingVerbs, IndexVerbs):
     """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
 
     Get one by `open_table` or `create_table`.
@@ -252,6 +257,21 @@ class HudiTable(WritingVerbs):
         from pyhudi.changes import new_diff  # noqa: PLC0415 - scans need none of it
 
         return new_diff(self._state, self.engine, a, b)
+
+    def check(self, *, deep: bool = False) -> CheckResult:
+        """Compares the timeline, the files on storage and the metadata table; changes nothing.
+
+        The table is looked at as it is now, not as the handle shows it.
+        The result has a finding for each difference, and is false when there is none. deep: look
+        into files too: footers and log blocks, statistics and bloom filters, keys that are there
+        twice, and the record index key by key. It reads the keys of all rows.
+
+        Raises `UnsupportedTableFeature`, deep, for a merge rule that pyhudi lacks.
+        """
+        from pyhudi.check.run import check  # noqa: PLC0415 - reading needs none of it
+
+        table = self._writable()
+        return check(_load(table.storage, table.options, None), table.engine, deep=deep)
 
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
         """Makes the table one of a later version; nothing else ever does.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pyhudi.alter import Alter
     from pyhudi.config import TableConfig
     from pyhudi.engine.protocol import Step
     from pyhudi.merge import Merge
@@ -212,6 +213,20 @@ class WritingVerbs:
                 hint=f"It is {', '.join(self.config.record_key_fields)}: leave `on` out.",
             )
         return Merge(partial(self._write, operations_merge.merge, progress, source))
+
+    def alter(self) -> Alter:
+        """A builder that changes the table's columns; `execute` carries the changes out.
+
+            table.alter().rename_column("fare", "price").add_column("tip", pa.float64()).execute()
+
+        Columns get ids with the first such change, and keep them: no file is rewritten, and older
+        files are read by the ids. Apache Hudi reads and writes such a table with
+        `hoodie.schema.on.read.enable=true`.
+        """
+        from pyhudi.alter import Alter  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.txn.alter import alter  # noqa: PLC0415 - reading needs none of it
+
+        return Alter(partial(self._write, alter, False))  # noqa: FBT003 - one file, no progress
 
     def _write(
         self,

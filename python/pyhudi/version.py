@@ -6,6 +6,7 @@ one more object here. Source: Hudi 0.15.0 and 1.2.0 `HoodieTableVersion`.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,8 +55,26 @@ class TableVersion:
     """The requested file of such a commit says what it is (else: as that of an overwrite)."""
     metadata_schema: str
     """Name of the schema of metadata records, that of the matching release."""
+    virtual_log_keys: int
+    """With so many key columns Hudi's readers merge log files of rows without stored keys: 0.15
+    takes one, 1.0.2 fails on every such log file."""
+    internal_schema_has_all_types: bool
+    """Internal schemas tell how decimals are stored, millisecond and local times (else: not)."""
     has_index_definitions: bool
     """Index definitions say which columns have statistics (else: all that can)."""
+    index_versions: bool
+    """Index definitions name their version, statistics are of version 2, and the record index has
+    a definition too."""
+    column_stats_by_default: bool
+    """A new metadata table has column statistics."""
+    metadata_starts_with_data: bool
+    """A metadata table's partitions begin at the data table's newest instant with a suffix (else:
+    at zeros with a counter)."""
+    metadata_services_have_suffixes: bool
+    """Instants of the metadata table's services are its last delta commit's with a suffix (else:
+    times of their own)."""
+    clean_inflight_has_plan: bool
+    """The inflight file of a clean repeats the plan (else: it is empty)."""
 
 
 def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
@@ -79,12 +98,25 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         lists_absent_partitions=True,
         delete_partition_is_named=False,
         metadata_schema="HoodieMetadataRecord_v6",
+        virtual_log_keys=1,
+        internal_schema_has_all_types=False,
         has_index_definitions=False,
+        index_versions=False,
+        column_stats_by_default=False,
+        metadata_starts_with_data=True,
+        metadata_services_have_suffixes=True,
+        clean_inflight_has_plan=True,
     )
 
 
 def _layout_2_version(
-    code: int, *, merge_inferred: bool, delete_partition_is_named: bool
+    code: int,
+    *,
+    merge_inferred: bool,
+    delete_partition_is_named: bool,
+    virtual_log_keys: int,
+    internal_schema_has_all_types: bool,
+    index_versions: bool,
 ) -> TableVersion:
     return TableVersion(
         code=code,
@@ -106,7 +138,14 @@ def _layout_2_version(
         lists_absent_partitions=False,
         delete_partition_is_named=delete_partition_is_named,
         metadata_schema=f"HoodieMetadataRecord_v{code}",
+        virtual_log_keys=virtual_log_keys,
+        internal_schema_has_all_types=internal_schema_has_all_types,
         has_index_definitions=True,
+        index_versions=index_versions,
+        column_stats_by_default=True,
+        metadata_starts_with_data=False,
+        metadata_services_have_suffixes=False,
+        clean_inflight_has_plan=False,
     )
 
 
@@ -116,8 +155,22 @@ _VERSIONS = {
         _layout_1_version(4, writable=False),
         _layout_1_version(5, writable=False),
         _layout_1_version(6, writable=True),
-        _layout_2_version(8, merge_inferred=True, delete_partition_is_named=False),
-        _layout_2_version(9, merge_inferred=False, delete_partition_is_named=True),
+        _layout_2_version(
+            8,
+            merge_inferred=True,
+            delete_partition_is_named=False,
+            virtual_log_keys=0,
+            internal_schema_has_all_types=False,
+            index_versions=False,
+        ),
+        _layout_2_version(
+            9,
+            merge_inferred=False,
+            delete_partition_is_named=True,
+            virtual_log_keys=sys.maxsize,
+            internal_schema_has_all_types=True,
+            index_versions=True,
+        ),
     )
 }
 

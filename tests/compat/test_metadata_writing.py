@@ -24,6 +24,7 @@ METADATA = {
 }
 STATISTICS = {
     "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.partition.stats.enable": "true",
     "hoodie.metadata.index.bloom.filter.enable": "true",
 }
 LOCATIONS = {
@@ -94,9 +95,7 @@ def test_rounds_in_turn(
 ) -> None:
     base = tmp_path / "trips"
     model = Model(random.Random(f"{version}-{kind}-{indexes}"))
-    # Statistics of version 9 come with those of partitions, which are refused there.
-    partitioned = version < 9 or indexes == "files"
-    options = {**hudi_options(kind, partitioned=partitioned), **METADATA}
+    options = {**hudi_options(kind, partitioned=True), **METADATA}
     if version == 6:
         options |= EVENT_TIME
     if indexes != "files":

@@ -19,7 +19,7 @@ import pytest
 from pyhudi import _native
 from pyhudi.config import TableConfig
 from pyhudi.engine.local import LocalEngine
-from pyhudi.metadata import write_group
+from pyhudi.metadata import compact_group, initialise, start_group, write_group
 from pyhudi.schema import table_schema
 from pyhudi.storage import Entry, Storage
 from pyhudi.timeline import Timeline
@@ -112,6 +112,10 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_write, "store_base_file", _counted(work_write.store_base_file))
     monkeypatch.setattr(write_log, "store_log_files", _counted_logs(write_log.store_log_files))
     monkeypatch.setattr(write_group, "store_group_log", _counted(write_group.store_group_log))
+    monkeypatch.setattr(start_group, "store_base", _counted(start_group.store_base))
+    monkeypatch.setattr(initialise, "store_start_log", _counted(start_group.store_start_log))
+    base = _counted(compact_group.store_group_base)
+    monkeypatch.setattr(compact_group, "store_group_base", base)
 
 
 def _counted(write: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,7 +21,13 @@ from pyhudi.txn import operations
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes
 
-TABLES = ["v8_mor_part_avro", "v8_cow_nonpart", "v6_cow_record_index", "v9_mor_record_index"]
+TABLES = [
+    "v8_mor_part_avro",
+    "v8_cow_nonpart",
+    "v6_cow_record_index",
+    "v9_mor_record_index",
+    "v9_mor_secondary_index",
+]
 OPTIONS = {"hoodie.index.bloom.num_entries": "64", "hoodie.parquet.small.file.limit": "0"}
 
 

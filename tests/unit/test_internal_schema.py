@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.config import TableConfig
 from pyhudi.errors import CorruptTable
-from pyhudi.internal_schema import Evolution, Source, find_evolution, is_evolved
+from pyhudi.internal_schema import Evolution, Source, find_history, is_evolved
 from pyhudi.timeline import Timeline
 from tests.unit.memory_storage import MemoryStorage
 
@@ -52,7 +52,8 @@ def evolution(
     storage, loaded = timeline(files)
     if until is not None:
         loaded = loaded.until(until)
-    return find_evolution(storage, loaded, loaded.last_commit, schema)
+    found = find_history(storage, loaded, loaded.last_commit)
+    return found.evolution(schema) if found else None
 
 
 def plain(name: str) -> Source:

@@ -77,3 +77,13 @@ def test_partition_metadata_comes_in_three_forms() -> None:
     assert is_partition_metadata(".hoodie_partition_metadata")
     assert is_partition_metadata(".hoodie_partition_metadata.parquet")
     assert not is_partition_metadata("data.parquet")
+
+
+def test_base_files_of_an_index_by_data_partition() -> None:
+    name = "record-index-new%5Fyork 1.5-0000-0_1-246-731_20261121200846023.hfile"
+    parsed = parse_base_name(name, "hfile")
+    assert parsed is not None
+    assert parsed.file_id == "record-index-new%5Fyork 1.5-0000-0"
+    assert parsed.instant == "20261121200846023"
+    assert parse_base_name(f".{name}.crc", "hfile") is None
+    assert parse_base_name(name) is None

@@ -99,8 +99,8 @@ def plan(
 
 
 def keys_of(task: WriteTask) -> str:
-    assert isinstance(task.rows, pa.Table)
-    return "".join(task.rows.column(0).to_pylist())
+    assert task.rows is not None
+    return "".join(pa.table(task.rows).column(0).to_pylist())
 
 
 def shape(tasks: Sequence[WriteTask]) -> list[tuple[str, str, str]]:
@@ -220,5 +220,12 @@ def test_tasks_can_be_pickled() -> None:
     task = plan(target(mor=True), rows("a"), tagged((0, 0)), groups)[0]
     copy = pickle.loads(pickle.dumps(task))
     assert isinstance(copy, LogFileTask)
-    assert copy.rows == task.rows
+    assert task.rows is not None
+    assert copy.rows == pa.table(task.rows)
     assert copy.group.next_log_version == 4
+
+
+def test_new_files_have_as_many_rows_as_the_option_says() -> None:
+    options = WriteOptions(insert_split_rows=2, max_file_size=1)
+    tasks = plan(target(options=options), rows("abcde"), tagged())
+    assert [keys_of(task) for task in tasks] == ["ab", "cd", "e"]

@@ -205,8 +205,8 @@ def test_create_refuses_what_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not known") as caught:
         pyhudi.create_table(tmp_path / "t", data, key="id", options={"hoodie.table.nam": "x"})
     assert "hoodie.table.name" in caught.value.hint
-    with pytest.raises(UnsupportedTableFeature, match="RECORD_INDEX"):
-        pyhudi.create_table(tmp_path / "t", data, key="id", index="record_index")
+    with pytest.raises(UnsupportedTableFeature, match="RECORD_LEVEL_INDEX"):
+        pyhudi.create_table(tmp_path / "t", data, key="id", index="record_level_index")
     nulls = pa.table({"id": pa.array(["a", None]), "v": [1, 2]})
     with pytest.raises(SchemaMismatch):
         pyhudi.create_table(tmp_path / "t", nulls, key="id")

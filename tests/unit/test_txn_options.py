@@ -28,8 +28,19 @@ def test_options_are_read_from_hudis_names() -> None:
         ("hoodie.logfile.data.block.format", "orc"),
         ("hoodie.write.record.positions", "maybe"),
         ("hoodie.bloom.index.filter.type", "CUCKOO"),
+        ("hoodie.record.size.estimation.threshold", "-1"),
+        ("hoodie.copyonwrite.insert.split.size", "0"),
+        ("hoodie.copyonwrite.insert.auto.split", "often"),
     ],
 )
 def test_bad_values_are_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         WriteOptions.of({name: value})
+
+
+def test_rows_of_a_new_file_are_fixed_only_without_auto_split() -> None:
+    size = {"hoodie.copyonwrite.insert.split.size": "70"}
+    off = {"hoodie.copyonwrite.insert.auto.split": "false"}
+    assert WriteOptions.of(size).insert_split_rows is None
+    assert WriteOptions.of({**size, **off}).insert_split_rows == 70
+    assert WriteOptions.of(off).insert_split_rows == 500_000

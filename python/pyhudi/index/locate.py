@@ -52,18 +52,56 @@ def for_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
     rows: with record key and partition path in front, as `combined` gives them. marked_deleted:
     for each row whether it deletes its key.
     """
+    check_mergeable(table)
+    located = look_up(table, rows.select([RECORD_KEY, PARTITION_PATH]), marked_deleted)
+    return settled(table, rows, marked_deleted, located)
+
+
+def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
+    """Where the index says that keys are, whether or not their rows may stay there.
+
+    keys: columns record key and partition path. marked_deleted: as of `for_upsert`; such a row gets
+    no new bucket.
+    """
     index = table.index
-    keys = rows.select([RECORD_KEY, PARTITION_PATH])
     if index.kind == options.BUCKET:
         return _in_buckets(table, index, keys, marked_deleted)
-    if index.is_global and field_merge(table.config) is not None:
-        raise _refused(index, "merging column by column")
-    located = _look_up(table, index, keys, index.is_global)
+    return _look_up(table, index, keys, index.is_global)
+
+
+def settled(
+    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
+) -> Located:
+    """Where rows go, with those that leave the partition in which the index has their key.
+
+    The first arguments are those of `for_upsert`; located: as `look_up` gives it.
+    """
+    index = table.index
     if not index.is_global:
         return located
     # The record index forgets deleted keys; files of copy-on-write tables have none.
     certain = index.kind == options.RECORD_INDEX or not table.config.is_merge_on_read
     return moves.settle(table, rows, marked_deleted, located, moves=index.moves, certain=certain)
+
+
+def check_mergeable(table: IndexedTable) -> None:
+    """Refuses an index that has to know which of two records wins, where none of them does.
+
+    Raises `UnsupportedTableFeature` naming the index.
+    """
+    index = table.index
+    fixed = index.kind == options.RECORD_INDEX and not index.moves
+    if index.is_global and not fixed and field_merge(table.config) is not None:
+        raise _refused(index, "merging column by column")
+
+
+def for_merge(table: IndexedTable, keys: pa.Table) -> Located:
+    """Where the records are that a merge's source may match, and where new ones have to go.
+
+    keys: columns record key and partition path. Under an index over all partitions a record is
+    matched by its key alone.
+    """
+    return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
 
 
 def for_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
@@ -133,14 +171,16 @@ def in_slices(
     )
 
 
-def check_by_partition(table: IndexedTable, what: str) -> None:
-    """Refuses `what` where keys are not looked for partition by partition, in files.
+def check_partial(table: IndexedTable) -> None:
+    """Refuses partial updates where a row may need a new file group for its bucket, or may move.
 
     Raises `UnsupportedTableFeature` naming the index.
     """
     index = table.index
-    if index.is_global or index.kind not in (options.SIMPLE, options.BLOOM):
-        raise _refused(index, what)
+    by_partition = (options.SIMPLE, options.BLOOM, options.PARTITIONED_RECORD_INDEX)
+    fixed = index.kind == options.RECORD_INDEX and not index.moves
+    if index.kind not in by_partition and not fixed:
+        raise _refused(index, "partial updates")
 
 
 def check_free_placement(table: IndexedTable, what: str) -> None:
@@ -156,7 +196,7 @@ def check_free_placement(table: IndexedTable, what: str) -> None:
 def _refused(index: IndexChoice, what: str) -> UnsupportedTableFeature:
     return UnsupportedTableFeature(
         f"hoodie.index.type is {index.kind}: pyhudi does not do {what} with it",
-        hint="upsert and insert work, in parts that fit in memory.",
+        hint="upsert, insert and merge of whole rows work.",
     )
 
 

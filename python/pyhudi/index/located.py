@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyhudi.index.choice import IndexChoice
     from pyhudi.index.simple import KeySource
     from pyhudi.merge_config import BuiltInMode
+    from pyhudi.plan.read import TableState
     from pyhudi.storage import Storage
     from pyhudi.timeline import Timeline
     from pyhudi.txn.options import WriteOptions
@@ -75,6 +76,10 @@ class IndexedTable(Protocol):
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[FileSlice]]:
         """File groups of partitions (None for all), and of each the slice that is read."""
+        ...
+
+    def state(self) -> TableState:
+        """The table as a scan sees it."""
         ...
 
     def new_file_id(self) -> str:

@@ -1,30 +1,36 @@
 """The record index: the metadata table knows for each key the file group that has its record.
 
 Each file group of the index that any key hashes to is asked by one task; base files of the data
-are not read. Source: `SparkMetadataTableRecordIndex` (Hudi 0.15.0, 1.2.0), and for the partitioned
-one `SparkMetadataTablePartitionedRecordIndex` (1.1 and later).
+are not read. Where the index is damaged, as a writer that died leaves it up to table version 6, the
+records themselves are looked through, with a warning. Source: `SparkMetadataTableRecordIndex` (Hudi
+0.15.0, 1.2.0), and for the partitioned one `SparkMetadataTablePartitionedRecordIndex` (1.1 and
+later).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.errors import CorruptTable
+from pyhudi.errors import CorruptTable, MetadataTableWarning
 from pyhudi.index.located import Located, group_numbers
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.metadata.table import RECORD_INDEX, MetadataTable
+from pyhudi.plan.read import ScanRequest, merge_rule, slice_tasks
 from pyhudi.plan.write import Tagged, row_numbers, split
+from pyhudi.work.read import read_task
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Attempt
     from pyhudi.index.located import IndexedTable
     from pyhudi.metadata.group import MetadataGroup
+    from pyhudi.plan.read import ReadTask
 
 
 @dataclass(frozen=True)
@@ -38,40 +44,61 @@ class LookupTask:
     """Their record keys, which hash to this group."""
 
 
-def look_up(task: LookupTask, _attempt: Attempt) -> pa.Table:
-    """Columns row, partition and file_id of the rows whose keys the index has."""
-    found = pa.Table.from_batches([task.group.open().locations(task.keys.unique().to_pylist())])
-    at = pc.index_in(task.keys, value_set=found.column("key").combine_chunks())
+@dataclass(frozen=True)
+class Looked:
+    """What one file group of the index says of a task's rows."""
+
+    rows: pa.Array[Any]
+    """Numbers of the rows whose keys it has."""
+    homes: pa.Array[Any]
+    """For each of them a number in `places`."""
+    places: tuple[tuple[str, str], ...]
+    """Partition path and file id, each pair once."""
+
+
+def look_up(task: LookupTask, _attempt: Attempt) -> Looked:
+    """Where the index has the keys of the task's rows."""
+    found = task.group.open().locations(task.keys.unique().to_pylist())
+    both = pc.binary_join_element_wise(found.column("partition"), found.column("file_id"), _BETWEEN)
+    coded = both.dictionary_encode()
+    at = pc.index_in(task.keys, value_set=found.column("key"))
     known = pc.is_valid(at)
-    places = found.select(["partition", "file_id"]).take(at.filter(known))
-    return places.add_column(0, "row", task.rows.filter(known))
+    places = (text.rsplit(_BETWEEN, 1) for text in coded.dictionary.to_pylist())
+    homes = coded.indices.take(at.filter(known))
+    return Looked(task.rows.filter(known), homes, tuple((path, name) for path, name in places))
+
+
+_BETWEEN = "/"
+"""File ids have no slash."""
 
 
 def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
     """Where the index says that the incoming rows are, in whatever partition that is.
 
     rows: columns record key and partition path. partitioned: each row is looked for in its own
-    partition's index. Raises `CorruptTable` when the index names a file group that is not there.
+    partition's index. Keys of deleted records are nowhere.
     """
+    try:
+        return _tag_by_index(table, rows, partitioned=partitioned)
+    except CorruptTable as error:
+        cause = str(error).split("\nHint:", 1)[0]
+    warnings.warn(
+        f"{table.storage.uri}: the record index is not used (rows are read instead): {cause}",
+        MetadataTableWarning,
+        stacklevel=2,
+    )
+    return _tag_by_rows(table, rows, partitioned=partitioned)
+
+
+def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
+    """Raises `CorruptTable`, also when the index names a file group that is not there."""
     index = MetadataTable(table.storage, table.config, table.timeline)
     tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
     found = table.engine.run(look_up, tasks, label="look record keys up")
-    places = pa.concat_tables(found) if found else _NO_PLACES
-    partitions = {
-        *rows.column(PARTITION_PATH).unique().to_pylist(),
-        *places.column("partition").unique().to_pylist(),
-    }
+    partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
+    partitions.update(path for one in found for path, _ in one.places)
     groups, _ = table.groups(sorted(partitions))
-    return Located(_tagged(places, group_numbers(groups)), groups)
-
-
-_NO_PLACES = pa.table(
-    {
-        "row": pa.array([], pa.int64()),
-        "partition": pa.array([], pa.string()),
-        "file_id": pa.array([], pa.string()),
-    }
-)
+    return Located(_tagged(found, group_numbers(groups)), groups)
 
 
 def _tasks_of_all(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
@@ -96,28 +123,73 @@ def _tasks(
         yield LookupTask(groups[group], numbers.take(at), keys.take(at))
 
 
-def _tagged(places: pa.Table, numbers: Mapping[tuple[str, str], int]) -> Tagged:
-    """The places as numbers of file groups."""
-    distinct = places.select(["partition", "file_id"]).group_by(["partition", "file_id"])
-    homes = distinct.aggregate([]).to_pylist()
-    for home in homes:
-        if (home["partition"], home["file_id"]) not in numbers:
-            msg = (
-                f"the record index names the file group {home['file_id']} in partition "
-                f"{home['partition']!r}, which is not there"
-            )
-            raise CorruptTable(msg)
-    known = pa.table(
-        {
-            "partition": pa.array([home["partition"] for home in homes], pa.string()),
-            "file_id": pa.array([home["file_id"] for home in homes], pa.string()),
-            "group": pa.array(
-                [numbers[home["partition"], home["file_id"]] for home in homes], pa.int64()
-            ),
-        }
+def _tagged(found: Sequence[Looked], numbers: Mapping[tuple[str, str], int]) -> Tagged:
+    """The places as numbers of file groups, in the order of rows."""
+    none: pa.Array[Any] = pa.array([], pa.int64())
+    rows = pa.concat_arrays([none, *(one.rows for one in found)])
+    homes = (
+        pa.array([_number(numbers, place) for place in one.places], none.type) for one in found
     )
-    found = places.join(known, ["partition", "file_id"]).sort_by("row").combine_chunks()
-    return Tagged(_flat(found.column("row")), _flat(found.column("group")))
+    groups = pa.concat_arrays(
+        [none, *(own.take(one.homes) for own, one in zip(homes, found, strict=True))]
+    )
+    order = pc.sort_indices(rows)
+    return Tagged(rows.take(order), groups.take(order))
+
+
+def _number(numbers: Mapping[tuple[str, str], int], place: tuple[str, str]) -> int:
+    if place not in numbers:
+        msg = (
+            f"the record index names the file group {place[1]} in partition {place[0]!r}, "
+            "which is not there"
+        )
+        raise CorruptTable(msg)
+    return numbers[place]
+
+
+# --- without the index ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LiveTask:
+    """Find out which keys have records in one slice."""
+
+    slice: ReadTask
+    """That gives their record keys."""
+    group: int
+    """Number of the slice's file group."""
+    rows: pa.Array[Any]
+    """Numbers of the incoming rows that may be there."""
+    keys: pa.Array[Any]
+    """Their record keys."""
+
+
+def find_live(task: LiveTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Numbers of the task's rows whose keys have records in the slice, with the group's number."""
+    tagger = _native.KeyTagger(task.keys)
+    schema = pa.schema([task.slice.schema.field(RECORD_KEY)])
+    tagger.probe(pa.RecordBatchReader.from_batches(schema, read_task(task.slice)), 0)
+    rows = task.rows.filter(pc.is_valid(tagger.locations()))
+    return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
+
+
+def _tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
+    keys = _flat(rows.column(RECORD_KEY))
+    every = row_numbers(len(keys))
+    own = dict(split(_flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
+    groups, slices = table.groups(None if own is None else sorted(own))
+    numbers = group_numbers(groups)
+    state = table.state()
+    reads = slice_tasks(state, ScanRequest(output=(RECORD_KEY,)), slices, merge_rule(state))
+    tasks = []
+    for read in reads:
+        one = read.slice
+        wanted = every if own is None else own[one.partition]
+        number = numbers[one.partition, one.file_id]
+        tasks.append(LiveTask(replace(read, path_values=()), number, wanted, keys.take(wanted)))
+    found = table.engine.run(find_live, tasks, label="look for record keys")
+    columns = (pa.chunked_array([part[at] for part in found], pa.int64()) for at in range(2))
+    return Located(Tagged(*map(_flat, columns)), groups)
 
 
 def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:

@@ -31,13 +31,15 @@ class KeySource:
 
     storage: Storage
     schema: pa.Schema
-    """With meta fields."""
+    """With meta fields, as files have them."""
     valid_instants: tuple[str, ...] | None = None
     """Committed instants, where log files can hold blocks of others."""
     timeline_start: str | None = None
 
     positions: bool = False
     """Tagging notes the rows of base files too."""
+    key_columns: tuple[str, ...] = (RECORD_KEY,)
+    """What the keys are read from."""
 
     def keys_of(self, slice_: FileSlice, *, with_base: bool = True) -> _native.BatchReader:
         """Every key of a slice, deleted ones too. with_base: those of the base file too."""
@@ -48,6 +50,7 @@ class KeySource:
             schema=self.schema,
             valid_instants=self.valid_instants,
             timeline_start=self.timeline_start,
+            key_fields=self.key_columns,
         )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from pyhudi.errors import HudiError, MetadataTableWarning
+from pyhudi.metadata.options import METADATA_ENABLE
 from pyhudi.metadata.table import FILES, MetadataTable
-from pyhudi.options import METADATA_ENABLE, is_enabled
+from pyhudi.options import is_enabled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

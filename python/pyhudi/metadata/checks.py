@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pyhudi.errors import CorruptTable
+from pyhudi.errors import CorruptTable, HistoryUnavailable
+from pyhudi.metadata.start_group import START_TOKEN
 from pyhudi.timeline.instants import DELTA_COMMIT
+from pyhudi.view.names import parse_log_name
 
 if TYPE_CHECKING:
     from pyhudi.timeline import Instant, Timeline
@@ -28,24 +30,30 @@ def check_not_behind(data: Timeline, own: Timeline) -> None:
     before it (`HoodieBackedTableMetadataWriter`). Older ones may have been archived, or be in what
     the metadata table was initialised with.
     """
+    missing = missing_commits(data, own)
+    if missing:
+        raise CorruptTable(f"it is behind the table: it lacks the commit {missing[0]}")
+
+
+def missing_commits(data: Timeline, own: Timeline) -> list[str]:
+    """Completed commits of the data table that the metadata table lacks, oldest first."""
     recorded = {instant.requested for instant in own.completed()}
     since = _first_ordinary(own)
     if since is not None:
         missing = [i.requested for i in data.commits if i.requested > since]
     else:
         missing = list(_after_initialisation(data, own))
-    missing = [time for time in missing if time not in recorded]
-    if missing:
-        raise CorruptTable(f"it is behind the table: it lacks the commit {missing[0]}")
+    return [time for time in missing if time not in recorded]
+
+
+def is_ordinary(time: str) -> bool:
+    """Whether a delta commit of that time is that of an instant of the data table."""
+    return len(time) <= _MILLISECOND_TIME and not time.startswith(_ORIGIN)
 
 
 def _first_ordinary(own: Timeline) -> str | None:
     """The first delta commit that is no initialisation and no service."""
-    times = (
-        one.requested
-        for one in own.completed(DELTA_COMMIT)
-        if len(one.requested) <= _MILLISECOND_TIME and not one.requested.startswith(_ORIGIN)
-    )
+    times = (one.requested for one in own.completed(DELTA_COMMIT) if is_ordinary(one.requested))
     return next(times, None)
 
 
@@ -67,11 +75,15 @@ def check_files(own: Timeline, partition: str, present: Mapping[str, tuple[str, 
     """Raises `CorruptTable` when a file of a partition of the metadata table is gone or cut off.
 
     present: file id and size of each file on storage, by name. Looked for are the newest base file
-    of each file group and all log files written since, by what their commits say.
+    of each file group and all log files written since, by what their commits say. Commits from
+    before the partition was made do not count: it may have been dropped in between.
     """
+    made = _made(own, present)
     groups = {file_id for file_id, _ in present.values()}
     based: dict[str, str] = {}
     for instant in reversed(own.commits):
+        if _order(own, instant) < made:
+            continue
         if groups and groups <= based.keys() and not _may_follow(own, instant, based.values()):
             continue
         stats = own.commit_metadata(instant).partition_to_write_stats.get(partition, ())
@@ -83,6 +95,31 @@ def check_files(own: Timeline, partition: str, present: Mapping[str, tuple[str, 
             _check_file(f"{partition}/{name}", present.get(name), stat.file_size_in_bytes)
             if not name.startswith("."):
                 based[group] = instant.requested
+
+
+def _made(own: Timeline, present: Mapping[str, tuple[str, int]]) -> str:
+    """When a partition was made, as `_order` has it; "" where nothing tells any more.
+
+    Its file groups begin with log files that no task wrote.
+    """
+    logs = (parse_log_name(name) for name in present)
+    times = {log.instant for log in logs if log is not None and log.write_token == START_TOKEN}
+    if not own.completes_in_names:
+        return max(times, default="")
+    return max((_completion(own, time) for time in times), default="")
+
+
+def _completion(own: Timeline, time: str) -> str:
+    """When a commit was completed, "" where no timeline says."""
+    try:
+        return own.completion_time(time) or own.archive.completion_time(time)
+    except HistoryUnavailable:
+        return ""
+
+
+def _order(own: Timeline, instant: Instant) -> str:
+    """What tells which of two commits was first."""
+    return (instant.completed or "") if own.completes_in_names else instant.requested
 
 
 def _may_follow(own: Timeline, instant: Instant, bases: Iterable[str]) -> bool:

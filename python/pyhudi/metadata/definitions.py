@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 INDEX_DEFINITIONS = "hoodie.table.index.defs.path"
-_DEFAULT_PATH = ".hoodie/.index_defs/index.json"
+DEFAULT_PATH = ".hoodie/.index_defs/index.json"
 
 COLUMN_STATS = "column_stats"
 BLOOM_FILTERS = "bloom_filters"
@@ -50,15 +50,19 @@ def index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexD
 
     Raises `CorruptTable` for a file that is not one.
     """
-    path = config.properties.get(INDEX_DEFINITIONS) or _DEFAULT_PATH
+    path = config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH
     data = storage.read_or_none(path)
     if data is None:
         return {}
     try:
-        found = json.loads(data)["indexDefinitions"]
-        return {name: _definition(name, one) for name, one in found.items()}
+        return parse_definitions(json.loads(data)["indexDefinitions"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptTable(f"{path}: not index definitions: {error!r}", file=path) from error
+
+
+def parse_definitions(found: Mapping[str, Any]) -> dict[str, IndexDefinition]:
+    """Definitions out of the records that stand for them in the file."""
+    return {name: _definition(name, one) for name, one in found.items()}
 
 
 def _definition(name: str, record: Mapping[str, Any]) -> IndexDefinition:

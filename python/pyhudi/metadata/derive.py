@@ -6,7 +6,7 @@ the file groups that they hash to. Which files and slices a commit touched is `u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.metadata.secondary import SecondaryTask, secondary_rows
 from pyhudi.view.names import parse_base_name
+from pyhudi.work.read import read_task
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.partitioned import GroupRange
+    from pyhudi.plan.read import ReadTask
     from pyhudi.storage import Storage
 
 RECORD_ROWS = pa.schema(
@@ -40,6 +45,8 @@ class Recording:
     """Of the records, with meta fields."""
     groups: Mapping[str, int]
     """Number of file groups of each partition of the metadata table."""
+    index_ranges: Mapping[str, GroupRange] | None = None
+    """Those of each data partition, where the record index is one by data partition."""
 
     def recorder(self) -> _native.MetadataRecorder:
         """What makes the records."""
@@ -53,6 +60,8 @@ class FileTask:
     recording: Recording
     entries: tuple[tuple[str, str, int, bool], ...]
     """Key, name, size, and whether it is gone."""
+    keys: tuple[str, ...] = ()
+    """Those that have a record also without entries."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +78,15 @@ class FactsTask:
     partition_stats: bool
     bloom_filters: bool
     instant: str
+    rest: tuple[tuple[str, bool], ...] | None = None
+    """The files of the partition that the commit leaves, where bounds of it shall be tight."""
+    known: tuple[MetadataGroup, ...] = ()
+    """The file groups of `column_stats`, which knows those files; without it they are looked at."""
 
 
 @dataclass(frozen=True)
 class KeysTask:
-    """Record locations that one written file changes."""
+    """Record locations that what was written to one file group changes."""
 
     recording: Recording
     schema: pa.Schema
@@ -83,19 +96,34 @@ class KeysTask:
     instant_ms: int
     base: str | None = None
     """Path of the new base file."""
-    log: str | None = None
-    """Path of the new log file, when there is no base file."""
+    logs: tuple[str, ...] = ()
+    """Paths of the new log files, when there is no base file."""
     previous_instant: str | None = None
-    """Commit time of the base file that was rewritten, when it was the whole slice."""
+    """Commit time of the base file that was rewritten, in a table without log files."""
+    before: ReadTask | None = None
+    """The slice that was rewritten, in a table with log files."""
+    after: ReadTask | None = None
+    """The slice with the new log files, where those may delete; else all of their keys came."""
 
 
-Task = FileTask | FactsTask | KeysTask
+@dataclass(frozen=True)
+class ReplacedTask:
+    """The keys of a file group that a replace commit takes away."""
+
+    recording: Recording
+    partition: str
+    file_id: str
+    instant_ms: int
+    slice: ReadTask
+
+
+Task = FileTask | FactsTask | KeysTask | ReplacedTask | SecondaryTask
 
 
 def derive(task: Task) -> Iterator[pa.RecordBatch]:
     """The record rows of a task."""
     if isinstance(task, FileTask):
-        yield task.recording.recorder().files(task.entries)
+        yield task.recording.recorder().files(task.entries, keys=task.keys)
     elif isinstance(task, FactsTask):
         yield task.recording.recorder().file_facts(
             task.recording.storage.native,
@@ -106,33 +134,70 @@ def derive(task: Task) -> Iterator[pa.RecordBatch]:
             partition_stats=task.partition_stats,
             bloom_filters=task.bloom_filters,
             instant=task.instant,
+            rest=None if task.rest is None else (task.rest, _known(task)),
         )
+    elif isinstance(task, SecondaryTask):
+        yield from secondary_rows(task)
+    elif isinstance(task, ReplacedTask):
+        for batch in read_task(task.slice):
+            keys = batch.column(0)
+            yield from _located(task, keys.slice(0, 0), keys)
     else:
-        added, removed = _changed_keys(task)
-        yield task.recording.recorder().locations(
-            task.partition, task.file_id, task.instant_ms, added=added, removed=removed
-        )
+        yield from _located(task, *_changed_keys(task))
+
+
+def _known(task: FactsTask) -> _native.MetadataPartition:
+    if task.known:
+        return open_together(task.known)
+    return _native.MetadataPartition(task.recording.storage.native, [])
+
+
+def _located(
+    task: KeysTask | ReplacedTask, added: pa.Array[Any], removed: pa.Array[Any]
+) -> Iterator[pa.RecordBatch]:
+    """Records of keys that came to a file group, and of keys that left it.
+
+    A data partition of which the index has nothing has nothing to lose.
+    """
+    ranges = task.recording.index_ranges
+    if ranges is not None and task.partition not in ranges and not len(added):
+        return
+    yield task.recording.recorder().locations(
+        task.partition,
+        task.file_id,
+        task.instant_ms,
+        added=added,
+        removed=removed,
+        groups=None if ranges is None else ranges[task.partition],
+    )
 
 
 def _changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Keys that came to the file group, and keys that left it.
-
-    Where the previous slice was more than a base file all keys count as having come, since a key
-    that its log files deleted may be elsewhere by now. A deleted key that the index keeps costs
-    a look into a file; one that it lacks would be written twice.
-    """
+    """Keys whose records came to the file group, and keys whose records left it."""
     if task.base is None:
-        rows = _keys(task, None, [task.log] if task.log else [])
-        reader = _native.read_log_keys(
-            task.recording.storage.native, [task.log] if task.log else []
-        )
-        return rows, _without(_column(reader), rows)
+        logs = list(task.logs)
+        if task.after is None:
+            keys = _keys(task, None, logs)
+            return keys, keys.slice(0, 0)
+        touched = _column(_native.read_log_keys(task.recording.storage.native, logs)).unique()
+        live = _standing(task.after, touched)
+        return live, _without(touched, live)
     new = _keys(task, task.base, [])
+    if task.before is not None:
+        old = _column(read_task(task.before))
+        return _without(new, old), _without(old, new)
     previous = _previous_base(task)
     if previous is None:
         return new, new.slice(0, 0)
     old = _keys(task, previous, [])
     return _without(new, old), _without(old, new)
+
+
+def _standing(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
+    """Those of the keys that have a record in a slice."""
+    none: pa.Array[Any] = pa.array([], pa.string())
+    found = (batch.column(0) for batch in read_task(slice_))
+    return pa.concat_arrays([none, *(one.filter(pc.is_in(one, value_set=keys)) for one in found)])
 
 
 def _previous_base(task: KeysTask) -> str | None:
@@ -152,7 +217,7 @@ def _keys(task: KeysTask, base: str | None, logs: list[str]) -> pa.Array[Any]:
     return _column(reader)
 
 
-def _column(reader: _native.BatchReader) -> pa.Array[Any]:
+def _column(reader: Iterable[pa.RecordBatch]) -> pa.Array[Any]:
     parts = [batch.column(0) for batch in reader]
     return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyhudi.config import TableConfig
-from pyhudi.metadata.table import FOLDER, check_group_number, open_config
+from pyhudi.metadata.partitioned import check_numbers
+from pyhudi.metadata.table import FOLDER, open_config
 from pyhudi.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.instants import DELTA_COMMIT, ROLLBACK, Instant, State
@@ -19,6 +20,7 @@ from pyhudi.view.filesystem_view import FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.plan.write import FileGroup
+    from pyhudi.timeline import InstantGenerator
     from pyhudi.txn.rollback import RollbackContext
 
 GroupsByPartition = dict[str, list["FileGroup"]]
@@ -53,9 +55,17 @@ class OwnTable:
             found[group.slice.partition].append(group)
         for name, groups in found.items():
             groups.sort(key=lambda group: group.slice.file_id)
-            for expected, group in enumerate(groups):
-                check_group_number(name, group.slice.file_id, expected)
+            check_numbers(name, groups)
         return found
+
+    def observe(self, generator: InstantGenerator) -> None:
+        """Makes later times greater than those of its timeline, which its services may have led on.
+
+        Log files are placed by completion times: one that is smaller than a compaction's instant
+        would put the file below it. Up to table version 6 the names of log files tell.
+        """
+        if self.timeline.completes_in_names:
+            generator.observe(self.timeline)
 
     def find(self, time: str) -> Instant | None:
         """Its delta commit of an instant, in any state."""

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.metadata.definitions import IndexDefinition, index_definitions
+from pyhudi.field_merge import field_merge
+from pyhudi.metadata import secondary
+from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition, index_definitions
 from pyhudi.metadata.table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 _PARTITIONS = "hoodie.table.metadata.partitions"
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _HINT = (
-    "Take the index away with Apache Hudi first, or turn the metadata table off: write with"
-    " hoodie.metadata.enable=false."
+    'Take the index away with table.drop_index, which for "files" takes all of the metadata table'
+    " away."
 )
 
 MAINTAINED = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX})
@@ -43,7 +46,11 @@ def check_partitions(config: TableConfig) -> None:
         raise UnsupportedTableFeature(msg, hint="Complete the indexing with Apache Hudi first.")
     listed = config.metadata_partitions
     for name in listed:
-        if name not in MAINTAINED:
+        if name.startswith(secondary.PREFIX):
+            if RECORD_INDEX not in listed:
+                msg = f"{_PARTITIONS} has {name}, without {RECORD_INDEX}"
+                raise UnsupportedTableFeature(msg, hint=_HINT)
+        elif name not in MAINTAINED:
             msg = f"{_PARTITIONS} has {name}: pyhudi cannot keep this index up to date"
             raise UnsupportedTableFeature(msg, hint=_HINT)
     if listed and FILES not in listed:
@@ -54,11 +61,13 @@ def check_partitions(config: TableConfig) -> None:
 def check_replaceable(config: TableConfig) -> None:
     """Raises `UnsupportedTableFeature` where file groups cannot be replaced.
 
-    The record index would still send keys to the groups that are gone.
+    Hudi does not replace any beside a secondary index either
+    (`HoodieBackedTableMetadataWriter.updateSecondaryIndexIfPresent`, 1.0.2 and 1.2.0).
     """
-    if RECORD_INDEX in config.metadata_partitions:
-        msg = f"{_PARTITIONS} has {RECORD_INDEX}: pyhudi does not replace file groups under it"
-        raise UnsupportedTableFeature(msg, hint=_HINT)
+    for name in config.metadata_partitions:
+        if name.startswith(SECONDARY_INDEX):
+            msg = f"{_PARTITIONS} has {name}: file groups are not replaced under it"
+            raise UnsupportedTableFeature(msg, hint="Drop the index first.")
 
 
 def check_indexes(storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
@@ -69,23 +78,32 @@ def check_indexes(storage: Storage, config: TableConfig, schema: pa.Schema) -> N
     if not config.metadata_partitions:
         return
     definitions = index_definitions(storage, config)
-    index = definitions.get(RECORD_INDEX)
-    if RECORD_INDEX in config.metadata_partitions and index is not None and index.is_partitioned:
-        msg = f"{_PARTITIONS} has {RECORD_INDEX} with isPartitioned=true"
-        raise UnsupportedTableFeature(msg, hint=_HINT)
+    _check_row_indexes(config, definitions, schema)
     if COLUMN_STATS not in config.metadata_partitions:
+        if PARTITION_STATS in config.metadata_partitions:
+            msg = f"{_PARTITIONS} has {PARTITION_STATS}, without {COLUMN_STATS}"
+            raise UnsupportedTableFeature(msg, hint=_HINT)
         return
-    known = definitions.get(COLUMN_STATS)
-    if PARTITION_STATS in config.metadata_partitions and known is not None and known.version > 1:
-        # Hudi 1.2.0 fails to merge them when newer ones have no values.
-        msg = f"{_PARTITIONS} has {PARTITION_STATS} of index version {known.version}"
-        raise UnsupportedTableFeature(msg, hint=_HINT)
     if COLUMN_STATS not in definitions and config.version.has_index_definitions:
         msg = f"{_PARTITIONS} has {COLUMN_STATS}, which the index definitions lack"
         raise UnsupportedTableFeature(msg, hint=_HINT)
     for field in statistics_columns(definitions, schema):
         if COLUMN_STATS in definitions and not _has_bounds(field.type):
             msg = f"{_PARTITIONS} has {COLUMN_STATS} of {field.name}, which is {field.type}"
+            raise UnsupportedTableFeature(msg, hint=_HINT)
+
+
+def _check_row_indexes(
+    config: TableConfig, definitions: Mapping[str, IndexDefinition], schema: pa.Schema
+) -> None:
+    for name in config.metadata_partitions:
+        if not name.startswith(secondary.PREFIX):
+            continue
+        reason = secondary.refusal(definitions.get(name), schema)
+        if config.is_merge_on_read and field_merge(config) is None:
+            reason = reason or unsupported_merge(config)
+        if reason:
+            msg = f"{_PARTITIONS} has {name}: {reason}"
             raise UnsupportedTableFeature(msg, hint=_HINT)
 
 
@@ -102,6 +120,11 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
         msg = f"{_PARTITIONS} has {COLUMN_STATS} of the nested column {nested[0]}"
         raise UnsupportedTableFeature(msg, hint=_HINT)
     return pa.schema([schema.field(name) for name in definition.columns if name in schema.names])
+
+
+def has_bounds(kind: pa.DataType) -> bool:
+    """Whether a column of this type can have statistics."""
+    return _has_bounds(kind)
 
 
 def _has_bounds(kind: pa.DataType) -> bool:

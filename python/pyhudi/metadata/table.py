@@ -111,6 +111,13 @@ class MetadataTable:
             for one in slices
         ]
 
+    def check_groups(self, name: str) -> None:
+        """Raises `CorruptTable` where files of one of its partitions are missing or cut off."""
+        slices = self._slices(name)
+        definition = self.definitions.get(name)
+        if definition is None or not definition.is_partitioned:
+            _check_numbers(name, slices)
+
     def data_partitions(self) -> list[str]:
         """Paths of the data table's partitions, sorted."""
         found = self.partition(FILES).files([_ALL_PARTITIONS])
@@ -152,8 +159,7 @@ class MetadataTable:
 
     @staticmethod
     def _of_data_partition(slices: Iterable[FileSlice], path: str) -> list[FileSlice]:
-        name = "".join(f"%{ord(c):02X}" if c in _ESCAPED_IN_IDS else c for c in path)
-        pattern = re.compile(re.escape(f"record-index-{name}-") + r"\d{4,}(-0)?")
+        pattern = re.compile(re.escape(f"record-index-{escaped(path)}-") + r"\d{4,}(-0)?")
         return [one for one in slices if pattern.fullmatch(one.file_id)]
 
     def _slices(self, name: str) -> list[FileSlice]:
@@ -181,6 +187,11 @@ class MetadataTable:
             valid_instants=[i.requested for i in self._timeline.completed()] if checked else None,
             timeline_start=self._timeline.blocks_start if checked else None,
         )
+
+
+def escaped(path: str) -> str:
+    """A data partition's path as it stands in file ids of the record index."""
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED_IN_IDS else c for c in path)
 
 
 def open_config(storage: Storage) -> TableConfig:

@@ -15,20 +15,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.clock import parse_instant
+from pyhudi.metadata import partitioned, secondary
 from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
-from pyhudi.metadata.derive import RECORD_ROWS, FactsTask, FileTask, KeysTask, Recording, Task
+from pyhudi.metadata.derive import RECORD_ROWS, FactsTask, FileTask, Recording, Task
 from pyhudi.metadata.derive import derive as derive_rows
+from pyhudi.metadata.files_left import RestOfPartitions
+from pyhudi.metadata.locations import is_log_path, location_tasks
 from pyhudi.metadata.own import GroupsByPartition, OwnTable, roll_back_delta_commit
+from pyhudi.metadata.slice_rows import SliceRows
 from pyhudi.metadata.support import check_replaceable, record_schema, statistics_columns
 from pyhudi.metadata.table import BLOOM_FILTERS, FILES, PARTITION_STATS, RECORD_INDEX
-from pyhudi.metadata.write_group import GroupTarget, write_group
+from pyhudi.metadata.write_group import GroupTarget, begin_group, write_group
 from pyhudi.timeline.instants import DELTA_COMMIT
-from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 
 if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
     from pyhudi.engine.protocol import Engine
+    from pyhudi.plan.write import FileGroup
     from pyhudi.storage import Storage
     from pyhudi.txn.rollback import RollbackContext
 
@@ -37,6 +40,9 @@ ALL_PARTITIONS = "__all_partitions__"
 NO_PATH = "."
 STAGE = 2
 """Of the engine call that writes the log files."""
+
+_SAME_ROWS = frozenset({"COMPACT", "CLUSTER"})
+"""Operations that change files and no values."""
 
 Entries = tuple[tuple[str, str, int, bool], ...]
 
@@ -47,19 +53,25 @@ def record_commit(
     instant: str,
     metadata: CommitMetadata,
     avro_schema: str,
+    *,
+    by_record_index: bool = False,
 ) -> None:
     """Brings the metadata table up to a commit that is about to complete.
 
-    avro_schema: of the table, without meta fields.
+    avro_schema: of the table, without meta fields. by_record_index: the commit's updates are of
+    keys that the record index had.
     """
     if FILES not in context.config.metadata_partitions:
         return
     if metadata.partition_to_replace_file_ids:
         check_replaceable(context.config)
     own = OwnTable.open(context.storage)
-    commit = _Commit(context, own, instant)
+    commit = _Commit(context, own, instant, by_record_index=by_record_index)
     schema = _native.arrow_schema(_native.with_meta_fields(avro_schema))
-    commit.write(engine, commit.tasks(metadata, schema))
+    tasks = commit.tasks(metadata, schema)
+    if metadata.operation_type not in _SAME_ROWS:
+        tasks += commit.secondary_tasks(SliceRows(context, metadata, schema, avro_schema))
+    commit.write(engine, tasks)
 
 
 def record_rollback(
@@ -111,29 +123,66 @@ def _left_logs(
 class _Commit:
     """One delta commit of the metadata table."""
 
-    def __init__(self, context: RollbackContext, own: OwnTable, instant: str) -> None:
+    def __init__(
+        self,
+        context: RollbackContext,
+        own: OwnTable,
+        instant: str,
+        *,
+        by_record_index: bool = False,
+    ) -> None:
         self._context = context
+        self._by_record_index = by_record_index
         self._own = own
         self._instant = instant
         self._partitions: tuple[str, ...] = context.config.metadata_partitions
         self._groups: GroupsByPartition = own.groups(self._partitions)
+        self._new_groups: list[FileGroup] = []
         self._schema = record_schema(context.config.version.metadata_schema)
-        self.recording = Recording(
+        self.recording = self._recording()
+
+    def _recording(self) -> Recording:
+        context = self._context
+        by_partition = partitioned.is_partitioned(context.storage, context.config)
+        return Recording(
             context.storage,
             self._schema,
             {name: len(groups) for name, groups in self._groups.items()},
+            partitioned.ranges(self._groups[RECORD_INDEX]) if by_partition else None,
         )
+
+    def _add_groups(self, metadata: CommitMetadata) -> None:
+        """File groups for data partitions that a record index by data partition does not know."""
+        known = self.recording.index_ranges
+        if known is None:
+            return
+        paths = [path for path, stats in metadata.partition_to_write_stats.items() if stats]
+        self._new_groups = partitioned.new_groups(known, paths, self._instant)
+        groups = [*self._groups[RECORD_INDEX], *self._new_groups]
+        self._groups[RECORD_INDEX] = sorted(groups, key=lambda group: group.slice.file_id)
+        self.recording = self._recording()
 
     def tasks(self, metadata: CommitMetadata, schema: pa.Schema) -> list[Task]:
         """Everything that a commit changes. schema: the table's, with meta fields."""
+        self._add_groups(metadata)
         tasks: list[Task] = [FileTask(self.recording, tuple(file_entries(metadata)))]
         tasks += self._facts(metadata, schema)
         if RECORD_INDEX in self._partitions:
-            config = self._context.config
-            ms = parse_instant(self._instant, config.timezone)
-            for stat in metadata.write_stats:
-                tasks += _key_tasks(self.recording, config, schema, stat, ms)
+            tasks += location_tasks(
+                self._context,
+                self.recording,
+                self._instant,
+                metadata,
+                schema,
+                every_log=not self._by_record_index,
+            )
         return tasks
+
+    def secondary_tasks(self, rows: SliceRows) -> Iterator[Task]:
+        """What changed values change in secondary indexes."""
+        definitions = index_definitions(self._context.storage, self._context.config)
+        indexes = secondary.maintained(definitions, self._partitions)
+        return secondary.secondary_tasks(self.recording, indexes, rows)
 
     def _facts(self, metadata: CommitMetadata, schema: pa.Schema) -> Iterator[Task]:
         config = self._context.config
@@ -146,6 +195,9 @@ class _Commit:
         blooms = BLOOM_FILTERS in self._partitions
         if not blooms and not columns.names:
             return
+        tight = None
+        if value_types and PARTITION_STATS in self._partitions:
+            tight = RestOfPartitions(self._context, metadata)
         for partition, stats in metadata.partition_to_write_stats.items():
             files = tuple((stat.path, is_log(stat)) for stat in stats if stat.path)
             yield FactsTask(
@@ -157,6 +209,8 @@ class _Commit:
                 partition_stats=PARTITION_STATS in self._partitions,
                 bloom_filters=blooms,
                 instant=self._instant,
+                rest=None if tight is None else tight.of(partition),
+                known=() if tight is None else tight.known,
             )
 
     def write(self, engine: Engine, tasks: Sequence[Task]) -> None:
@@ -169,6 +223,8 @@ class _Commit:
         layout.inflight(own.storage, self._instant, DELTA_COMMIT, data)
         rows = engine.scan(derive_rows, tasks, RECORD_ROWS, label="find metadata records")
         target = GroupTarget(own.storage, version, self._instant, self._schema, self._groups)
+        for group in self._new_groups:
+            begin_group(target, group)
         stats = engine.exchange(
             rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
         )
@@ -178,6 +234,7 @@ class _Commit:
             operation_type=OPERATION,
         )
         data = metadata.encode(version, DELTA_COMMIT, context.clock)
+        own.observe(context.generator)
         layout.complete(own.storage, self._instant, DELTA_COMMIT, context.generator.next(), data)
 
     def _profile(self) -> dict[str, tuple[WriteStat, ...]]:
@@ -208,30 +265,11 @@ def file_entries(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool
 
 def is_log(stat: WriteStat) -> bool:
     """Whether a file is a log file."""
-    return _name(stat.path or "").startswith(".")
+    return is_log_path(stat.path)
 
 
 def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
-
-
-def _key_tasks(
-    recording: Recording, config: TableConfig, schema: pa.Schema, stat: WriteStat, ms: int
-) -> Iterator[KeysTask]:
-    """What one file changes of record locations: nothing where rows were only updated."""
-    if not stat.path or not (stat.num_inserts or stat.num_deletes):
-        return
-    replaced = stat.prev_commit != NO_PREVIOUS_COMMIT and not config.is_merge_on_read
-    yield KeysTask(
-        recording,
-        schema,
-        stat.partition_path or "",
-        stat.file_id,
-        ms,
-        base=None if is_log(stat) else stat.path,
-        log=stat.path if is_log(stat) else None,
-        previous_instant=stat.prev_commit if replaced else None,
-    )
 
 
 def _by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:

@@ -7,11 +7,12 @@ is updated, and one for each partition that gets new rows, whether in memory or 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan.write import (
     BaseFileTask,
     FileGroup,
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
 class UpdatePart:
     """Rows of one file group, those among them counted that delete their keys."""
 
-    rows: Rows
+    rows: Rows | None
     count: int
     deletes: int = 0
+
+
+_NOTHING = UpdatePart(None, 0)
 
 
 def plan_parts(
@@ -42,13 +46,15 @@ def plan_parts(
     inserts: Mapping[str, ShelvedRows],
     groups: Sequence[FileGroup],
     *,
+    leaving: Mapping[int, pa.Array[Any]],
     row_bytes: int,
     merge_by_key: bool,
     new_file_id: Callable[[], str],
 ) -> list[WriteTask]:
     """The tasks that write the parts, as `plan_rows` makes them.
 
-    updates: by number of the file group. inserts: by partition path.
+    updates: by number of the file group. inserts: by partition path. leaving: keys to be deleted,
+    by number of the file group.
     """
     additions: dict[int, ShelvedRows] = {}
     new: list[WriteTask] = []
@@ -60,8 +66,13 @@ def plan_parts(
             else:
                 additions[number] = part
     existing = [
-        _to_group(target, groups[number], updates.get(number), additions.get(number), merge_by_key)
-        for number in sorted({*updates, *additions})
+        with_deletes(
+            _to_group(
+                target, groups[number], updates.get(number), additions.get(number), merge_by_key
+            ),
+            leaving.get(number),
+        )
+        for number in sorted({*updates, *additions, *leaving})
     ]
     return [*existing, *new]
 
@@ -70,7 +81,9 @@ def plan_updates(
     target: WriteTarget, updates: Mapping[int, UpdatePart], groups: Sequence[FileGroup]
 ) -> list[WriteTask]:
     """The tasks that update file groups and add no rows."""
-    return [_update(target, groups[number], part) for number, part in updates.items()]
+    return [
+        _update(target, groups[number], part, merge_by_key=True) for number, part in updates.items()
+    ]
 
 
 def plan_new_files(
@@ -113,37 +126,62 @@ def _to_group(
     inserts: ShelvedRows | None,
     merge_by_key: bool,  # noqa: FBT001 - passed on
 ) -> WriteTask:
-    if inserts is None and updates is not None:
-        return _update(target, group, updates)
-    parts = [part for part in (updates.rows if updates else None, inserts) if part is not None]
+    if inserts is None:
+        return _update(target, group, updates or _NOTHING, merge_by_key=merge_by_key)
     slice_ = group.slice
     return BaseFileTask(
         target,
         slice_.partition,
         slice_.file_id,
         slice_,
-        parts[0] if len(parts) == 1 else _Joined(tuple(parts)),
+        inserts if updates is None or updates.rows is None else _Joined((updates.rows, inserts)),
         merge_by_key=merge_by_key,
-        inserts=inserts.num_rows if inserts is not None else 0,
+        inserts=inserts.num_rows,
         updates=updates.count if updates else 0,
     )
 
 
-def _update(target: WriteTarget, group: FileGroup, part: UpdatePart) -> WriteTask:
+def _update(
+    target: WriteTarget, group: FileGroup, part: UpdatePart, *, merge_by_key: bool
+) -> WriteTask:
+    """Of rows that were tagged to the group; to one without files they are new."""
     slice_ = group.slice
-    if target.merge_on_read:
+    new = part.count if group.is_new or not merge_by_key else 0
+    by_log = target.merge_on_read and (group.starts_with_log or not group.is_new)
+    if by_log:
+        if group.is_new:
+            group = replace(group, slice=replace(slice_, base_instant=target.instant))
         return LogFileTask(
             target,
             slice_.partition,
             slice_.file_id,
             group,
             part.rows,
-            updates=part.count - part.deletes,
+            updates=0 if new else part.count - part.deletes,
             deletes=part.deletes,
+            inserts=new - part.deletes if new else 0,
         )
     return BaseFileTask(
-        target, slice_.partition, slice_.file_id, slice_, part.rows, updates=part.count
+        target,
+        slice_.partition,
+        slice_.file_id,
+        None if group.is_new else slice_,
+        part.rows,
+        merge_by_key=merge_by_key,
+        inserts=new,
+        updates=part.count - new,
     )
+
+
+def with_deletes(task: WriteTask, keys: pa.Array[Any] | None) -> WriteTask:
+    """The task, deleting some keys as well."""
+    if keys is None:
+        return task
+    if isinstance(task, BaseFileTask):
+        return replace(task, delete_keys=keys, updates=task.updates + len(keys))
+    paths = pa.repeat(pa.scalar(task.partition), len(keys))
+    gone = pa.table({RECORD_KEY: keys, PARTITION_PATH: paths})
+    return replace(task, delete_keys=gone, deletes=task.deletes + len(keys))
 
 
 @dataclass(frozen=True)

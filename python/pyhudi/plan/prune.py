@@ -105,7 +105,8 @@ class Pruner:
     @cached_property
     def _bounds_hold(self) -> bool:
         """Whether a column's name means the same in all files: not after renames."""
-        return not self.state.storage.list_dir(_SCHEMA_HISTORY)[1]
+        evolved = self.state.evolution is not None
+        return not evolved and not self.state.storage.list_dir(_SCHEMA_HISTORY)[1]
 
     @cached_property
     def _keys(self) -> list[str] | None:

@@ -24,6 +24,7 @@ from pyhudi.view.partition_values import path_values
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
     from pyhudi.internal_schema import Evolution
+    from pyhudi.keys import KeySpec
     from pyhudi.merge_config import BuiltInMode
     from pyhudi.storage import Storage
     from pyhudi.timeline import Timeline
@@ -77,6 +78,8 @@ class ReadTask:
     """A second thread may help to decode the base file."""
     evolution: Evolution | None = None
     """How the files name the columns, where they name them otherwise than `schema`."""
+    made_keys: KeySpec | None = None
+    """How the record key is made that the task gives, where rows have none stored."""
     whole: WholeSlice | None = None
     """What is read in place of `slice` when that holds records of some columns only."""
 

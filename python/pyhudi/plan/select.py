@@ -11,23 +11,45 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import ConfigError
 from pyhudi.plan.read import ReadTask, ScanRequest, plan_scan
+from pyhudi.txn.rows import data_schema
 from pyhudi.where import parse_where
 
 if TYPE_CHECKING:
+    from pyhudi.keys import KeySpec
     from pyhudi.plan.read import TableState
 
 
 def plan_select(
-    state: TableState, where: Any, columns: tuple[str, ...], memory_limit: int | None
+    state: TableState,
+    where: Any,
+    columns: tuple[str, ...],
+    memory_limit: int | None,
+    keys: KeySpec | None = None,
 ) -> list[ReadTask]:
     """One task for each slice that may hold rows that the filter finds, which gives `columns`.
 
-    Raises `ConfigError` for no filter, and as `parse_where` does.
+    keys: how keys are made, where rows have none stored. Raises `ConfigError` for no filter, and as
+    `parse_where` does.
     """
     if where is None:
         msg = "where is missing: it says which rows"
         raise ConfigError(msg, hint='Give where="true" for all rows.')
+    if state.config.populate_meta_fields:
+        found = parse_where(where, state.schema)
+        request = ScanRequest(output=columns, where=found, memory_limit=memory_limit)
+        return [replace(task, path_values=()) for task in plan_scan(state, request)]
+    found = parse_where(where, data_schema(state.schema))
+    roots = [name if name in state.schema.names else name.split(".")[0] for name in _sources(keys)]
     request = ScanRequest(
-        output=columns, where=parse_where(where, state.schema), memory_limit=memory_limit
+        output=tuple(dict.fromkeys((*columns, *roots))), where=found, memory_limit=memory_limit
     )
-    return [replace(task, path_values=()) for task in plan_scan(state, request)]
+    return [
+        replace(task, path_values=(), output=columns, made_keys=keys)
+        for task in plan_scan(state, request)
+    ]
+
+
+def _sources(keys: KeySpec | None) -> tuple[str, ...]:
+    if keys is None:
+        raise AssertionError
+    return keys.key_fields

@@ -4,218 +4,57 @@ Updates follow their rows' file groups: copy-on-write writes a new base file, me
 file a group. Inserts fill up small base files and then go to new file groups; merge-on-read tables
 put them into base files too, since the index that tags here does not see keys in logs of other
 writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0).
+
+The words of a plan can be had from here too: tasks (`write_tasks.py`), where rows are (`tagged.py`)
+and how new ones are packed (`packing.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CommitConflict
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.picked import PickedRows
+from pyhudi.plan.packing import pack, small_groups
+from pyhudi.plan.tagged import Tagged, row_numbers, split, untagged
+from pyhudi.plan.write_tasks import (
+    BASE_ROW,
+    BaseFileTask,
+    FileGroup,
+    LogFileTask,
+    Rows,
+    WriteTarget,
+    WriteTask,
+)
 from pyhudi.timeline.metadata import WriteStat
 
-if TYPE_CHECKING:
-    from pyhudi.config import MergeConfig
-    from pyhudi.field_merge import FieldMerge
-    from pyhudi.merge_config import BuiltInMode
-    from pyhudi.plan.change_log import ChangeLogForm
-    from pyhudi.storage import Storage
-    from pyhudi.txn.options import WriteOptions
-    from pyhudi.version import TableVersion
-    from pyhudi.view.slices import FileSlice
-
-
-BASE_ROW = "_pyhudi_base_row"
-"""Column of a log task's rows or deletes: the row of the base file with the same key."""
-
-
-@dataclass(frozen=True)
-class FileGroup:
-    """A file group that a write may go to."""
-
-    slice: FileSlice
-    """The newest slice: log files are appended to it, its base file is what a rewrite replaces."""
-    compaction: str | None = None
-    """A pending compaction of the group."""
-    clustering: str | None = None
-    """A pending clustering that has the group among its inputs."""
-    starts_with_log: bool = False
-    """Where it has no file yet: its first rows go to a log file (else: to a base file)."""
-
-    read: FileSlice | None = None
-    """What a snapshot reads of the group, where a pending compaction makes that another slice."""
-
-    @property
-    def is_new(self) -> bool:
-        """It has no file yet."""
-        return self.slice.base is None and not self.slice.logs and not self.slice.base_instant
-
-    @property
-    def next_log_version(self) -> int:
-        """Of a log file named by the slice's base instant."""
-        return max((log.version for log in self.slice.logs), default=0) + 1
-
-    @property
-    def takes_inserts(self) -> bool:
-        """Whether a rewrite of its base file alone would be the whole group."""
-        free = self.compaction is None and self.clustering is None
-        return free and self.slice.base is not None and not self.slice.logs
-
-
-class Rows(Protocol):
-    """Rows that can be read as an Arrow stream, each time anew.
-
-    A table, or what makes its rows when they are asked for.
-    """
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """As the Arrow PyCapsule interface has it."""
-        ...
-
-
-@dataclass(frozen=True)
-class WriteTarget:
-    """What every task of one write shares."""
-
-    storage: Storage
-    version: TableVersion
-    instant: str
-    merge_on_read: bool
-    schema: pa.Schema
-    """With meta fields."""
-    avro_schema: str
-    """With meta fields."""
-    merge: MergeConfig
-    ordering_fields: tuple[str, ...]
-    options: WriteOptions
-    task_memory: int | None = None
-    """Bytes that a task may use for the records that it merges into a file; None: no limit."""
-    fields: FieldMerge | None = None
-    """How two records of one key become one, where that is more than one of them winning."""
-    change_log: ChangeLogForm | None = None
-    """What change logs beside rewritten base files hold; None in a table without."""
-    partial: bool = False
-    """The rows have some of the table's columns; the others keep what is stored."""
-    valid_instants: tuple[str, ...] | None = None
-    """Committed instants, where log files can hold blocks of others."""
-    timeline_start: str | None = None
-
-    @property
-    def merge_mode(self) -> BuiltInMode:
-        """Which of two records of one key wins."""
-        mode = self.fields.mode if self.fields else self.merge.mode
-        if mode == "CUSTOM":
-            raise AssertionError(mode)
-        return mode
-
-    @property
-    def merge_ordering(self) -> tuple[str, ...]:
-        """The fields whose values decide in event-time mode."""
-        own = self.fields.ordering_fields if self.fields else None
-        return self.ordering_fields if own is None else own
-
-
-@dataclass(frozen=True)
-class BaseFileTask:
-    """Write a base file: a new file group's first, or the next one of a group."""
-
-    target: WriteTarget
-    partition: str
-    file_id: str
-    previous: FileSlice | None
-    rows: Rows | None
-    """With record key and partition path in front."""
-    delete_keys: pa.Array[Any] | None = None
-    merge_by_key: bool = True
-    """Rows replace rows with their keys (else: they are added without a look at keys)."""
-    inserts: int = 0
-    """Rows that were not tagged to the group."""
-    updates: int = 0
-    """Rows or keys that were."""
-
-
-@dataclass(frozen=True)
-class LogFileTask:
-    """Append a log file to the newest slice of a file group."""
-
-    target: WriteTarget
-    partition: str
-    file_id: str
-    group: FileGroup
-    rows: Rows | None
-    delete_keys: pa.Table | None = None
-    """Columns record key and partition path."""
-    updates: int = 0
-    """Rows that update."""
-    deletes: int = 0
-    """Rows that are marked as deletes, and delete keys."""
-    inserts: int = 0
-    """Rows that were not looked for, or go to a new file group."""
-
-
-WriteTask = BaseFileTask | LogFileTask
-
-
-@dataclass(frozen=True)
-class Tagged:
-    """Where incoming rows are already: pairs of row number and number of a file group.
-
-    A key that several file groups hold has several pairs, and all of them are updated, as Hudi
-    does.
-    """
-
-    rows: pa.Array[Any]
-    groups: pa.Array[Any]
-    left_rows: pa.Array[Any] = field(default_factory=lambda: pa.array([], pa.int64()))
-    """Rows that go elsewhere, and whose keys are to be deleted from `left_groups`."""
-    left_groups: pa.Array[Any] = field(default_factory=lambda: pa.array([], pa.int64()))
-
-    base_rows: pa.Array[Any] | None = None
-    """For each pair the row of the group's base file; null where that is not known."""
-
-    def leaving(self) -> dict[int, pa.Array[Any]]:
-        """Row numbers of the keys that leave each file group."""
-        return dict(split(self.left_groups, self.left_rows))
-
-    def only(self, mask: pa.Array[Any]) -> Tagged:
-        """The pairs that a mask keeps, and none of the rows that go elsewhere."""
-        base_rows = None if self.base_rows is None else self.base_rows.filter(mask)
-        return Tagged(self.rows.filter(mask), self.groups.filter(mask), base_rows=base_rows)
-
-    def base_rows_by_group(self) -> dict[int, pa.Array[Any]]:
-        """The base rows of each file group, in the order of the rows that `by_group` gives."""
-        return {} if self.base_rows is None else dict(split(self.groups, self.base_rows))
-
-    def by_group(self) -> Iterator[tuple[int, pa.Array[Any]]]:
-        """Row numbers of each file group that was hit."""
-        yield from split(self.groups, self.rows)
-
-
-def split(keys: pa.Array[Any], values: pa.Array[Any]) -> Iterator[tuple[Any, pa.Array[Any]]]:
-    """The values of each key, in their order; keys ascending."""
-    order = pc.sort_indices(keys)
-    runs = pc.run_end_encode(keys.take(order)) if len(keys) else None
-    ordered = values.take(order)
-    start = 0
-    for key, end in zip(runs.values, runs.run_ends, strict=True) if runs is not None else ():
-        yield key.as_py(), ordered.slice(start, end.as_py() - start)
-        start = end.as_py()
-
-
-def untagged(row_count: int, tagged: Tagged) -> pa.Array[Any]:
-    """Numbers of the rows that are in no file group, ascending."""
-    numbers = row_numbers(row_count)
-    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=tagged.rows)))
-
-
-def row_numbers(count: int) -> pa.Array[Any]:
-    """0 to `count` - 1."""
-    return pc.indices_nonzero(pa.repeat(pa.scalar(value=True), count)).cast(pa.int64())
+__all__ = [
+    "BASE_ROW",
+    "BaseFileTask",
+    "FileGroup",
+    "Incoming",
+    "LogFileTask",
+    "Rows",
+    "Tagged",
+    "WriteTarget",
+    "WriteTask",
+    "by_base_row",
+    "check_not_clustered",
+    "pack",
+    "plan_deletes",
+    "plan_rows",
+    "row_numbers",
+    "small_groups",
+    "split",
+    "untagged",
+    "workload_profile",
+]
 
 
 # --- upsert and insert ----------------------------------------------------------------------------
@@ -250,30 +89,17 @@ def plan_rows(
     leaving = incoming.tagged.leaving()
     check_not_clustered(groups[number] for number in {*updates, *leaving})
     base_rows = incoming.tagged.base_rows_by_group()
-    fresh = untagged(incoming.rows.num_rows, incoming.tagged)
-    fresh = fresh.filter(pc.invert(incoming.marked_deleted.take(fresh)))
     new: list[WriteTask] = []
     additions: dict[int, pa.Array[Any]] = {}
-    for partition, numbers in split(
-        incoming.rows.column(PARTITION_PATH).combine_chunks().take(fresh), fresh
-    ):
-        small = small_groups(target, groups, partition)
-        for number, part in pack(target, groups, small, numbers, row_bytes):
-            if number is None:
-                rows = incoming.rows.take(part)
-                new.append(
-                    BaseFileTask(
-                        target,
-                        partition,
-                        new_file_id(),
-                        None,
-                        rows,
-                        merge_by_key=incoming.merge_by_key,
-                        inserts=len(part),
-                    )
-                )
-            else:
-                additions[number] = part
+    for partition, number, part in _placed(target, incoming, groups, row_bytes):
+        if number is None:
+            new.append(_new_group(target, incoming, partition, part, new_file_id()))
+        else:
+            additions[number] = part
+    touched = sorted({*updates, *additions, *leaving})
+    if touched:
+        # One chunk, since taking rows from many goes through all of them for each group.
+        incoming = replace(incoming, rows=incoming.rows.combine_chunks())
     existing = [
         _to_group(
             target,
@@ -284,9 +110,36 @@ def plan_rows(
             leaving.get(number),
             base_rows.get(number),
         )
-        for number in sorted({*updates, *additions, *leaving})
+        for number in touched
     ]
     return [*existing, *new]
+
+
+def _placed(
+    target: WriteTarget, incoming: Incoming, groups: Sequence[FileGroup], row_bytes: int
+) -> Iterator[tuple[str, int | None, pa.Array[Any]]]:
+    """Numbers of the rows that are nowhere yet: (partition path, file group or a new one, rows)."""
+    fresh = untagged(incoming.rows.num_rows, incoming.tagged)
+    fresh = fresh.filter(pc.invert(incoming.marked_deleted.take(fresh)))
+    paths = incoming.rows.column(PARTITION_PATH).combine_chunks().take(fresh)
+    for partition, numbers in split(paths, fresh):
+        small = small_groups(target, groups, partition)
+        for number, part in pack(target, groups, small, numbers, row_bytes):
+            yield partition, number, part
+
+
+def _new_group(
+    target: WriteTarget, incoming: Incoming, partition: str, numbers: pa.Array[Any], file_id: str
+) -> WriteTask:
+    return BaseFileTask(
+        target,
+        partition,
+        file_id,
+        None,
+        PickedRows(incoming.rows, numbers),
+        merge_by_key=incoming.merge_by_key,
+        inserts=len(numbers),
+    )
 
 
 def _to_group(
@@ -351,43 +204,6 @@ def _in_partition(rows: pa.Table, partition: str) -> pa.Table:
 def _with_path(keys: pa.Table, partition: str) -> pa.Table:
     paths = pa.repeat(pa.scalar(partition), keys.num_rows)
     return keys.select([0]).append_column(PARTITION_PATH, paths)
-
-
-def small_groups(target: WriteTarget, groups: Sequence[FileGroup], partition: str) -> list[int]:
-    """Numbers of the file groups of a partition that take inserts, smallest first."""
-    options = target.options
-    small = [
-        number
-        for number, group in enumerate(groups)
-        if group.slice.partition == partition
-        and group.takes_inserts
-        and group.slice.size < options.small_file_limit
-    ]
-    small.sort(key=lambda number: (groups[number].slice.size, groups[number].slice.file_id))
-    return small[: options.small_slices_per_partition] if target.merge_on_read else small
-
-
-def pack(
-    target: WriteTarget,
-    groups: Sequence[FileGroup],
-    small: Iterable[int],
-    numbers: Any,
-    row_bytes: int,
-) -> Iterator[tuple[int | None, Any]]:
-    """Slices of rows for each small file group while it has room, then for new ones (None).
-
-    numbers: the rows, or their numbers.
-    """
-    room_of_new = max(target.options.max_file_size // row_bytes, 1)
-    start = 0
-    for number in small:
-        room = max(target.options.max_file_size - groups[number].slice.size, 0) // row_bytes
-        if room and start < len(numbers):
-            yield number, numbers.slice(start, room)
-            start += room
-    while start < len(numbers):
-        yield None, numbers.slice(start, room_of_new)
-        start += room_of_new
 
 
 # --- delete ---------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ Sources: `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyhudi.plan.compact import CompactTask, compact_tasks, compaction_plan
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.instants import COMPACTION, State
-from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
+from pyhudi.timeline.metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import markers
 from pyhudi.txn.transaction import remove_unlisted
 from pyhudi.view.planned import planned_slices
@@ -72,18 +72,18 @@ def _carry_out(session: Session, instant: str, tasks: Sequence[CompactTask]) -> 
     stats = session.engine.run(
         compact_file, tasks, stage=_STAGE, label=f"compact files of {instant}"
     )
-    metadata = _metadata(stats, session.schema.avro)
+    metadata = _metadata(stats, session.schema_words.extra_metadata(instant))
     remove_unlisted(storage, instant, metadata)
     data = metadata.encode(writer.config.version, COMPACTION, writer.clock)
     layout.complete(storage, instant, COMPACTION, writer.generator.next(), data)
     markers.delete_all(storage, instant)
 
 
-def _metadata(stats: Sequence[WriteStat], schema: str) -> CommitMetadata:
+def _metadata(stats: Sequence[WriteStat], schema: Mapping[str, str]) -> CommitMetadata:
     return CommitMetadata(
         by_partition(stats),
         compacted=True,
-        extra_metadata={SCHEMA_KEY: schema},
+        extra_metadata=schema,
         operation_type="COMPACT",
     )
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import ConfigError
 from pyhudi.index import locate
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.picked import PickedRows
 from pyhudi.plan.write import row_numbers, split
 from pyhudi.txn import large
 from pyhudi.txn.rows import marked_deleted
@@ -59,7 +60,7 @@ def plan_bulk(
     sort: SortMode = "none",
     order: tuple[str, ...] = (),
 ) -> Mapping[str, Any]:
-    """The rows by partition path, in order: tables, or rows on a shelf that `stack` closes.
+    """The rows by partition path, in order: tables, picked rows, or on a shelf that `stack` closes.
 
     Rows that are marked as deletes are left out.
     """
@@ -71,11 +72,14 @@ def plan_bulk(
         return large.by_partition(stack, session, taken, combine=combine, order=order)
     rows = locate.combined(session, taken.whole) if combine else taken.whole
     merge = session.config.merge
-    rows = rows.filter(pc.invert(marked_deleted(rows, merge.delete_field, merge.delete_marker)))
+    marked = marked_deleted(rows, merge.delete_field, merge.delete_marker)
+    if pc.any(marked).as_py():
+        rows = rows.filter(pc.invert(marked))
     paths = rows.column(PARTITION_PATH).combine_chunks()
     numbers = row_numbers(rows.num_rows)
-    if order:
-        keys = [(name, "ascending") for name in order]
-        numbers = pc.sort_indices(rows, sort_keys=keys).cast(pa.int64())
-        paths = paths.take(numbers)
+    if not order:
+        return {partition: PickedRows(rows, part) for partition, part in split(paths, numbers)}
+    keys = [(name, "ascending") for name in order]
+    numbers = pc.sort_indices(rows, sort_keys=keys).cast(pa.int64())
+    paths = paths.take(numbers)
     return {partition: rows.take(part) for partition, part in split(paths, numbers)}

@@ -1,6 +1,7 @@
 """Making a new table: properties, timeline folders and, when rows are given, the first commit.
 
-There is no metadata table; `new_config.py` knows which properties each version needs.
+`new_config.py` knows which properties each version needs, `metadata_table.py` how a metadata table
+comes into being.
 """
 
 from __future__ import annotations
@@ -21,24 +22,27 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index.options import (
     INDEX_TYPE,
     PARTITIONED_RECORD_INDEX,
-    RECORD_INDEX,
     IndexOptions,
 )
 from pyhudi.key_times import TIME_OPTIONS, ZONE
 from pyhudi.keys import GENERATORS, PARTITION_SPEC, add_keys, key_spec
 from pyhudi.merge_config import MERGE_MODE
+from pyhudi.metadata.options import METADATA_OPTIONS
 from pyhudi.new_config import NewTable, new_table_config
 from pyhudi.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.property_names import (
     HIVE_STYLE,
     KEY_GENERATOR_TYPE,
+    META_FIELDS,
     SLASH_DATES,
     TIMEZONE,
     URL_ENCODE,
 )
 from pyhudi.storage import Storage
+from pyhudi.txn.metadata_table import make_partitions, wanted_for_new
 from pyhudi.txn.options import WRITE_OPTIONS
 from pyhudi.txn.rows import conform, data_schema, to_table
+from pyhudi.txn.virtual import check_virtual_keys
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
@@ -56,6 +60,7 @@ _CREATE_OPTIONS = (
     SLASH_DATES,
     KEY_GENERATOR_TYPE,
     TIMEZONE,
+    META_FIELDS,
     MERGE_MODE,
     _WRITE_MERGE_MODE,
 )
@@ -114,7 +119,12 @@ def create_table(
         options=chosen,
     )
     config = new_table_config(new)
-    kept = {name: value for name, value in chosen.items() if name in WRITE_OPTIONS}
+    check_virtual_keys(config)
+    kept = {
+        name: value
+        for name, value in chosen.items()
+        if name in WRITE_OPTIONS or name in METADATA_OPTIONS
+    }
     if new.partition_types:
         pairs = zip(new.partition_fields, new.partition_types, strict=True)
         kept[PARTITION_SPEC] = ",".join(f"{name}:{kind}" for name, kind in pairs)
@@ -122,8 +132,12 @@ def create_table(
         _check_rows(rows, config, kept)
     else:
         key_spec(config, existing_key=None, options=kept)
+    wanted = wanted_for_new(config, kept)
     make_table(storage, config, clock)
     table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
+    if wanted:
+        make_partitions(table, wanted)
+        table.refresh()
     if rows is not None:
         table.insert(rows)
     return table
@@ -154,10 +168,10 @@ def _check_arguments(kind: str, options: Mapping[str, str]) -> None:
     if kind not in _TYPES:
         msg = f"type is {kind!r}"
         raise ConfigError(msg, hint='Give "cow" or "mor".')
-    if IndexOptions.of(options).kind in (RECORD_INDEX, PARTITIONED_RECORD_INDEX):
-        msg = f"{INDEX_TYPE} is {options[INDEX_TYPE]}: a new table has no metadata table"
+    if IndexOptions.of(options).kind == PARTITIONED_RECORD_INDEX:
+        msg = f"{INDEX_TYPE} is {options[INDEX_TYPE]}: pyhudi makes no such index"
         raise UnsupportedTableFeature(msg, hint="Choose another index.")
-    known = (*_CREATE_OPTIONS, *WRITE_OPTIONS)
+    known = (*_CREATE_OPTIONS, *WRITE_OPTIONS, *METADATA_OPTIONS)
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
@@ -202,6 +216,7 @@ def _new_table(
     record = _avro_name(name)
     mode = options.get(_WRITE_MERGE_MODE) or options.get(MERGE_MODE)
     zone = {TIMEZONE: options[TIMEZONE].upper()} if TIMEZONE in options else {}
+    virtual = options.get(META_FIELDS, "").lower() == "false"
     return NewTable(
         name=name,
         table_type="COPY_ON_WRITE" if table_type == "cow" else "MERGE_ON_READ",
@@ -216,7 +231,11 @@ def _new_table(
         url_encode=options.get(URL_ENCODE, "").lower() == "true",
         partition_types=types,
         generator=_generator(options),
-        extra={**zone, **_key_properties(options, types)},
+        extra={
+            **zone,
+            **_key_properties(options, types),
+            **({META_FIELDS: "false"} if virtual else {}),
+        },
     )
 
 

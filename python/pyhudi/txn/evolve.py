@@ -3,7 +3,7 @@
 New columns come last and may be null, numbers are widened, columns that the rows lack become null;
 within structs, list elements and map values too. Nothing is renamed, dropped or narrowed here. The
 order of columns is the table's (as Hudi's `AvroSchemaEvolutionUtils.reconcileSchema`, 1.2.0).
-Schema on read, with its ids, is not this file's part.
+Column ids, where the table has them, are `schema_ids.py`'s part.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.keys import META_COLUMNS
-from pyhudi.schema import TableSchema, schema_from_avro
 from pyhudi.txn.rows import data_schema
+from pyhudi.txn.schema_ids import continued
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
+    from pyhudi.schema import TableSchema
 
 SchemaMode = Literal["strict", "merge"]
 SCHEMA_MODES = ("strict", "merge")
@@ -57,7 +58,7 @@ def evolve(table: TableSchema, config: TableConfig, rows: pa.Table) -> tuple[Tab
     evolved = json.dumps(_record(record, pa.struct(list(given)), "", _fixed_columns(config)))
     schema = table
     if evolved != json.dumps(record):
-        schema = schema_from_avro(evolved, config)
+        schema = continued(table, evolved, config)
     return schema, _fitted(rows, data_schema(schema.arrow))
 
 

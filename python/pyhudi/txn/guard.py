@@ -13,10 +13,10 @@ from pyhudi.errors import CommitConflict, SchemaMismatch, UnsupportedTableFeatur
 from pyhudi.internal_schema import is_evolved
 from pyhudi.keys import supported_generator
 from pyhudi.metadata.support import check_partitions
-from pyhudi.metadata.table import RECORD_INDEX
 from pyhudi.timeline.instants import RESTORE
 from pyhudi.txn.merging import check_mergeable
 from pyhudi.txn.options import LOG_BLOCKS
+from pyhudi.txn.virtual import check_virtual_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,8 @@ def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) ->
     Raises `CommitConflict` while a restore is pending.
     """
     check_config(config)
-    check_schema_on_read(storage, timeline)
+    if config.cdc_enabled:
+        check_schema_on_read(storage, timeline)
     restores = timeline.pending(RESTORE)
     if restores:
         msg = f"the restore {restores[0].requested} is pending"
@@ -54,6 +55,7 @@ def check_config(config: TableConfig) -> None:
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     check_mergeable(config)
     supported_generator(config)
+    check_virtual_keys(config)
 
 
 def _unsupported(config: TableConfig) -> dict[str, str]:
@@ -69,8 +71,6 @@ def _unsupported(config: TableConfig) -> dict[str, str]:
     found = {key: "true" for key, is_set in tests.items() if is_set}
     if config.bootstrap_path is not None:
         found["hoodie.bootstrap.base.path"] = config.bootstrap_path
-    if not config.populate_meta_fields:
-        found["hoodie.populate.meta.fields"] = "false"
     return found
 
 
@@ -79,21 +79,13 @@ def _is_true(config: TableConfig, key: str) -> bool:
 
 
 def check_schema_on_read(storage: Storage, timeline: Timeline) -> None:
-    """Refuses a table whose columns have ids."""
-    if is_evolved(storage, timeline):
-        msg = "hoodie.schema.on.read.enable: the table's columns were evolved by id"
-        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
-
-
-def check_moves(config: TableConfig, *, moves: bool) -> None:
-    """Refuses to move rows between partitions where a record index would have to follow.
+    """Refuses a table whose columns have ids: its change logs would name columns as they did.
 
     Raises `UnsupportedTableFeature`.
     """
-    if moves and RECORD_INDEX in config.metadata_partitions:
-        msg = f"hoodie.table.metadata.partitions has {RECORD_INDEX}: rows would move past it"
-        hint = "Leave the update of partition paths by the index off."
-        raise UnsupportedTableFeature(msg, hint=hint)
+    if is_evolved(storage, timeline):
+        msg = "hoodie.schema.on.read.enable with hoodie.table.cdc.enabled: change logs have no ids"
+        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
 
 
 def check_log_blocks(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,10 +19,13 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.index import locate
+from pyhudi.index.bucket import bucket_of
+from pyhudi.index.located import Located
+from pyhudi.index.options import BUCKET
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan import write as plan
 from pyhudi.plan.parts import UpdatePart
-from pyhudi.plan.write import FileGroup, Tagged, row_numbers, untagged
+from pyhudi.plan.write import FileGroup, Tagged, row_numbers, split, untagged
 from pyhudi.shelf import Shelf, ShelvedRows
 from pyhudi.txn.rows import marked_deleted
 
@@ -46,6 +48,8 @@ class Parts:
     inserts: dict[str, ShelvedRows]
     """By partition path."""
     groups: list[FileGroup]
+    leaving: dict[int, pa.Array[Any]]
+    """Keys that leave a file group for another partition, by its number. In memory."""
 
 
 def by_partition(
@@ -73,27 +77,30 @@ def by_partition(
 
 
 def by_location(
-    stack: ExitStack, session: Session, shelved: list[ShelvedRows], limit: int, *, combine: bool
+    stack: ExitStack,
+    session: Session,
+    shelved: list[ShelvedRows],
+    limit: int,
+    *,
+    combine: bool,
+    deletes: bool = True,
 ) -> Parts:
     """The rows by the file group that has their keys, those that none has by partition.
 
-    shelved: as `by_key` gives them. Deletes of keys that are nowhere fall away. Raises
-    `CommitConflict` as `plan_rows` does.
+    shelved: as `by_key` gives them. Deletes of keys that are nowhere fall away, all deletes do
+    without `deletes`. Raises `CommitConflict` as `plan_rows` does.
     """
-    groups, slices = session.groups(_partitions(shelved))
-    hit: Shelf[int] = stack.enter_context(Shelf(limit // _SHELF))
-    fresh: Shelf[str] = stack.enter_context(Shelf(limit // _SHELF))
-    counts: dict[int, tuple[int, int]] = {}
+    place = _Placing(stack, session, limit)
     for batch in _key_batches(session, shelved, limit, combine=combine):
         keys = pa.concat_tables(keys for _, keys in batch)
-        tagged = locate.in_slices(session, keys, slices)
-        plan.check_not_clustered(groups[number] for number, _ in tagged.by_group())
+        deleted = keys.column(_DELETED).combine_chunks()
+        located = locate.look_up(session, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
         first = 0
         for rows in _again(session, [part for part, _ in batch], combine=combine):
-            _place(session, rows, _part_of(tagged, first, rows.num_rows), hit, fresh, counts)
+            part = _part_of(located.tagged, first, rows.num_rows)
+            place.put(rows, Located(part, located.groups), deletes=deletes)
             first += rows.num_rows
-    updates = {number: UpdatePart(rows, *counts[number]) for number, rows in hit.routes().items()}
-    return Parts(updates, fresh.routes(), groups)
+    return place.parts()
 
 
 # --- by key ---------------------------------------------------------------------------------------
@@ -106,13 +113,6 @@ def by_key(stack: ExitStack, intake: Intake) -> list[ShelvedRows]:
         keys = rows.column(RECORD_KEY).combine_chunks()
         shelf.add(_native.key_parts(keys, _PARTS), rows)
     return list(shelf.routes().values())
-
-
-def _partitions(shelved: list[ShelvedRows]) -> list[str]:
-    found: set[str] = set()
-    for batch in chain.from_iterable(rows.batches() for rows in shelved):
-        found.update(batch.column(PARTITION_PATH).unique().to_pylist())
-    return sorted(found)
 
 
 def _combine(session: Session, rows: pa.Table, *, combine: bool) -> pa.Table:
@@ -129,6 +129,7 @@ def _key_batches(
         rows = _combine(session, part.to_table(), combine=combine)
         # A copy of the two columns: what came from the core or a file is freed only as a whole.
         keys = rows.select([RECORD_KEY, PARTITION_PATH]).take(row_numbers(rows.num_rows))
+        keys = keys.append_column(_DELETED, _deleted(session, rows))
         held.append((part, keys))
         size += keys.nbytes
         if size > limit // _SHELF:
@@ -154,24 +155,88 @@ def _part_of(tagged: Tagged, first: int, count: int) -> Tagged:
     return Tagged(rows, tagged.groups.filter(inside))
 
 
-def _place(
-    session: Session,
-    rows: pa.Table,
-    tagged: Tagged,
-    hit: Shelf[int],
-    fresh: Shelf[str],
-    counts: dict[int, tuple[int, int]],
-) -> None:
-    """Puts rows aside by file group or partition, and counts rows and deletes of each group."""
-    deleted = _deleted(session, rows)
-    if len(tagged.rows):
-        hit.add(tagged.groups, rows.take(tagged.rows))
-        _count(tagged.groups, deleted.take(tagged.rows), counts)
-    new = untagged(rows.num_rows, tagged)
-    new = new.filter(pc.invert(deleted.take(new)))
-    if len(new):
-        kept = rows.take(new)
-        fresh.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
+_DELETED = "_pyhudi_deleted"
+
+
+class _Placing:
+    """Puts rows aside by where they go, and counts what each file group gets.
+
+    File groups are numbered as they come up, since each look into the index has its own numbers.
+    """
+
+    def __init__(self, stack: ExitStack, session: Session, limit: int) -> None:
+        self._session = session
+        self._hit: Shelf[int] = stack.enter_context(Shelf(limit // _SHELF))
+        self._fresh: Shelf[str] = stack.enter_context(Shelf(limit // _SHELF))
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._groups: list[FileGroup] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._leaving: dict[int, list[pa.Array[Any]]] = {}
+
+    def put(self, rows: pa.Table, located: Located, *, deletes: bool) -> None:
+        """located: of these rows, as `locate.look_up` gives it."""
+        deleted = _deleted(self._session, rows)
+        located = locate.settled(self._session, rows, deleted, located)
+        tagged = (
+            located.tagged
+            if deletes
+            else located.tagged.only(pc.invert(deleted.take(located.tagged.rows)))
+        )
+        hit = self._numbered(located.groups, tagged.groups)
+        if len(hit):
+            homes = pa.array([group.slice.partition for group in self._groups], pa.string())
+            part = _with_homes(rows.take(tagged.rows), homes.take(hit))
+            self._hit.add(hit, part)
+            _count(hit, deleted.take(tagged.rows), self._counts)
+        left = self._numbered(located.groups, tagged.left_groups)
+        for number, at in split(left, tagged.left_rows):
+            keys = rows.column(RECORD_KEY).combine_chunks().take(at)
+            self._leaving.setdefault(number, []).append(keys)
+        new = untagged(rows.num_rows, tagged)
+        new = new.filter(pc.invert(deleted.take(new)))
+        if len(new):
+            kept = rows.take(new)
+            self._fresh.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
+
+    def _numbered(self, groups: list[FileGroup], numbers: pa.Array[Any]) -> pa.Array[Any]:
+        """Numbers that stand for file groups in one look-up, as those that stand for them here."""
+        known = numbers.unique()
+        own = [self._number(groups[number]) for number in known.to_pylist()]
+        return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=known))
+
+    def _number(self, group: FileGroup) -> int:
+        number = self._numbers.setdefault(_identity(self._session, group), len(self._groups))
+        if number == len(self._groups):
+            plan.check_not_clustered([group])
+            self._groups.append(group)
+        return number
+
+    def parts(self) -> Parts:
+        """All that was put."""
+        updates = {
+            number: UpdatePart(rows, *self._counts[number])
+            for number, rows in self._hit.routes().items()
+        }
+        fresh = self._fresh.routes()
+        for group in self._session.groups(list(fresh))[0]:
+            if _identity(self._session, group) not in self._numbers:
+                self._groups.append(group)
+        leaving = {number: pa.concat_arrays(keys) for number, keys in self._leaving.items()}
+        return Parts(updates, fresh, self._groups, leaving)
+
+
+def _identity(session: Session, group: FileGroup) -> tuple[str, str]:
+    """What a file group is known by: a new bucket by its number, as each look-up names it anew."""
+    slice_ = group.slice
+    numbered = session.index.kind == BUCKET and not session.index.consistent
+    name = f"bucket {bucket_of(slice_.file_id)}" if numbered else slice_.file_id
+    return slice_.partition, name
+
+
+def _with_homes(rows: pa.Table, homes: pa.Array[Any]) -> pa.Table:
+    """The rows with the partition paths of the file groups that they go to."""
+    at = rows.schema.get_field_index(PARTITION_PATH)
+    return rows.set_column(at, rows.schema.field(at), homes)
 
 
 def _count(

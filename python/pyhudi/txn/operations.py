@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import locate
+from pyhudi.index.options import BUCKET
 from pyhudi.plan import parts
 from pyhudi.plan import write as plan
 from pyhudi.plan.write import Incoming
-from pyhudi.txn import intake, large, targets
+from pyhudi.txn import intake, large, metadata_table, targets
 from pyhudi.txn.bulk import plan_bulk, sort_order
 from pyhudi.txn.partial import partial_rows
 from pyhudi.txn.result import WriteResult
@@ -65,7 +66,7 @@ def upsert(
     session, taken = intake.take(session, data, limit, schema_mode=schema_mode)
     combine = session.options.combine_upserts
     if taken.whole is None:
-        locate.check_by_partition(session, "data larger than the memory limit")
+        locate.check_mergeable(session)
         return _upsert_large(session, taken, combine=combine)
     rows = locate.combined(session, taken.whole) if combine else taken.whole
     return _write_rows(session.recovered(), rows, UPSERT)
@@ -90,7 +91,6 @@ def insert(
     session, taken = intake.take(session, data, limit, schema_mode=schema_mode, generate=True)
     combine = session.options.combine_inserts
     if taken.whole is None:
-        locate.check_free_placement(session, "data larger than the memory limit")
         return _insert_large(session, taken, combine=combine)
     rows = locate.combined(session, taken.whole) if combine else taken.whole
     return _write_rows(session.recovered(), rows, INSERT)
@@ -160,6 +160,7 @@ def delete_keys(
 
 def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
     """The table for one write of at most so many bytes of memory."""
+    metadata_table.before_write(table, clock)
     session = Session.open(table, clock)
     share = max(limit // (2 * session.engine.tasks_per_process), 1)
     blocks = min(session.options.log_block_bytes, max(share, intake.LEAST_MEMORY))
@@ -175,7 +176,10 @@ def _upsert_partial(session: Session, data: Any, schema_mode: SchemaMode) -> Wri
     if schema_mode != "strict":
         msg = f"partial does not go with schema_mode {schema_mode!r}"
         raise ConfigError(msg, hint="Add the columns first, then update some of them.")
-    locate.check_by_partition(session, "partial updates")
+    locate.check_partial(session)
+    if not session.config.populate_meta_fields:
+        msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
+        raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
     rows = partial_rows(session, data)
     if session.options.combine_upserts:
         rows = locate.combined(session, rows)
@@ -224,10 +228,18 @@ def _upsert_large(session: Session, taken: Intake, *, combine: bool) -> WriteRes
 
 def _insert_large(session: Session, taken: Intake, *, combine: bool) -> WriteResult:
     with ExitStack() as stack:
+        if session.index.kind == BUCKET:
+            shelved = large.by_key(stack, taken)
+            session = session.recovered()
+            limit = taken.memory_limit
+            placed = large.by_location(
+                stack, session, shelved, limit, combine=combine, deletes=False
+            )
+            return _write_large(session, placed, INSERT)
         rows = large.by_partition(stack, session, taken, combine=combine)
         session = session.recovered()
         groups, _ = session.groups(list(rows))
-        return _write_large(session, large.Parts({}, rows, groups), INSERT)
+        return _write_large(session, large.Parts({}, rows, groups, {}), INSERT)
 
 
 def _write_large(session: Session, placed: large.Parts, operation: str) -> WriteResult:
@@ -237,6 +249,7 @@ def _write_large(session: Session, placed: large.Parts, operation: str) -> Write
             placed.updates,
             placed.inserts,
             placed.groups,
+            leaving=placed.leaving,
             row_bytes=targets.row_size(session.timeline, session.options),
             merge_by_key=operation == UPSERT or not session.options.allow_duplicates,
             new_file_id=session.new_file_id,

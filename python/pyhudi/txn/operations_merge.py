@@ -32,6 +32,7 @@ from pyhudi.work.merge import Matched, MatchTask, match_rows
 
 if TYPE_CHECKING:
     from pyhudi.clock import Clock
+    from pyhudi.index.located import Located
     from pyhudi.plan.write import BaseFileTask, FileGroup, WriteTarget, WriteTask
     from pyhudi.txn.session import Session, WritableTable
     from pyhudi.view.slices import FileSlice
@@ -62,24 +63,23 @@ def merge(
     `operations.upsert` does.
     """
     session = opened(table, clock, intake.memory_limit(None))
-    locate.check_by_partition(session, "merge")
     given = to_table(source)
     keyed = _keyed(session, given)
     on_match = _clauses(session, given, clauses, matched=True)
     on_absence = _clauses(session, given, clauses, matched=False)
     session = session.recovered()
-    groups, slices = session.groups(keyed.column(PARTITION_PATH).unique().to_pylist())
-    tagged = locate.in_slices(session, keyed, slices)
-    found = dict(tagged.by_group())
+    located = locate.for_merge(session, keyed)
+    tagged, groups = located.tagged, located.groups
+    found = {n: rows for n, rows in tagged.by_group() if not groups[n].is_new}
     plan.check_not_clustered(groups[number] for number in found)
     hits = _match(
-        session, given, keyed, {n: (slices[n], rows) for n, rows in found.items()}, on_match
+        session, given, keyed, {n: (groups[n].slice, rows) for n, rows in found.items()}, on_match
     )
     live = [rows.take(hits[number].matched) for number, rows in found.items()]
     inserted = _inserted(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
     with Transaction(session.writer, UPSERT) as txn:
         target = session.target(txn.instant)
-        planned = _tasks(session, target, hits, inserted, _placed(inserted, tagged), groups)
+        planned = _tasks(session, target, hits, inserted, _placed(inserted, located), groups)
         return carry_out(session, txn, planned, UPSERT)
 
 
@@ -94,7 +94,9 @@ def _match(
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
     reads = {
         (task.slice.partition, task.slice.file_id): task
-        for task in plan_select(session.state(), "true", columns, session.task_memory)
+        for task in plan_select(
+            session.state(), "true", columns, session.task_memory, session.made_keys
+        )
     }
     tasks = [
         MatchTask(
@@ -123,7 +125,8 @@ def _keyed(session: Session, given: pa.Table) -> pa.Table:
         columns[name] = cast_column(given.column(name), session.schema.arrow.field(name))
     keyed = add_keys(pa.table(columns), spec).select([RECORD_KEY, PARTITION_PATH])
     keyed = keyed.combine_chunks()
-    if keyed.group_by([RECORD_KEY, PARTITION_PATH]).aggregate([]).num_rows < keyed.num_rows:
+    known_by = [RECORD_KEY] if session.index.is_global else [RECORD_KEY, PARTITION_PATH]
+    if keyed.group_by(known_by).aggregate([]).num_rows < keyed.num_rows:
         msg = "the source has several rows of one key"
         raise SchemaMismatch(msg, hint="Leave one row a key: a merge cannot choose among them.")
     return keyed
@@ -216,11 +219,20 @@ def _inserted(
     return _Inserted(rows, taken)
 
 
-def _placed(inserted: _Inserted, tagged: Tagged) -> Tagged:
-    """Where keys of new rows are although their rows are deleted, in log files."""
+def _placed(inserted: _Inserted, located: Located) -> Tagged:
+    """Where new rows have to go: to their buckets, or where their keys were before.
+
+    A deleted key may still be in log files of several groups; its row goes to one in its partition.
+    """
+    tagged = located.tagged
     at = pc.index_in(tagged.rows, value_set=inserted.numbers)
-    known = pc.is_valid(at)
-    return Tagged(at.filter(known).cast(pa.int64()), tagged.groups.filter(known))
+    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
+    own = inserted.rows.column(PARTITION_PATH).combine_chunks().take(at)
+    here = pc.fill_null(pc.equal(own, paths.take(tagged.groups)), fill_value=False)
+    pairs = pa.table({"row": at.filter(here).cast(pa.int64()), "group": tagged.groups.filter(here)})
+    one = pairs.group_by("row").aggregate([("group", "min")])
+    none = pa.array([], pa.int64())
+    return Tagged(*(pa.concat_arrays([none, *column.chunks]) for column in one.columns))
 
 
 def _tasks(

@@ -51,7 +51,9 @@ def delete(
     for what is no filter of the table, the rest as `operations.upsert` does.
     """
     session = opened(table, clock, intake.memory_limit(memory_limit)).recovered()
-    tasks = plan_select(session.state(), where, (RECORD_KEY,), session.task_memory)
+    tasks = plan_select(
+        session.state(), where, (RECORD_KEY,), session.task_memory, session.made_keys
+    )
     found = session.engine.run(distinct_rows, tasks, stage=TAG_STAGE, label=_FIND)
     hit = [(task.slice, keys) for task, keys in zip(tasks, found, strict=True) if keys.num_rows]
     groups = groups_of(session, [slice_ for slice_, _ in hit])
@@ -92,7 +94,7 @@ def update(
     session = opened(table, clock, intake.memory_limit(memory_limit)).recovered()
     values = _checked(session, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
-    tasks = plan_select(session.state(), where, columns, session.task_memory)
+    tasks = plan_select(session.state(), where, columns, session.task_memory, session.made_keys)
     narrow = [replace(task, output=(RECORD_KEY,)) for task in tasks]
     counts = session.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
     hit = [(task, count) for task, count in zip(tasks, counts, strict=True) if count]

@@ -21,6 +21,9 @@ MAX_FILE_SIZE = "hoodie.parquet.max.file.size"
 ROW_GROUP_SIZE = "hoodie.parquet.block.size"
 CODEC = "hoodie.parquet.compression.codec"
 RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
+RECORD_SIZE_THRESHOLD = "hoodie.record.size.estimation.threshold"
+INSERT_SPLIT_SIZE = "hoodie.copyonwrite.insert.split.size"
+AUTO_SPLIT = "hoodie.copyonwrite.insert.auto.split"
 SMALL_SLICES = "hoodie.merge.small.file.group.candidates.limit"
 BLOOM_ENTRIES = "hoodie.index.bloom.num_entries"
 BLOOM_FPP = "hoodie.index.bloom.fpp"
@@ -43,6 +46,9 @@ WRITE_OPTIONS = (
     ROW_GROUP_SIZE,
     CODEC,
     RECORD_SIZE,
+    RECORD_SIZE_THRESHOLD,
+    INSERT_SPLIT_SIZE,
+    AUTO_SPLIT,
     SMALL_SLICES,
     BLOOM_ENTRIES,
     BLOOM_FPP,
@@ -79,6 +85,10 @@ class WriteOptions:
     codec: Codec = "gzip"
     record_size_estimate: int = 1024
     """Bytes of a row while no commit tells better."""
+    record_size_threshold: float = 1.0
+    """A commit tells if it wrote more than so many small-file limits."""
+    insert_split_rows: int | None = None
+    """Rows of a new file of inserts; None for as many as make a file of the greatest size."""
     small_slices_per_partition: int = 1
     """Merge-on-read: so many small file groups of a partition take inserts."""
     bloom_entries: int = 60000
@@ -116,6 +126,10 @@ class WriteOptions:
             row_group_bytes=_number(options, ROW_GROUP_SIZE, standard.row_group_bytes),
             codec=_codec(options),
             record_size_estimate=_number(options, RECORD_SIZE, standard.record_size_estimate),
+            record_size_threshold=_factor(
+                options, RECORD_SIZE_THRESHOLD, standard.record_size_threshold
+            ),
+            insert_split_rows=_insert_split(options),
             small_slices_per_partition=_number(
                 options, SMALL_SLICES, standard.small_slices_per_partition, 0
             ),
@@ -151,6 +165,29 @@ def _number(options: Mapping[str, str], name: str, default: int, least: int = 1)
         value = least - 1
     if value < least:
         msg = f"{name} is {text!r}, not a whole number of at least {least}"
+        raise ConfigError(msg)
+    return value
+
+
+def _insert_split(options: Mapping[str, str]) -> int | None:
+    """Rows of a new file, where they are not to follow from sizes (`UpsertPartitioner`, 1.2.0)."""
+    rows = _number(options, INSERT_SPLIT_SIZE, _INSERT_SPLIT_ROWS)
+    return None if _switch(options, AUTO_SPLIT, default=True) else rows
+
+
+_INSERT_SPLIT_ROWS = 500_000
+
+
+def _factor(options: Mapping[str, str], name: str, default: float) -> float:
+    text = options.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        msg = f"{name} is {text!r}, not a number of at least 0"
         raise ConfigError(msg)
     return value
 

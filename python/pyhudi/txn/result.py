@@ -20,7 +20,7 @@ class WriteResult:
     """Its completion time. Up to table version 6 it is not stored."""
     operation: str
     """Hudi's name of it: UPSERT, INSERT, BULK_INSERT, DELETE, INSERT_OVERWRITE,
-    INSERT_OVERWRITE_TABLE or DELETE_PARTITION."""
+    INSERT_OVERWRITE_TABLE, DELETE_PARTITION or ALTER_SCHEMA."""
     rows_inserted: int
     rows_updated: int
     """Rows replaced; in merge-on-read tables the updates appended to logs, whether or not an older

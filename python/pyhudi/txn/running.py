@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pyhudi.index.options import PARTITIONED_RECORD_INDEX, RECORD_INDEX
 from pyhudi.plan import write as plan
 from pyhudi.plan.write import BaseFileTask, WriteTask
 from pyhudi.txn.result import WriteResult, result_of
@@ -35,13 +36,14 @@ def carry_out(
 
     replaced: file ids by partition path that a replace commit takes away.
     """
+    txn.by_record_index = session.index.kind in (RECORD_INDEX, PARTITIONED_RECORD_INDEX)
     # Hudi's bulk insert has no profile.
     txn.start(None if operation == BULK_INSERT else plan.workload_profile(tasks))
     written = session.engine.run(
         write_file, tasks, stage=WRITE_STAGE, label=f"write files of {txn.instant}"
     )
     stats = [stat for stats in written for stat in stats]
-    completion = txn.commit(stats, session.schema.avro, replaced)
+    completion = txn.commit(stats, session.schema_words, replaced)
     return result_of(
         txn.instant,
         completion,

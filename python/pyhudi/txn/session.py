@@ -36,11 +36,12 @@ from pyhudi.plan.read import TableState
 from pyhudi.plan.write import FileGroup, WriteTarget
 from pyhudi.schema import table_schema
 from pyhudi.timeline import Timeline
-from pyhudi.txn import guard, merging, targets
+from pyhudi.txn import guard, merging, schema_ids, targets
 from pyhudi.txn.evolve import check_mode, evolve
 from pyhudi.txn.options import WriteOptions
 from pyhudi.txn.rows import cast_column, conform, data_schema, to_table
 from pyhudi.txn.transaction import Writer, recover
+from pyhudi.txn.virtual import check_virtual_writes, stored_schema, virtual_keys
 from pyhudi.view.filesystem_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from pyhudi.merge_config import BuiltInMode
     from pyhudi.schema import TableSchema
     from pyhudi.storage import Storage
+    from pyhudi.txn.schema_ids import SchemaWords
 
 
 class WritableTable(Protocol):
@@ -96,16 +98,17 @@ class Session:
         options = WriteOptions.of(table.options)
         schema = table_schema(storage, config, timeline)
         check_indexes(storage, config, schema.arrow)
+        schema_ids.check_ids(schema, config)
         session = cls(
             engine=table.engine,
-            writer=Writer.of(storage, config, clock, table.engine),
+            writer=Writer.of(storage, config, clock, table.engine, table.options),
             options=options,
             timeline=timeline,
             schema=schema,
             started_ms=clock.now_ms(),
             given_options=table.options,
         )
-        guard.check_moves(config, moves=session.index.moves)
+        check_virtual_writes(config, session.index, options)
         guard.check_log_blocks(session.options, config, session.schema.arrow)
         return session
 
@@ -139,9 +142,19 @@ class Session:
         """One row a key, as the table's merge rules have it."""
         return merging.combined(self, rows)
 
+    @property
+    def schema_words(self) -> SchemaWords:
+        """What the write's commit says of the table's schema."""
+        return schema_ids.words(self.schema, self.config)
+
     def new_file_id(self) -> str:
         """The id of a new file group."""
         return f"{self.writer.clock.uuid()}-0"
+
+    @cached_property
+    def stored_schema(self) -> pa.Schema:
+        """The table's columns as its files hold them."""
+        return stored_schema(self.schema, self.config)
 
     @property
     def key_source(self) -> KeySource:
@@ -151,7 +164,9 @@ class Session:
             and self.config.version.writes_positions
             and self.options.positions
         )
-        source = KeySource(self.storage, self.schema.arrow, positions=positions)
+        source = KeySource(self.storage, self.stored_schema, positions=positions)
+        if not self.config.populate_meta_fields:
+            source = replace(source, key_columns=virtual_keys(self.config))
         if not self.config.version.blocks_need_commit_check:
             return source
         committed = tuple(instant.requested for instant in self.timeline.commits)
@@ -193,6 +208,11 @@ class Session:
             view = FileSystemView(self.storage, self.config, self.timeline)
             existing = simple.first_key(self.key_source, view.slices())
         return key_spec(self.config, existing_key=existing, options=self.given_options)
+
+    @property
+    def made_keys(self) -> KeySpec | None:
+        """How keys are made of stored rows; None where those have them."""
+        return None if self.config.populate_meta_fields else self.key_spec()
 
     def delete_keys(self, keys: Any) -> tuple[pa.Table, bool]:
         """Record keys with partition paths, and whether the keys name partitions.
@@ -241,7 +261,7 @@ class Session:
             storage=self.storage,
             config=self.config,
             timeline=self.timeline,
-            schema=self.schema.arrow,
+            schema=self.stored_schema,
             avro=self.schema.avro,
             evolution=self.schema.evolution,
         )
@@ -253,8 +273,10 @@ class Session:
             version=self.config.version,
             instant=instant,
             merge_on_read=self.config.is_merge_on_read,
-            schema=self.schema.arrow,
+            schema=self.stored_schema,
+            virtual_keys=virtual_keys(self.config),
             avro_schema=_native.with_meta_fields(self.schema.avro),
+            evolution=self.schema.evolution,
             merge=self.config.merge,
             ordering_fields=self.config.ordering_fields,
             options=self.options,

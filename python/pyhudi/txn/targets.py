@@ -76,14 +76,15 @@ def _input_groups(
 def row_size(timeline: Timeline, options: WriteOptions) -> int:
     """Bytes of a row in a base file, by the newest commit that wrote enough, else by option.
 
-    Enough is more than the small-file limit, since small files are mostly footer
+    Enough is more than the small-file limit, times a factor, since small files are mostly footer
     (`AverageRecordSizeEstimator`, Hudi 1.2.0).
     """
+    enough = options.small_file_limit * options.record_size_threshold
     for instant in reversed(timeline.commits[-_COMMITS_FOR_ROW_SIZE:]):
         stats = [stat for stat in timeline.commit_metadata(instant).write_stats if _is_base(stat)]
         size = sum(stat.total_write_bytes for stat in stats)
         rows = sum(stat.num_writes for stat in stats)
-        if rows and size > options.small_file_limit:
+        if rows and size > enough:
             return max(-(-size // rows), 1)
     return options.record_size_estimate
 

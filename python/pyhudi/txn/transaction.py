@@ -7,9 +7,9 @@ One writer at a time: there is no lock and no conflict detection here. The order
 2. `Transaction` is entered: requested file.
 3. `start`: inflight file with the workload profile.
 4. Tasks write data files, each after its marker. Readers see none of it.
-5. `commit`: marked files that are not in the statistics are removed, the metadata table gets its
-   delta commit of the same instant, then the completed file publishes the write, then the markers
-   go.
+5. `commit`: marked files that are not in the statistics are removed, a table evolved by id gets its
+   schema history, the metadata table its delta commit of the same instant, then the completed file
+   publishes the write, then the markers go. Services of the metadata table that are due come last.
 
 A rollback's instant is taken before the new write's, since Hudi 0.15's log reader stops at the
 first block that is later than the last commit.
@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata import upkeep
+from pyhudi.metadata.service_options import ServiceOptions
+from pyhudi.metadata.services import run_services
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.instants import (
     COMMIT,
@@ -34,8 +36,8 @@ from pyhudi.timeline.instants import (
     Instant,
     State,
 )
-from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
-from pyhudi.txn import markers, replace_commit, rollback
+from pyhudi.timeline.metadata import CommitMetadata, WriteStat, by_partition
+from pyhudi.txn import markers, replace_commit, rollback, schema_ids
 from pyhudi.txn.guard import check_writable
 from pyhudi.txn.rollback import HEARTBEAT_FOLDER, RollbackContext
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from pyhudi.config import TableConfig
     from pyhudi.engine.protocol import Engine
     from pyhudi.storage import Storage
+    from pyhudi.txn.schema_ids import SchemaWords
 
 HEARTBEAT_EXPIRES_MS = 120_000
 """A heartbeat this old is dead: two beats of `hoodie.client.heartbeat.interval_in_ms` missed."""
@@ -59,14 +62,22 @@ class Writer:
     generator: InstantGenerator
     engine: Engine = field(default_factory=LocalEngine)
     """What derives and writes the metadata table's records."""
+    services: ServiceOptions = field(default_factory=ServiceOptions)
+    """When the metadata table's own services are due."""
 
     @classmethod
     def of(
-        cls, storage: Storage, config: TableConfig, clock: Clock, engine: Engine | None = None
+        cls,
+        storage: Storage,
+        config: TableConfig,
+        clock: Clock,
+        engine: Engine | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> Writer:
-        """With a fresh source of instants."""
+        """With a fresh source of instants. options: the table handle's."""
         generator = InstantGenerator(clock, config.timezone)
-        return cls(storage, config, clock, generator, engine or LocalEngine())
+        services = ServiceOptions.of(options or {})
+        return cls(storage, config, clock, generator, engine or LocalEngine(), services)
 
     @property
     def rollback(self) -> RollbackContext:
@@ -85,7 +96,7 @@ def recover(writer: Writer) -> Timeline:
     """
     timeline = _load(writer)
     check_writable(writer.storage, writer.config, timeline)
-    _check_no_live_writer(writer, timeline)
+    check_no_live_writer(writer, timeline)
     rollbacks = timeline.pending(ROLLBACK)
     for pending in rollbacks:
         rollback.resume(writer.rollback, timeline, pending)
@@ -93,6 +104,8 @@ def recover(writer: Writer) -> Timeline:
         timeline = _load(writer)
     failed = failed_writes(timeline)
     for instant in reversed(failed):
+        # First, or nothing would tell of it once the write is gone.
+        schema_ids.forget(writer.storage, instant.requested)
         rollback.roll_back(writer.rollback, timeline, instant)
     if failed:
         timeline = _load(writer)
@@ -119,7 +132,7 @@ def is_clustering(timeline: Timeline, instant: Instant) -> bool:
     return (timeline.plan(instant) or {}).get("clusteringPlan") is not None
 
 
-def _check_no_live_writer(writer: Writer, timeline: Timeline) -> None:
+def check_no_live_writer(writer: Writer, timeline: Timeline) -> None:
     """A heartbeat that still beats belongs to a writer whose work must not be rolled back."""
     pending = {instant.requested for instant in failed_writes(timeline)}
     if not pending:
@@ -156,6 +169,8 @@ class Transaction:
         self._state: State | None = None
         self.instant = ""
         """The write's requested time, once entered."""
+        self.by_record_index = False
+        """Keys were found by the record index: what was tagged is in it already."""
 
     def __enter__(self) -> Transaction:
         writer = self._writer
@@ -178,29 +193,43 @@ class Transaction:
     def commit(
         self,
         stats: Iterable[WriteStat],
-        schema: str,
+        schema: SchemaWords,
         replaced: Mapping[str, tuple[str, ...]] | None = None,
     ) -> str:
         """Publishes the write and gives its completion time.
 
-        stats: of every file that belongs to it. schema: Avro schema without meta fields. replaced:
-        file ids by partition path that the write takes away, where it is a replace commit.
+        stats: of every file that belongs to it. schema: what the commit says of the table's schema.
+        replaced: file ids by partition path that the write takes away, where it is a replace
+        commit.
         """
         writer = self._writer
         metadata = CommitMetadata(
             by_partition(stats),
-            extra_metadata={SCHEMA_KEY: schema},
+            extra_metadata=schema.extra_metadata(self.instant),
             operation_type=self._operation,
             partition_to_replace_file_ids=replaced,
         )
         remove_unlisted(writer.storage, self.instant, metadata)
-        upkeep.record_commit(writer.rollback, writer.engine, self.instant, metadata, schema)
+        if schema.internal is not None:
+            history = schema.history_text(self.instant)
+            schema_ids.persist(
+                writer.storage, writer.config, writer.generator, self.instant, history
+            )
+        upkeep.record_commit(
+            writer.rollback,
+            writer.engine,
+            self.instant,
+            metadata,
+            schema.avro,
+            by_record_index=self.by_record_index,
+        )
         data = metadata.encode(writer.config.version, self._action, writer.clock)
         completion = writer.generator.next()
         layout = writer.config.layout
         layout.complete(writer.storage, self.instant, self._action, completion, data)
         self._state = State.COMPLETED
         markers.delete_all(writer.storage, self.instant)
+        run_services(writer.rollback, writer.engine, writer.services)
         return completion
 
     def __exit__(
@@ -224,6 +253,7 @@ class Transaction:
         timeline = Timeline.load(writer.storage, writer.config)
         instant = timeline.find(self.instant, self._action)
         if instant is not None and not instant.is_completed:
+            schema_ids.forget(writer.storage, self.instant)
             rollback.roll_back(writer.rollback, timeline, instant)
 
 

@@ -18,6 +18,7 @@ from pyhudi import property_names as names
 from pyhudi.clock import SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.internal_schema import is_evolved
 from pyhudi.properties import CHECKSUM
 from pyhudi.services.compaction import compact_all, complete_compactions
 from pyhudi.timeline import Timeline
@@ -106,6 +107,9 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
     if services and to != code:
         msg = f"{services[0]} is pending"
         raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
+    if to != code and is_evolved(storage, timeline):
+        msg = "hoodie.schema.on.read.enable: the schema history differs by table version"
+        raise UnsupportedTableFeature(msg, hint="Change the version with Apache Hudi.")
     for step in steps(code, to):
         _check_step(storage, config, timeline, step)
 

@@ -21,6 +21,10 @@ _OTHER_BASE_EXTENSIONS = frozenset({"orc", "hfile", "lance"})
 _BASE_NAME = re.compile(
     r"(?P<file_id>[a-zA-Z0-9-]+)_(?P<token>[a-zA-Z0-9-]+)_(?P<instant>[0-9]+)\.(?P<ext>[a-zA-Z0-9]+)"
 )
+# File ids of a record index by data partition hold the partition's path.
+_HFILE_NAME = re.compile(
+    r"(?P<file_id>[^._/][^_/]*)_(?P<token>[a-zA-Z0-9-]+)_(?P<instant>[0-9]+)\.(?P<ext>hfile)"
+)
 
 # Releases before 1.1 also take a file id with dots; only an underscore ends it everywhere.
 _LOG_NAME = re.compile(
@@ -59,7 +63,7 @@ def parse_base_name(name: str, extension: str = BASE_EXTENSION) -> BaseName | No
     A base file of another format than Parquet raises `UnsupportedTableFeature`: passing it over
     would lose its rows.
     """
-    match = _BASE_NAME.fullmatch(name)
+    match = (_HFILE_NAME if extension == "hfile" else _BASE_NAME).fullmatch(name)
     if match is None:
         return None
     found = match["ext"].lower()

@@ -6,23 +6,25 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTable
-from pyhudi.view.names import parse_base_name, parse_log_name
+from pyhudi.view.names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.view.slices import BaseFile, FileSlice, LogFile
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 
-def planned_slices(storage: Storage, operations: Iterable[Mapping[str, Any]]) -> list[FileSlice]:
+def planned_slices(
+    storage: Storage, operations: Iterable[Mapping[str, Any]], extension: str = BASE_EXTENSION
+) -> list[FileSlice]:
     """The slices of `HoodieCompactionOperation` records, as they were when it was planned.
 
-    Version 1 of the plan has paths where version 2 has names. Raises `CorruptTable` naming a file
-    that is not there.
+    extension: of the table's base files. Version 1 of the plan has paths where version 2 has names.
+    Raises `CorruptTable` naming a file that is not there.
     """
-    return [_slice(storage, operation) for operation in operations]
+    return [_slice(storage, operation, extension) for operation in operations]
 
 
-def _slice(storage: Storage, operation: Mapping[str, Any]) -> FileSlice:
+def _slice(storage: Storage, operation: Mapping[str, Any], extension: str) -> FileSlice:
     partition = operation["partitionPath"] or ""
     data = operation.get("dataFilePath")
     logs = [_log(storage, partition, path) for path in operation.get("deltaFilePaths") or ()]
@@ -30,14 +32,14 @@ def _slice(storage: Storage, operation: Mapping[str, Any]) -> FileSlice:
         partition,
         operation["fileId"],
         operation["baseInstantTime"],
-        _base(storage, partition, data) if data else None,
+        _base(storage, partition, data, extension) if data else None,
         tuple(sorted((log for log in logs if not log.suffix), key=lambda log: log.order)),
     )
 
 
-def _base(storage: Storage, partition: str, path: str) -> BaseFile:
+def _base(storage: Storage, partition: str, path: str, extension: str) -> BaseFile:
     name, size = _found(storage, partition, path)
-    parts = parse_base_name(name)
+    parts = parse_base_name(name, extension)
     if parts is None:
         raise _damaged(path)
     return BaseFile(partition, name, parts.file_id, parts.instant, parts.write_token, size)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.keys import META_COLUMNS, RECORD_KEY
 from pyhudi.work.merging import field_rules
+from pyhudi.work.read import file_names
 
 if TYPE_CHECKING:
     from pyhudi.plan.write import WriteTarget
@@ -64,6 +65,7 @@ def read_stored(
         valid_instants=target.valid_instants,
         timeline_start=target.timeline_start,
         filters=[(RECORD_KEY, "in", keys)],
+        evolution=file_names(target.evolution, stored),
     )
     return reader
 

@@ -19,9 +19,17 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 def with_meta(
     rows: pa.Table, target: WriteTarget, attempt: Attempt, file_name: str
 ) -> _native.BatchReader:
-    """The rows, which have record key and partition path, with the other meta columns too."""
+    """The rows, which have record key and partition path, with the other meta columns too.
+
+    All of them are null where the table's keys are virtual.
+    """
     return _native.with_meta_columns(
-        rows, instant=target.instant, task=attempt.task, first_row=0, file_name=file_name
+        rows,
+        instant=target.instant,
+        task=attempt.task,
+        first_row=0,
+        file_name=file_name,
+        populated=not target.virtual_keys,
     )
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY, add_keys, column_at
 from pyhudi.schema import narrow_column
 from pyhudi.work.merging import field_rules
 
 if TYPE_CHECKING:
-    from pyhudi.internal_schema import FileNames
+    from pyhudi.internal_schema import Evolution, FileNames
+    from pyhudi.keys import KeySpec
     from pyhudi.plan.read import ReadTask
+    from pyhudi.view.slices import FileSlice
 
 
 def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -75,18 +78,18 @@ def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStat
         base_instant=task.slice.base.instant if task.slice.base else None,
         field_rules=field_rules(task.merge.fields, task.schema),
         memory_limit=task.memory_limit,
-        evolution=_evolution(task),
+        evolution=file_names(task.evolution, task.slice),
         bootstrap=_bootstrap_source(task),
         plain_key=merge.plain_key,
         two_threads=task.two_threads,
     )
 
 
-def _evolution(task: ReadTask) -> FileNames | None:
-    if task.evolution is None:
+def file_names(evolution: Evolution | None, slice_: FileSlice) -> FileNames | None:
+    """How the files of a slice name the columns, as the core takes it."""
+    if evolution is None:
         return None
-    base = task.slice.base.instant if task.slice.base else ""
-    return task.evolution.maps, task.evolution.versions, base
+    return evolution.maps, evolution.versions, slice_.base.instant if slice_.base else ""
 
 
 def _bootstrap_source(task: ReadTask) -> tuple[_native.Store, str] | None:
@@ -117,6 +120,16 @@ def _filtered(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
     return batches[0] if batches else batch.slice(0, 0)
 
 
+def _made(batch: pa.RecordBatch, task: ReadTask, keys: KeySpec, name: str) -> pa.Array[Any]:
+    """Record keys or partition paths of rows that have none stored."""
+    if name == PARTITION_PATH:
+        return pa.repeat(pa.scalar(task.slice.partition), batch.num_rows)
+    rows = pa.Table.from_batches([batch])
+    columns = {field: column_at(rows, field) for field in keys.key_fields}
+    made = add_keys(pa.table(columns), replace(keys, partition_fields=()))
+    return pa.concat_arrays([pa.array([], pa.string()), *made.column(RECORD_KEY).chunks])
+
+
 def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
     """The needed columns with the values that a scan gives for them."""
     from_path = dict(task.path_values)
@@ -125,6 +138,8 @@ def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
         field = task.schema.field(name)
         if name in from_path:
             array = pa.repeat(from_path[name], batch.num_rows)
+        elif name in (RECORD_KEY, PARTITION_PATH) and task.made_keys is not None:
+            array = _made(batch, task, task.made_keys, name)
         elif name in task.as_text:
             field = field.with_type(pa.string())
             array = _native.shown_text(batch.column(name), name)

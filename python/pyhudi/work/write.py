@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.keys import RECORD_KEY
+from pyhudi.keys import FILE_NAME, RECORD_KEY
 from pyhudi.plan.write import BaseFileTask, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 from pyhudi.txn import markers
@@ -24,6 +24,7 @@ from pyhudi.work.change_log import ChangeNotes
 from pyhudi.work.completing import completed
 from pyhudi.work.merging import field_rules
 from pyhudi.work.meta import make_partition, with_meta
+from pyhudi.work.read import file_names
 from pyhudi.work.write_log import write_log_files
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, .
         return (_base_stat(task, written, Counts(inserted=task.inserts)),)
     notes = _notes(task)
     if task.merge_by_key:
-        merged, stats = _merged(task, task.previous, rows)
+        nameless = notes is None and not target.virtual_keys
+        merged, stats = _merged(task, task.previous, rows, nameless=nameless)
         written = store_base_file(target, marker.path, _noted(task, notes, merged))
         counts = Counts(stats.updated, stats.deleted, stats.inserted)
     else:
@@ -118,16 +120,25 @@ def _noted(task: BaseFileTask, notes: ChangeNotes | None, rows: Batches) -> Rows
 
 
 def _merged(
-    task: BaseFileTask, previous: FileSlice, rows: _native.BatchReader | None
+    task: BaseFileTask,
+    previous: FileSlice,
+    rows: _native.BatchReader | None,
+    *,
+    nameless: bool = False,
 ) -> tuple[_native.BatchReader, _native.MergeStats]:
-    """The previous slice with the task's rows and deletes merged in as the newest."""
+    """The previous slice with the task's rows and deletes merged in as the newest.
+
+    nameless: without the column of file names, which every file gets anew.
+    """
     target = task.target
+    names = target.schema.names
     return _native.read_slice(
         target.storage.native,
         base=previous.base.path if previous.base else None,
         logs=[log.path for log in previous.logs],
         schema=target.schema,
-        columns=target.schema.names,
+        columns=[name for name in names if name != FILE_NAME] if nameless else names,
+        key_fields=target.key_columns,
         merge_mode=target.merge_mode,
         ordering_fields=target.merge_ordering,
         delete_field=target.merge.delete_field,
@@ -137,6 +148,7 @@ def _merged(
         delete_keys=task.delete_keys,
         null_ordering_loses=True,
         memory_limit=target.task_memory,
+        evolution=file_names(target.evolution, previous),
     )
 
 
@@ -153,13 +165,14 @@ def store_base_file(target: WriteTarget, path: str, rows: Rows) -> _native.BaseF
         path,
         rows,
         avro_schema=target.avro_schema,
-        file_name=path.rsplit("/", 1)[-1],
+        file_name=None if target.virtual_keys else path.rsplit("/", 1)[-1],
+        key_column=None if target.virtual_keys else RECORD_KEY,
         codec=options.codec,
         row_group_bytes=options.row_group_bytes,
         bloom_entries=options.bloom_entries,
         bloom_fpp=options.bloom_fpp,
         bloom_max_entries=options.bloom_max_entries,
-        bloom_type=options.bloom_type,
+        bloom_type=None if target.virtual_keys else options.bloom_type,
         page_bytes=options.page_bytes,
         dictionary=options.dictionary,
     )

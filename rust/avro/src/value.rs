@@ -87,6 +87,12 @@ impl<'a> Fields<'a> {
     fn get(&self, name: &str) -> Option<&Datum<'a>> {
         self.values.get(self.names.field(name)?.0)
     }
+
+    /// Names and values in the order of the schema.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &Datum<'a>)> {
+        let names = self.names.fields.iter().map(|field| field.name.as_str());
+        names.zip(&self.values)
+    }
 }
 
 /// Reads records of one schema.

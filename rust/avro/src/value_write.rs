@@ -28,7 +28,7 @@ pub enum Value<'a> {
     /// A map.
     Map(Vec<(&'a str, Value<'a>)>),
     /// The fields of a record that are not null, false, zero or empty.
-    Record(Vec<(&'static str, Value<'a>)>),
+    Record(Vec<(&'a str, Value<'a>)>),
     /// The value of a union of more than "or null", with the number of its branch.
     Branch(usize, Box<Value<'a>>),
 }
@@ -45,7 +45,7 @@ impl DatumWriter {
 
     /// The bytes of a record. A field that `fields` lack is null where it can be, else false, 0 or
     /// empty; a field that the schema lacks is left out, since older schemas have fewer.
-    pub fn write(&self, fields: &[(&'static str, Value<'_>)]) -> Result<Vec<u8>> {
+    pub fn write(&self, fields: &[(&str, Value<'_>)]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         put_record(&mut out, &self.0, fields)?;
         Ok(out)

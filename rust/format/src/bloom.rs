@@ -3,12 +3,14 @@
 //! Where a filter is stored (Parquet footer, HFile, metadata table) is not decided here.
 
 mod dynamic;
+mod places;
 mod row;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use self::dynamic::Dynamic;
+use self::places::Places;
 use self::row::{Row, header, shape, vector_len};
 use crate::cursor::Cursor;
 use crate::{FormatError, Result};
@@ -34,6 +36,16 @@ pub struct BloomFilter(Kind);
 enum Kind {
     Simple(Row),
     Dynamic(Dynamic),
+}
+
+impl Kind {
+    /// The row that the next key is added to.
+    fn next_row(&mut self) -> Option<&mut Row> {
+        match self {
+            Self::Simple(row) => Some(row),
+            Self::Dynamic(dynamic) => dynamic.next_row(),
+        }
+    }
 }
 
 impl BloomFilter {
@@ -96,9 +108,38 @@ impl BloomFilter {
 
     /// Adds the UTF-8 bytes of a record key.
     pub fn add(&mut self, key: &[u8]) {
-        match &mut self.0 {
-            Kind::Simple(row) => row.add(key),
-            Kind::Dynamic(dynamic) => dynamic.add(key),
+        if let Some(row) = self.0.next_row() {
+            row.add(key);
+        }
+    }
+
+    /// Adds keys as [`add`](Self::add) does, several at a time: many times faster.
+    pub fn add_all<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        let (hashes, bits) = match &self.0 {
+            Kind::Simple(row) => (row.hashes, row.bits),
+            Kind::Dynamic(dynamic) => dynamic.shape,
+        };
+        let mut places = Places::new(hashes, bits);
+        let mut keys = keys.fuse();
+        while let Some(first) = keys.next() {
+            let some = [Some(first), keys.next(), keys.next(), keys.next()];
+            let [Some(a), Some(b), Some(c), Some(d)] = some else {
+                for key in some.into_iter().flatten() {
+                    self.add(key);
+                }
+                return;
+            };
+            if places.take([a, b, c, d]) {
+                for lane in 0..4 {
+                    if let Some(row) = self.0.next_row() {
+                        row.set(places.of(lane));
+                    }
+                }
+            } else {
+                for key in [a, b, c, d] {
+                    self.add(key);
+                }
+            }
         }
     }
 

@@ -27,6 +27,7 @@ pub(crate) fn store_error(error: StoreError) -> PyErr {
         StoreError::NotFound { .. } => PyFileNotFoundError::new_err(error.to_string()),
         StoreError::AlreadyExists { .. } => PyFileExistsError::new_err(error.to_string()),
         StoreError::Unsupported { .. } => raise("UnsupportedTableFeature", error.to_string(), &[]),
+        StoreError::Config { what } => config_error(what),
         StoreError::Io { .. } => raise("StorageError", error.to_string(), &[]),
     }
 }

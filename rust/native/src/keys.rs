@@ -3,12 +3,13 @@
 use arrow::array::{
     Array, ArrayData, ArrayRef, AsArray, Int32Array, RecordBatch, StringArray, make_array,
 };
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::Schema;
 use arrow_pyarrow::{FromPyArrow, IntoPyArrow, Table, ToPyArrow};
-use pyhudi_slice::{PartitionPaths, RecordKeys, Result as SliceResult};
+use pyhudi_slice::{PartitionPaths, RecordKeys, Result as SliceResult, SliceError};
 use pyo3::prelude::*;
+use std::sync::Arc;
 
-use crate::args::{merge_mode, one_batch, source, stream, texts};
+use crate::args::{Stream, merge_mode, one_batch, source, stream, texts};
 use crate::error::{mismatch, slice_error};
 use crate::read::BatchReader;
 
@@ -42,13 +43,47 @@ pub fn add_keys<'py>(
         url_encode,
         slash_dates,
     };
-    let batch = py
+    let batches = py
         .detach(|| {
             let columns = columns.map(one_batch).transpose()?;
-            pyhudi_slice::add_keys(&one_batch(rows)?, &keys, &paths, columns.as_ref())
+            with_keys(rows, columns.as_ref(), &keys, &paths)
         })
         .map_err(slice_error)?;
-    table(py, batch)
+    table(py, batches)
+}
+
+/// Each batch with its keys, at least an empty one; no batch is copied.
+fn with_keys(
+    rows: Stream,
+    columns: Option<&RecordBatch>,
+    keys: &RecordKeys,
+    paths: &PartitionPaths,
+) -> SliceResult<Vec<RecordBatch>> {
+    let empty = RecordBatch::new_empty(rows.schema());
+    let (mut keyed, mut first) = (Vec::new(), 0);
+    for batch in rows {
+        let batch = batch?;
+        let last = first + batch.num_rows();
+        let columns = match columns {
+            Some(all) if all.num_rows() < last => {
+                let msg = "there are fewer partition values than rows";
+                return Err(SliceError::Schema(msg.to_owned()));
+            }
+            other => other.map(|all| all.slice(first, batch.num_rows())),
+        };
+        keyed.push(pyhudi_slice::add_keys(
+            &batch,
+            first,
+            keys,
+            paths,
+            columns.as_ref(),
+        )?);
+        first = last;
+    }
+    if keyed.is_empty() {
+        keyed.push(pyhudi_slice::add_keys(&empty, 0, keys, paths, columns)?);
+    }
+    Ok(keyed)
 }
 
 #[pyfunction]
@@ -61,7 +96,7 @@ pub fn format_times<'py>(
     let texts = py
         .detach(|| match pyhudi_slice::as_times(&times) {
             Some(times) => pyhudi_slice::format_times(times, &pattern),
-            None => Err(pyhudi_slice::SliceError::Schema(format!(
+            None => Err(SliceError::Schema(format!(
                 "expected local times in milliseconds, got {}",
                 times.data_type()
             ))),
@@ -100,28 +135,31 @@ pub fn combine<'py>(
     let batch = py
         .detach(|| pyhudi_slice::combine(&one_batch(rows)?, mode, &ordering_fields))
         .map_err(slice_error)?;
-    table(py, batch)
+    table(py, vec![batch])
 }
 
-fn table(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyAny>> {
-    let schema: SchemaRef = batch.schema();
-    let table = Table::try_new(vec![batch], schema).map_err(|error| slice_error(error.into()))?;
+fn table(py: Python<'_>, batches: Vec<RecordBatch>) -> PyResult<Bound<'_, PyAny>> {
+    let schema = batches
+        .first()
+        .map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+    let table = Table::try_new(batches, schema).map_err(|error| slice_error(error.into()))?;
     table.into_pyarrow(py)
 }
 
 #[pyfunction]
-#[pyo3(signature = (rows, *, instant, task, first_row, file_name))]
+#[pyo3(signature = (rows, *, instant, task, first_row, file_name, populated=true))]
 pub fn with_meta_columns(
     rows: &Bound<'_, PyAny>,
     instant: String,
     task: u64,
     first_row: u64,
     file_name: String,
+    populated: bool,
 ) -> PyResult<BatchReader> {
     let rows = stream(rows)?;
     let empty = RecordBatch::new_empty(rows.schema());
     let add = move |batch: &RecordBatch, first: u64| {
-        pyhudi_slice::with_meta_columns(batch, &instant, task, first, &file_name)
+        pyhudi_slice::with_meta_columns(batch, &instant, task, first, &file_name, populated)
     };
     let schema = add(&empty, 0).map_err(slice_error)?.schema();
     let mut next = first_row;

@@ -55,7 +55,10 @@ mod _native {
     #[pymodule_export]
     use super::metadata::{MetadataPartition, bucket_ids, ring_places, write_hfile};
     #[pymodule_export]
-    use super::metadata_write::{MetadataRecorder, write_metadata_log};
+    use super::metadata_write::{
+        MetadataRecorder, compact_metadata_group, statistics_gaps, write_metadata_base,
+        write_metadata_log,
+    };
     #[pymodule_export]
     use super::read::{
         BatchReader, MergeStats, base_file_schema, has_partial_records, log_blocks, read_keys,

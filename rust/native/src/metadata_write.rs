@@ -7,14 +7,16 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use arrow_pyarrow::PyArrowType;
 use pyhudi_slice::metadata::{
-    self, FileEntry, FileFacts, Location, MetadataLogOptions, Recorder, WrittenFile,
+    self, FileEntry, FileFacts, Location, MetadataLogOptions, Recorder, RestOfPartition,
+    WrittenFile,
 };
 use pyo3::prelude::*;
 
-use crate::args::{source, texts};
-use crate::error::slice_error;
+use crate::args::{Batches, source, texts};
+use crate::error::{mismatch, slice_error};
+use crate::metadata::MetadataPartition;
 use crate::store::Store;
-use crate::write::LogFile;
+use crate::write::{BaseFile, LogFile};
 
 #[pyclass(frozen, module = "pyhudi._native")]
 pub struct MetadataRecorder(Recorder);
@@ -28,10 +30,12 @@ impl MetadataRecorder {
             .map_err(slice_error)
     }
 
+    #[pyo3(signature = (entries, *, keys=Vec::new()))]
     fn files(
         &self,
         py: Python<'_>,
         entries: Vec<(String, String, i64, bool)>,
+        keys: Vec<String>,
     ) -> PyResult<PyArrowType<RecordBatch>> {
         let entry = |(key, name, size, deleted)| FileEntry {
             key,
@@ -40,33 +44,36 @@ impl MetadataRecorder {
             deleted,
         };
         let entries: Vec<FileEntry> = entries.into_iter().map(entry).collect();
-        py.detach(|| self.0.files(&entries))
+        py.detach(|| self.0.files(&entries, &keys))
             .map(PyArrowType)
             .map_err(slice_error)
     }
 
-    #[pyo3(signature = (store, partition, files, *, columns, value_types, partition_stats, bloom_filters, instant))]
+    #[pyo3(signature = (store, partition, files, *, columns, value_types, partition_stats, bloom_filters, instant, rest=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn file_facts(
         &self,
         py: Python<'_>,
         store: PyRef<'_, Store>,
         partition: &str,
-        files: Vec<(String, bool)>,
+        files: PathsAndLogs,
         columns: PyArrowType<Schema>,
         value_types: bool,
         partition_stats: bool,
         bloom_filters: bool,
         instant: String,
+        rest: Option<(PathsAndLogs, PyRef<'_, MetadataPartition>)>,
     ) -> PyResult<PyArrowType<RecordBatch>> {
-        let files: Vec<WrittenFile> = files
-            .into_iter()
-            .map(|(path, log)| WrittenFile { path, log })
-            .collect();
+        let files = written_files(files);
+        let rest = rest.map(|(files, index)| RestOfPartition {
+            files: written_files(files),
+            index: index.0.clone(),
+        });
         let facts = FileFacts {
             columns: Arc::new(columns.0),
             value_types,
             partition_stats,
+            rest,
             bloom_filters,
             instant,
         };
@@ -76,7 +83,8 @@ impl MetadataRecorder {
             .map_err(slice_error)
     }
 
-    #[pyo3(signature = (partition, file_id, instant_ms, *, added, removed))]
+    #[pyo3(signature = (partition, file_id, instant_ms, *, added, removed, groups=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn locations(
         &self,
         py: Python<'_>,
@@ -85,17 +93,48 @@ impl MetadataRecorder {
         instant_ms: i64,
         added: &Bound<'_, PyAny>,
         removed: &Bound<'_, PyAny>,
+        groups: Option<(u32, u32)>,
     ) -> PyResult<PyArrowType<RecordBatch>> {
         let (added, removed) = (texts(added)?, texts(removed)?);
         let location = Location {
             partition,
             file_id,
             instant_ms,
+            groups,
         };
         py.detach(|| metadata::locations(&self.0, &location, &added, &removed))
             .map(PyArrowType)
             .map_err(slice_error)
     }
+
+    #[pyo3(signature = (index, *, hashed_by_value, before, after))]
+    fn secondary(
+        &self,
+        py: Python<'_>,
+        index: &str,
+        hashed_by_value: bool,
+        before: Option<Bound<'_, PyAny>>,
+        after: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        let (before, after) = (rows_of(before)?, rows_of(after)?);
+        py.detach(|| metadata::secondary_changes(&self.0, index, hashed_by_value, before, after))
+            .map(PyArrowType)
+            .map_err(slice_error)
+    }
+}
+
+/// The rows of a stream, none without one.
+fn rows_of(data: Option<Bound<'_, PyAny>>) -> PyResult<Batches> {
+    data.as_ref()
+        .map_or_else(|| Ok(Box::new(std::iter::empty()) as Batches), source)
+}
+
+/// Paths of files, and whether each is a log file.
+type PathsAndLogs = Vec<(String, bool)>;
+
+fn written_files(files: PathsAndLogs) -> Vec<WrittenFile> {
+    let file = |(path, log)| WrittenFile { path, log };
+    files.into_iter().map(file).collect()
 }
 
 #[pyfunction]
@@ -118,5 +157,61 @@ pub fn write_metadata_log(
     let store = &store.0;
     py.detach(|| metadata::write_metadata_log(store, path, rows, &options))
         .map(LogFile::from)
+        .map_err(slice_error)
+}
+
+#[pyfunction]
+#[pyo3(signature = (store, path, rows, *, avro_schema))]
+pub fn write_metadata_base(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    path: &str,
+    rows: &Bound<'_, PyAny>,
+    avro_schema: &str,
+) -> PyResult<BaseFile> {
+    let rows = source(rows)?;
+    let store = &store.0;
+    py.detach(|| metadata::write_metadata_base(store, path, rows, avro_schema))
+        .map(BaseFile::from)
+        .map_err(slice_error)
+}
+
+#[pyfunction]
+#[pyo3(signature = (group, path, *, avro_schema))]
+pub fn compact_metadata_group(
+    py: Python<'_>,
+    group: &Bound<'_, MetadataPartition>,
+    path: &str,
+    avro_schema: &str,
+) -> PyResult<BaseFile> {
+    let group = &group.get().0;
+    let [slice] = group.groups.as_slice() else {
+        return Err(mismatch("a base file is that of one file group".to_owned()));
+    };
+    py.detach(|| metadata::compact_metadata_group(group, slice, path, avro_schema))
+        .map(BaseFile::from)
+        .map_err(slice_error)
+}
+
+#[pyfunction]
+#[pyo3(signature = (store, partition, files, *, columns, of_files, whole=None))]
+pub fn statistics_gaps(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    partition: &str,
+    files: Vec<(String, bool)>,
+    columns: PyArrowType<Schema>,
+    of_files: &Bound<'_, MetadataPartition>,
+    whole: Option<&Bound<'_, MetadataPartition>>,
+) -> PyResult<PyArrowType<RecordBatch>> {
+    let files: Vec<WrittenFile> = files
+        .into_iter()
+        .map(|(path, log)| WrittenFile { path, log })
+        .collect();
+    let columns = Arc::new(columns.0);
+    let (of_files, whole) = (&of_files.get().0, whole.map(|whole| &whole.get().0));
+    let store = &store.0;
+    py.detach(|| metadata::statistics_gaps(store, partition, &files, &columns, of_files, whole))
+        .map(PyArrowType)
         .map_err(slice_error)
 }

@@ -21,9 +21,11 @@ pub struct Store(pub(crate) pyhudi_store::Store);
 impl Store {
     #[new]
     #[pyo3(signature = (uri, options=None))]
-    fn new(uri: &str, options: Option<HashMap<String, String>>) -> PyResult<Self> {
-        let options: Vec<_> = options.unwrap_or_default().into_iter().collect();
-        pyhudi_store::Store::open(uri, &options)
+    fn new(py: Python<'_>, uri: &str, options: Option<HashMap<String, String>>) -> PyResult<Self> {
+        let mut options: Vec<_> = options.unwrap_or_default().into_iter().collect();
+        // Stores with the same options share a client.
+        options.sort_unstable();
+        py.detach(|| pyhudi_store::Store::open(uri, &options))
             .map(Self)
             .map_err(store_error)
     }

@@ -108,6 +108,12 @@ pub fn write_base_file(
 #[pyclass(frozen, module = "pyhudi._native")]
 pub struct LogFile(pyhudi_slice::LogFile);
 
+impl From<pyhudi_slice::BaseFile> for BaseFile {
+    fn from(file: pyhudi_slice::BaseFile) -> Self {
+        Self(file)
+    }
+}
+
 impl From<pyhudi_slice::LogFile> for LogFile {
     fn from(file: pyhudi_slice::LogFile) -> Self {
         Self(file)

@@ -182,11 +182,10 @@ fn fetch(
     decoder: &mut ParquetPushDecoder,
     ranges: Vec<Range<u64>>,
 ) -> Result<()> {
-    let mut data = Vec::with_capacity(ranges.len());
     for range in &ranges {
         check_range(file.path(), file, range)?;
-        data.push(file.read_range(range.clone())?);
     }
+    let data = file.read_ranges(&ranges)?;
     decoder
         .push_ranges(ranges, data)
         .map_err(|error| SliceError::parquet(file.path(), None, error))

@@ -44,21 +44,31 @@ impl RecordKeys {
     /// # Errors
     /// A row whose key is null or empty; a field that is missing or cannot be part of a key.
     pub fn of(&self, batch: &RecordBatch) -> Result<StringArray> {
+        self.of_rows(batch, 0)
+    }
+
+    /// As [`of`](Self::of), where errors count rows from `first` on.
+    fn of_rows(&self, batch: &RecordBatch, first: usize) -> Result<StringArray> {
         let columns = texts(batch, &self.fields)?;
         match columns.as_slice() {
             [only] if !self.prefixed => {
                 let missing =
                     (0..only.len()).find(|row| only.is_null(*row) || only.value(*row).is_empty());
                 match missing {
-                    Some(row) => Err(no_key(&self.fields, row)),
+                    Some(row) => Err(no_key(&self.fields, first + row)),
                     None => Ok(only.clone()),
                 }
             }
-            _ => self.prefixed_keys(&columns, batch.num_rows()),
+            _ => self.prefixed_keys(&columns, batch.num_rows(), first),
         }
     }
 
-    fn prefixed_keys(&self, columns: &[StringArray], rows: usize) -> Result<StringArray> {
+    fn prefixed_keys(
+        &self,
+        columns: &[StringArray],
+        rows: usize,
+        first: usize,
+    ) -> Result<StringArray> {
         let mut keys = StringBuilder::with_capacity(rows, rows * 16);
         let mut key = String::new();
         for row in 0..rows {
@@ -78,7 +88,7 @@ impl RecordKeys {
                 let _ = write!(key, "{comma}{field}:{value}");
             }
             if !some {
-                return Err(no_key(&self.fields, row));
+                return Err(no_key(&self.fields, first + row));
             }
             keys.append_value(&key);
         }
@@ -92,6 +102,10 @@ impl PartitionPaths {
     /// # Errors
     /// A field that is missing or cannot be part of a path.
     pub fn of(&self, batch: &RecordBatch) -> Result<StringArray> {
+        self.of_rows(batch, 0)
+    }
+
+    fn of_rows(&self, batch: &RecordBatch, first: usize) -> Result<StringArray> {
         let columns = texts(batch, &self.fields)?;
         let rows = batch.num_rows();
         let mut paths = StringBuilder::with_capacity(rows, rows * 8);
@@ -115,7 +129,8 @@ impl PartitionPaths {
             if self.slash_dates && self.fields.len() == 1 {
                 if path.starts_with('-') {
                     return Err(SliceError::Schema(format!(
-                        "row {row}: the partition path {path} would begin with a slash"
+                        "row {}: the partition path {path} would begin with a slash",
+                        first + row
                     )));
                 }
                 path = path.replace('-', "/");
@@ -179,8 +194,10 @@ pub(crate) fn column(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
 /// As [`RecordKeys::of`] and [`PartitionPaths::of`].
 ///
 /// `partition_columns`: where the partition fields are, in place of the batch; as many rows.
+/// `first_row`: the number of the batch's first row, for errors.
 pub fn add_keys(
     batch: &RecordBatch,
+    first_row: usize,
     keys: &RecordKeys,
     partitions: &PartitionPaths,
     partition_columns: Option<&RecordBatch>,
@@ -188,8 +205,8 @@ pub fn add_keys(
     let mut fields = vec![text_field(RECORD_KEY), text_field(PARTITION_PATH)];
     fields.extend(batch.schema().fields().iter().cloned());
     let mut columns: Vec<ArrayRef> = vec![
-        Arc::new(keys.of(batch)?),
-        Arc::new(partitions.of(partition_columns.unwrap_or(batch))?),
+        Arc::new(keys.of_rows(batch, first_row)?),
+        Arc::new(partitions.of_rows(partition_columns.unwrap_or(batch), first_row)?),
     ];
     columns.extend(batch.columns().iter().cloned());
     Ok(RecordBatch::try_new(

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, StringBuilder};
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::Schema;
 
 use crate::error::{Result, SliceError};
@@ -12,6 +13,8 @@ use crate::{FILE_NAME, PARTITION_PATH, RECORD_KEY};
 
 /// Rows that have key and partition columns, with all five meta columns in front. The sequence
 /// number is `<instant>_<task>_<counter>`, counting from `first_row` (only its uniqueness matters).
+/// Where they are not `populated` all five are null, as Hudi's Avro writers leave them
+/// (`hoodie.populate.meta.fields=false`, 0.15.0 and 1.2.0).
 ///
 /// # Errors
 /// The key or the partition column is missing.
@@ -21,26 +24,33 @@ pub fn with_meta_columns(
     task: u64,
     first_row: u64,
     file_name: &str,
+    populated: bool,
 ) -> Result<RecordBatch> {
     let rows = batch.num_rows();
-    let stored = |name: &str| {
-        batch
-            .column_by_name(name)
-            .cloned()
-            .ok_or_else(|| SliceError::Schema(format!("there is no column {name}")))
+    let null = || -> ArrayRef { Arc::new(StringArray::new_null(rows)) };
+    let stored = |name: &str| match batch.column_by_name(name) {
+        Some(_) if !populated => Ok(null()),
+        Some(column) => Ok(Arc::clone(column)),
+        None => Err(SliceError::Schema(format!("there is no column {name}"))),
     };
-    let repeat = |text: &str| -> ArrayRef {
-        Arc::new(std::iter::repeat_n(Some(text), rows).collect::<StringArray>())
+    let repeat = |text: &str| -> Result<ArrayRef> {
+        Ok(if populated {
+            Arc::new(repeated(text, rows)?)
+        } else {
+            null()
+        })
+    };
+    let numbers = if populated {
+        sequence(instant, task, first_row, rows)?
+    } else {
+        null()
     };
     let mut columns = vec![
-        ("_hoodie_commit_time", repeat(instant)),
-        (
-            "_hoodie_commit_seqno",
-            sequence(instant, task, first_row, rows),
-        ),
+        ("_hoodie_commit_time", repeat(instant)?),
+        ("_hoodie_commit_seqno", numbers),
         (RECORD_KEY, stored(RECORD_KEY)?),
         (PARTITION_PATH, stored(PARTITION_PATH)?),
-        (FILE_NAME, repeat(file_name)),
+        (FILE_NAME, repeat(file_name)?),
     ];
     let mut fields: Vec<_> = columns.iter().map(|(name, _)| text_field(name)).collect();
     let meta: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
@@ -58,12 +68,69 @@ pub fn with_meta_columns(
     )?)
 }
 
-fn sequence(instant: &str, task: u64, first_row: u64, rows: usize) -> ArrayRef {
-    let mut numbers = StringBuilder::with_capacity(rows, rows * (instant.len() + 12));
-    for row in 0..rows as u64 {
-        // Writing to a builder cannot fail.
-        let _ = write!(numbers, "{instant}_{task}_{}", first_row + row);
-        numbers.append_value("");
+/// Numbers as text after what they share, counted up in place.
+fn sequence(instant: &str, task: u64, first_row: u64, rows: usize) -> Result<ArrayRef> {
+    let mut text = format!("{instant}_{task}_");
+    let prefix = text.len();
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{first_row}");
+    let mut text = text.into_bytes();
+    let mut values = Vec::with_capacity(rows * (text.len() + 4));
+    let mut lengths = Vec::with_capacity(rows);
+    for _ in 0..rows {
+        values.extend_from_slice(&text);
+        lengths.push(text.len());
+        count_up(&mut text, prefix);
     }
-    Arc::new(numbers.finish())
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    let texts = StringArray::try_new(offsets, values.into(), None)?;
+    Ok(Arc::new(texts))
+}
+
+/// Adds one to the decimal number that follows the prefix.
+fn count_up(text: &mut Vec<u8>, prefix: usize) {
+    for digit in text.iter_mut().skip(prefix).rev() {
+        if *digit < b'9' {
+            *digit += 1;
+            return;
+        }
+        *digit = b'0';
+    }
+    text.insert(prefix, b'1');
+}
+
+/// A column of one text.
+pub(crate) fn repeated(text: &str, rows: usize) -> Result<StringArray> {
+    let offsets = OffsetBuffer::from_repeated_length(text.len(), rows);
+    Ok(StringArray::try_new(
+        offsets,
+        text.repeat(rows).into_bytes().into(),
+        None,
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Array;
+
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_count_through_every_length() {
+        let found = sequence("20240101", 3, 8, 1100).expect("texts");
+        let wanted: StringArray = (8..1108)
+            .map(|row| Some(format!("20240101_3_{row}")))
+            .collect();
+        assert_eq!(found.as_ref(), &wanted as &dyn Array);
+        assert_eq!(sequence("1", 0, 0, 0).expect("none").len(), 0);
+    }
+
+    #[test]
+    fn a_repeated_text_is_in_every_row() {
+        for rows in [0, 1, 3] {
+            let wanted: StringArray = std::iter::repeat_n(Some("ab"), rows).collect();
+            assert_eq!(repeated("ab", rows).expect("texts"), wanted);
+        }
+        assert_eq!(repeated("", 2).expect("texts").value(1), "");
+    }
 }

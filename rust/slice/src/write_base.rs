@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -14,6 +14,7 @@ use pyhudi_store::{Store, StoreError, StoreWriter};
 use crate::FILE_NAME;
 use crate::adapt::adapt;
 use crate::error::{Result, SliceError};
+use crate::meta::repeated;
 use crate::parquet_form::{Codec, ParquetForm};
 
 /// Size and kind of the bloom filter (`hoodie.index.bloom.*`, `hoodie.bloom.index.filter.*`).
@@ -86,6 +87,8 @@ struct BaseWriter<'a> {
     bloom: Option<BloomFilter>,
     keys: Option<(String, String)>,
     rows: u64,
+    /// The file's name, so many times as a batch had rows.
+    names: Option<StringArray>,
 }
 
 impl<'a> BaseWriter<'a> {
@@ -107,6 +110,7 @@ impl<'a> BaseWriter<'a> {
             bloom,
             keys: None,
             rows: 0,
+            names: None,
         })
     }
 
@@ -121,7 +125,7 @@ impl<'a> BaseWriter<'a> {
             .map_err(|error| writing(&self.path, error))
     }
 
-    fn with_file_name(&self, batch: RecordBatch) -> Result<RecordBatch> {
+    fn with_file_name(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         let (Some(name), Ok(at)) = (
             &self.options.file_name,
             self.form.schema().index_of(FILE_NAME),
@@ -129,9 +133,12 @@ impl<'a> BaseWriter<'a> {
             return Ok(batch);
         };
         let mut columns = batch.columns().to_vec();
-        let names: StringArray =
-            std::iter::repeat_n(Some(name.as_str()), batch.num_rows()).collect();
-        columns[at] = Arc::new(names) as ArrayRef;
+        let names = match self.names.take() {
+            Some(names) if names.len() >= batch.num_rows() => names,
+            _ => repeated(name, batch.num_rows())?,
+        };
+        columns[at] = Arc::new(names.slice(0, batch.num_rows())) as ArrayRef;
+        self.names = Some(names);
         Ok(RecordBatch::try_new(batch.schema(), columns)?)
     }
 
@@ -151,9 +158,9 @@ impl<'a> BaseWriter<'a> {
             if greatest.is_none_or(|greatest| java_order(key, greatest) == Ordering::Greater) {
                 greatest = Some(key);
             }
-            if let Some(bloom) = &mut self.bloom {
-                bloom.add(key.as_bytes());
-            }
+        }
+        if let Some(bloom) = &mut self.bloom {
+            bloom.add_all(keys.iter().flatten().map(str::as_bytes));
         }
         if let (Some(least), Some(greatest)) = (least, greatest) {
             self.widen_range(least, greatest);
@@ -206,13 +213,9 @@ impl<'a> BaseWriter<'a> {
 
 /// Nothing is wrong with a file that is being written: it is the storage, or the rows.
 fn writing(path: &str, error: ParquetError) -> SliceError {
-    let path = path.to_owned();
     match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
-            Ok(source) => SliceError::Store(StoreError::Io {
-                path,
-                source: *source,
-            }),
+            Ok(source) => SliceError::Store(StoreError::of_stream(path, *source)),
             Err(other) => SliceError::Schema(format!("{path} cannot be written: {other}")),
         },
         other => SliceError::Schema(format!("{path} cannot be written: {other}")),

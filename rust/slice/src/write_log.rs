@@ -9,7 +9,7 @@ use pyhudi_format::log::{
     BlockType, DeleteRecord, HeaderKey, OrderingValue, delete_content, delete_list, positions_text,
     write_block,
 };
-use pyhudi_store::{Store, StoreWriter};
+use pyhudi_store::{Store, StoreError, StoreWriter};
 
 use crate::error::{Result, SliceError};
 use crate::log_content::{DataBlocks, Waiting};
@@ -211,12 +211,9 @@ impl<'a> LogWriter<'a> {
         let mut block = Vec::with_capacity(content.len() + options.avro_schema.len() + 128);
         write_block(&mut block, kind, &header, content);
         self.current.size += block.len() as u64;
-        self.out.write_all(&block).map_err(|source| {
-            SliceError::Store(pyhudi_store::StoreError::Io {
-                path: self.current.path.clone(),
-                source,
-            })
-        })
+        self.out
+            .write_all(&block)
+            .map_err(|source| SliceError::Store(StoreError::of_stream(&self.current.path, source)))
     }
 
     /// Goes on in a new file when this one is full.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pyhudi_format::FormatError;
 
-/// What went wrong; `path` is absolute, so that a message can stand alone.
+/// What went wrong; `path` is absolute, or a URI, so that a message can stand alone.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such file.
@@ -24,6 +24,12 @@ pub enum StoreError {
     #[error("not supported: {what}")]
     Unsupported {
         /// The scheme, option or ability that is missing.
+        what: String,
+    },
+    /// A location or an option makes no sense. Holds no option's value but one that is a number.
+    #[error("{what}")]
+    Config {
+        /// What is wrong.
         what: String,
     },
     /// The storage refused, or the request cannot be satisfied.
@@ -65,6 +71,17 @@ impl StoreError {
         }
     }
 
+    /// An error of writing to a stream: the store's own where there is one inside.
+    pub fn of_stream(path: &str, source: io::Error) -> Self {
+        match source.downcast::<Self>() {
+            Ok(own) => own,
+            Err(source) => Self::Io {
+                path: path.to_owned(),
+                source,
+            },
+        }
+    }
+
     /// A path that names nothing on any storage.
     pub(crate) fn invalid_path(path: &str, reason: &'static str) -> Self {
         Self::Io {
@@ -78,6 +95,7 @@ impl StoreError {
             Self::NotFound { .. } => io::ErrorKind::NotFound,
             Self::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
             Self::Unsupported { .. } => io::ErrorKind::Unsupported,
+            Self::Config { .. } => io::ErrorKind::InvalidInput,
             Self::Io { source, .. } => source.kind(),
         }
     }

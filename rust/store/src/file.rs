@@ -1,83 +1,70 @@
 //! A file for positioned reads, with a size that is known.
 
-use std::fs::File;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pyhudi_format::{FormatError, ReadAt};
 
-use crate::{Result, Store, StoreError, local};
+use crate::Result;
+use crate::local::LocalFile;
+use crate::s3::RemoteFile;
 
 /// A file to read at any offset, from any thread. Clones share one open file.
 ///
-/// Reads are bounded by the size it was made with. Once opened it stays readable, also when the
-/// cleaner deletes it meanwhile.
+/// Reads are bounded by the size it was made with. Once opened on a local file system it stays
+/// readable, also when the cleaner deletes it meanwhile; in a bucket, what was not fetched by then
+/// is not found.
 #[derive(Debug, Clone)]
-pub struct StoreFile {
-    inner: Arc<Inner>,
-}
+pub struct StoreFile(Arc<Back>);
 
 #[derive(Debug)]
-struct Inner {
-    store: Store,
-    path: String,
-    size: u64,
-    file: OnceLock<File>,
+enum Back {
+    Local(LocalFile),
+    S3(RemoteFile),
 }
 
 impl StoreFile {
-    pub(crate) fn open(store: Store, path: &str) -> Result<Self> {
-        let (file, size) = open(&store, path)?;
-        Ok(Self::new(store, path, size, OnceLock::from(file)))
+    pub(crate) fn local(file: LocalFile) -> Self {
+        Self(Arc::new(Back::Local(file)))
     }
 
-    pub(crate) fn unopened(store: Store, path: &str, size: u64) -> Self {
-        Self::new(store, path, size, OnceLock::new())
-    }
-
-    fn new(store: Store, path: &str, size: u64, file: OnceLock<File>) -> Self {
-        let path = path.to_owned();
-        Self {
-            inner: Arc::new(Inner {
-                store,
-                path,
-                size,
-                file,
-            }),
-        }
+    pub(crate) fn s3(file: RemoteFile) -> Self {
+        Self(Arc::new(Back::S3(file)))
     }
 
     /// The path relative to the store's base.
     pub fn path(&self) -> &str {
-        &self.inner.path
+        match &*self.0 {
+            Back::Local(file) => file.path(),
+            Back::S3(file) => file.path(),
+        }
     }
 
     /// The bytes of `range`; an error unless the file holds all of them.
     pub fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
-        let inner = &*self.inner;
-        local::read::range(self.handle()?, inner.size, &range)
-            .map_err(|source| StoreError::around(&inner.store.root().join(&inner.path), source))
-    }
-
-    fn handle(&self) -> Result<&File> {
-        let inner = &*self.inner;
-        if let Some(file) = inner.file.get() {
-            return Ok(file);
+        match &*self.0 {
+            Back::Local(file) => file.range(&range),
+            Back::S3(file) => file.range(&range),
         }
-        let (file, _) = open(&inner.store, &inner.path)?;
-        Ok(inner.file.get_or_init(|| file))
     }
-}
 
-fn open(store: &Store, path: &str) -> Result<(File, u64)> {
-    let full = store.locate(path)?;
-    local::read::open(&full).map_err(|source| StoreError::on_open(&full, source))
+    /// The bytes of each range, in the order given. In a bucket, ranges that are near each other are
+    /// fetched together, and several at a time.
+    pub fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        match &*self.0 {
+            Back::Local(file) => ranges.iter().map(|range| file.range(range)).collect(),
+            Back::S3(file) => file.ranges(ranges),
+        }
+    }
 }
 
 impl ReadAt for StoreFile {
     fn size(&self) -> u64 {
-        self.inner.size
+        match &*self.0 {
+            Back::Local(file) => file.size(),
+            Back::S3(file) => file.size(),
+        }
     }
 
     fn read_at(&self, offset: u64, len: usize) -> Result<Bytes, FormatError> {

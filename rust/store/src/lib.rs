@@ -13,12 +13,18 @@
 //! it refuses names with control characters. All of these are legal in a Hudi table. Blocking calls
 //! also need no runtime, so a process forked by PySpark inherits nothing that could hang.
 //!
+//! # Buckets
+//!
+//! Storage that speaks S3 is reached through `object_store`. A file there cannot be appended to or
+//! renamed, and has no directory above it: none is made, and one is gone with the last file below it.
+//!
 //! # What a crash leaves
 //!
 //! | call | readers see | left after a crash |
 //! |---|---|---|
 //! | [`Store::put`], [`Store::put_if_absent`] | nothing (or the old file), then all of it | at most `<name>.<pid>-<n>.tmp` |
 //! | [`Store::create`] | a growing file | the partial file, under its own name |
+//! | [`Store::create`] in a bucket | nothing, or an empty file, then all of it | at most an empty file, under its own name |
 //!
 //! A streamed file is not staged on purpose: Hudi's markers name it before it is begun, and a
 //! rollback, ours or Java's, can only delete what has the name in the marker.
@@ -32,6 +38,8 @@ mod error;
 mod file;
 mod local;
 mod path;
+mod range;
+mod s3;
 mod store;
 mod uri;
 mod writer;

@@ -1,12 +1,13 @@
 //! The facade: a table's base and what can be done below it.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Result, StoreError, StoreFile, StoreWriter, local, path, uri};
+use crate::local::{self, LocalBase, LocalFile, LocalWriter};
+use crate::s3::{self, Remote, RemoteFile, Upload};
+use crate::{Result, StoreError, StoreFile, StoreWriter, path, uri};
 
 /// A file on storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,38 +29,55 @@ pub struct Listing {
     pub files: Vec<Entry>,
 }
 
-/// The storage below a table's base. Cheap to clone; holds no connection, thread or open file.
+/// The storage below a table's base. Cheap to clone; holds no open file.
 ///
 /// All paths are relative to the base. An empty part, `.`, `..` and a leading or trailing slash
-/// are an error.
+/// are an error. A store of a bucket belongs to the process that opened it.
 #[derive(Debug, Clone)]
-pub struct Store {
-    base: Arc<str>,
+pub struct Store(Back);
+
+#[derive(Debug, Clone)]
+enum Back {
+    Local(LocalBase),
+    S3(Arc<Remote>),
 }
 
 impl Store {
-    /// Opens `/absolute`, `relative` or `file:///absolute`. The base need not exist.
+    /// Opens `/absolute`, `relative`, `file:///absolute`, or `s3://bucket/prefix`, also as `s3a:`.
+    /// The base need not exist, and no request is made.
     ///
-    /// No option is known for local storage. An unknown option and any other scheme are
-    /// [`StoreError::Unsupported`].
+    /// Options are those of `object_store`'s S3 client, and `max_retries` and `retry_timeout`
+    /// (seconds); `AWS_…` of the environment stands in for those not given. Local storage knows none.
+    /// Any other scheme, and an option for a local path, is [`StoreError::Unsupported`]; options that
+    /// are unknown or make no client are [`StoreError::Config`].
     pub fn open(uri: &str, options: &[(String, String)]) -> Result<Self> {
+        if let Some((scheme, rest)) = uri::s3_scheme(uri) {
+            let remote = Remote::open(scheme, rest, options)?;
+            return Ok(Self(Back::S3(Arc::new(remote))));
+        }
         let base = uri::local_base(uri)?;
         if let Some((key, _)) = options.first() {
             return Err(StoreError::Unsupported {
                 what: format!("storage option '{key}' for the local path {base}"),
             });
         }
-        Ok(Self { base: base.into() })
+        Ok(Self(Back::Local(LocalBase::new(base))))
     }
 
-    /// The base: an absolute, normalised path, which [`Store::open`] takes back.
+    /// The base, normalised, which [`Store::open`] takes back.
     pub fn uri(&self) -> &str {
-        &self.base
+        match &self.0 {
+            Back::Local(base) => base.as_str(),
+            Back::S3(remote) => remote.uri(),
+        }
     }
 
     /// The whole file.
     pub fn read(&self, path: &str) -> Result<Bytes> {
-        local::read::whole(&self.locate(path)?)
+        match &self.0 {
+            Back::Local(base) => local::read::whole(&base.locate(path)?),
+            Back::S3(remote) => s3::read::whole(remote, path),
+        }
     }
 
     /// The bytes of `range`; an error unless the file holds all of them.
@@ -69,16 +87,15 @@ impl Store {
 
     /// The bytes of each range, in the order given.
     pub fn read_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let file = self.file(path)?;
-        ranges
-            .iter()
-            .map(|range| file.read_range(range.clone()))
-            .collect()
+        self.file(path)?.read_ranges(ranges)
     }
 
     /// The file's size and time; none when there is no such file, also when it is a directory.
     pub fn head(&self, path: &str) -> Result<Option<Entry>> {
-        local::list::head(&self.locate(path)?, path)
+        match &self.0 {
+            Back::Local(base) => local::list::head(&base.locate(path)?, path),
+            Back::S3(remote) => s3::list::head(remote, path),
+        }
     }
 
     /// All files below `prefix` at any depth, sorted by path. A missing prefix is an empty list.
@@ -86,13 +103,19 @@ impl Store {
     /// Files that come or go meanwhile may be in the list or not; all others are.
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
         path::check_prefix(prefix)?;
-        local::list::recursive(self.root(), prefix)
+        match &self.0 {
+            Back::Local(base) => local::list::recursive(base.root(), prefix),
+            Back::S3(remote) => s3::list::recursive(remote, prefix),
+        }
     }
 
     /// The directories and files directly in `prefix`. A missing prefix is empty.
     pub fn list_dir(&self, prefix: &str) -> Result<Listing> {
         path::check_prefix(prefix)?;
-        local::list::one_level(self.root(), prefix)
+        match &self.0 {
+            Back::Local(base) => local::list::one_level(base.root(), prefix),
+            Back::S3(remote) => s3::list::one_level(remote, prefix),
+        }
     }
 
     /// Writes or replaces the file: readers see the old content or the new, and the new survives a
@@ -101,59 +124,63 @@ impl Store {
     /// Not for Hudi's log files, nor is [`Store::put_if_absent`]: Java's pattern for them has no
     /// end anchor, so it takes a staged `<log file>.<pid>-<n>.tmp` for the log file. Use
     /// [`Store::create`].
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "an object store takes the buffer over"
-    )]
     pub fn put(&self, path: &str, bytes: Bytes) -> Result<()> {
-        local::put::replace(&self.locate(path)?, &bytes)
+        match &self.0 {
+            Back::Local(base) => local::put::replace(&base.locate(path)?, &bytes),
+            Back::S3(remote) => s3::put::replace(remote, path, bytes),
+        }
     }
 
     /// Writes the file if there is none, else returns false; of several writers exactly one gets
     /// true. The file appears at once with all its bytes. Durable as in [`Store::put`].
     ///
     /// After an error the file may be there or not: the caller reads it to know.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "an object store takes the buffer over"
-    )]
     pub fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<bool> {
-        local::put::if_absent(&self.locate(path)?, &bytes)
+        match &self.0 {
+            Back::Local(base) => local::put::if_absent(&base.locate(path)?, &bytes),
+            Back::S3(remote) => s3::put::if_absent(remote, path, bytes),
+        }
     }
 
     /// Deletes the file; false when it was not there.
     pub fn delete(&self, path: &str) -> Result<bool> {
-        local::delete::file(&self.locate(path)?)
+        match &self.0 {
+            Back::Local(base) => local::delete::file(&base.locate(path)?),
+            Back::S3(remote) => s3::put::delete(remote, path),
+        }
     }
 
     /// Deletes the directory with all that is in it. A missing one is fine; the base is refused.
     pub fn delete_dir(&self, path: &str) -> Result<()> {
-        local::delete::dir(&self.locate(path)?)
+        match &self.0 {
+            Back::Local(base) => local::delete::dir(&base.locate(path)?),
+            Back::S3(remote) => s3::put::delete_dir(remote, path),
+        }
     }
 
     /// Opens the file for positioned reads.
     pub fn file(&self, path: &str) -> Result<StoreFile> {
-        StoreFile::open(self.clone(), path)
+        Ok(match &self.0 {
+            Back::Local(base) => StoreFile::local(LocalFile::open(base, path)?),
+            Back::S3(remote) => StoreFile::s3(RemoteFile::open(remote, path)?),
+        })
     }
 
     /// The file for positioned reads, with the size that a listing or a commit told. Storage is not
     /// asked before the first read, which is where a missing file or a malformed path shows.
     pub fn file_with_size(&self, path: &str, size: u64) -> StoreFile {
-        StoreFile::unopened(self.clone(), path, size)
+        match &self.0 {
+            Back::Local(base) => StoreFile::local(LocalFile::unopened(base, path, size)),
+            Back::S3(remote) => StoreFile::s3(RemoteFile::unopened(remote, path, size)),
+        }
     }
 
-    /// Begins a new file; [`StoreError::AlreadyExists`] when there is one. Parent directories are
-    /// made.
+    /// Begins a new file; [`StoreError::AlreadyExists`] when there is one, which in a bucket shows
+    /// when it is written or finished. Parent directories are made.
     pub fn create(&self, path: &str) -> Result<StoreWriter> {
-        StoreWriter::create(self.locate(path)?)
-    }
-
-    pub(crate) fn root(&self) -> &Path {
-        Path::new(&*self.base)
-    }
-
-    pub(crate) fn locate(&self, path: &str) -> Result<PathBuf> {
-        path::check_file(path)?;
-        Ok(self.root().join(path))
+        Ok(match &self.0 {
+            Back::Local(base) => StoreWriter::local(LocalWriter::create(base.locate(path)?)?),
+            Back::S3(remote) => StoreWriter::s3(Upload::create(remote, path)?),
+        })
     }
 }

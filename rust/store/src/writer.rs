@@ -1,93 +1,54 @@
 //! A new file, written as a stream.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
-use std::process;
+use std::io::{self, Write};
 
-use crate::local::{checksum, dirs};
-use crate::{Result, StoreError};
-
-/// Enough for the small fields around a block; larger writes go past the buffer.
-const BUFFER: usize = 64 * 1024;
+use crate::Result;
+use crate::local::LocalWriter;
+use crate::s3::Upload;
 
 /// A new file being written. Only [`StoreWriter::finish`] completes it: dropped before that, the
 /// file is removed.
 #[derive(Debug)]
-pub struct StoreWriter {
-    path: PathBuf,
-    /// None once finished.
-    out: Option<BufWriter<File>>,
-    written: u64,
-    owner: u32,
+pub struct StoreWriter(Back);
+
+#[derive(Debug)]
+enum Back {
+    Local(LocalWriter),
+    S3(Box<Upload>),
 }
 
 impl StoreWriter {
-    pub(crate) fn create(path: PathBuf) -> Result<Self> {
-        let file = dirs::with_parent(&path, || File::create_new(&path))?;
-        let writer = Self {
-            path,
-            out: Some(BufWriter::with_capacity(BUFFER, file)),
-            written: 0,
-            owner: process::id(),
-        };
-        checksum::forget(&writer.path)?;
-        Ok(writer)
+    pub(crate) fn local(writer: LocalWriter) -> Self {
+        Self(Back::Local(writer))
+    }
+
+    pub(crate) fn s3(upload: Upload) -> Self {
+        Self(Back::S3(Box::new(upload)))
     }
 
     /// Completes the file, makes it durable, and returns its length in bytes.
-    pub fn finish(mut self) -> Result<u64> {
-        self.complete()
-            .map_err(|source| StoreError::around(&self.path, source))?;
-        dirs::sync_parent(&self.path)?;
-        self.out = None;
-        Ok(self.written)
-    }
-
-    fn complete(&mut self) -> io::Result<()> {
-        let out = self.out()?;
-        out.flush()?;
-        out.get_ref().sync_data()
-    }
-
-    fn out(&mut self) -> io::Result<&mut BufWriter<File>> {
-        self.out
-            .as_mut()
-            .ok_or_else(|| io::Error::other("the file is finished"))
-    }
-
-    fn at_path(&self, source: io::Error) -> io::Error {
-        StoreError::around(&self.path, source).into()
+    pub fn finish(self) -> Result<u64> {
+        match self.0 {
+            Back::Local(writer) => writer.finish(),
+            Back::S3(upload) => upload.finish(),
+        }
     }
 }
 
 impl Write for StoreWriter {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let written = self
-            .out()
-            .and_then(|out| out.write(buf))
-            .map_err(|source| self.at_path(source))?;
-        self.written += written as u64;
-        Ok(written)
+        match &mut self.0 {
+            Back::Local(writer) => writer.write(buf),
+            Back::S3(upload) => Ok(upload.write(buf)?),
+        }
     }
 
+    /// On a local file system, lets others read what was written. On a bucket nothing: a file
+    /// appears when it is finished.
     fn flush(&mut self) -> io::Result<()> {
-        self.out()
-            .and_then(Write::flush)
-            .map_err(|source| self.at_path(source))
-    }
-}
-
-impl Drop for StoreWriter {
-    fn drop(&mut self) {
-        let Some(out) = self.out.take() else { return };
-        // Taken apart, not dropped: a dropped buffer is flushed, in a forked child into the file
-        // that the parent is still writing.
-        let (file, _unwritten) = out.into_parts();
-        drop(file);
-        if self.owner == process::id() {
-            // Best effort: the marker of the write names the file, too.
-            let _ = fs::remove_file(&self.path);
+        match &mut self.0 {
+            Back::Local(writer) => writer.flush(),
+            Back::S3(_) => Ok(()),
         }
     }
 }

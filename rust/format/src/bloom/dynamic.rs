@@ -61,8 +61,8 @@ impl Dynamic {
         }
     }
 
-    /// `InternalDynamicBloomFilter.add`.
-    pub(super) fn add(&mut self, key: &[u8]) {
+    /// The row that a key goes to, which makes it count (`InternalDynamicBloomFilter.add`).
+    pub(super) fn next_row(&mut self) -> Option<&mut Row> {
         let full = self.keys_in_last >= self.keys_per_row;
         let capacity = self.rows.len() as u64 * u64::from(self.keys_per_row);
         if self.turn.is_none() && full && capacity < self.max_keys {
@@ -82,9 +82,7 @@ impl Dynamic {
             }
             None => rows - 1,
         };
-        if let Some(row) = self.rows.get_mut(row) {
-            row.add(key);
-        }
         self.keys_in_last = self.keys_in_last.saturating_add(1);
+        self.rows.get_mut(row)
     }
 }

@@ -45,6 +45,15 @@ impl Row {
         }
     }
 
+    /// Adds a key by its places.
+    pub(super) fn set(&mut self, places: impl Iterator<Item = u32>) {
+        for place in places {
+            if let Some(byte) = self.vector.get_mut((place >> 3) as usize) {
+                *byte |= 1 << (place & 7);
+            }
+        }
+    }
+
     pub(super) fn contains(&self, key: &[u8]) -> bool {
         self.places(key)
             .all(|(byte, mask)| self.vector.get(byte).is_some_and(|byte| byte & mask != 0))

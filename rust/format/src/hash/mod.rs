@@ -14,4 +14,5 @@ pub use java::{list_hash, string_hash};
 pub use metadata::{
     HASH_SEED, column_key, hash64, md5, metadata_file_group, text_hash64, text_md5,
 };
+pub(crate) use murmur::Inputs;
 pub use murmur::murmur;

@@ -16,4 +16,4 @@ mod write;
 
 pub use iter::{Entries, Lookup};
 pub use open::HFile;
-pub use write::{HFileOptions, write_hfile};
+pub use write::{HFileOptions, write_hfile, write_hfile_with_metas};

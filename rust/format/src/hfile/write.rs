@@ -1,6 +1,6 @@
 //! Writing an HFile as Hudi's own writer does (`HFileWriterImpl`, Hudi 1.1 and later).
 //!
-//! Hudi 0.15 reads this form too. One level of index, no checksums, no bloom filter.
+//! Hudi 0.15 reads this form too. One level of index, no checksums.
 
 use std::io::Write;
 
@@ -51,12 +51,26 @@ pub fn write_hfile<'p>(
     infos: &[(&str, &[u8])],
     options: &HFileOptions,
 ) -> Result<Vec<u8>> {
+    write_hfile_with_metas(pairs, &[], infos, options)
+}
+
+/// As [`write_hfile`], with named blocks beside the data. Hudi's base files have one, `bloomFilter`
+/// (`HoodieNativeAvroHFileWriter`).
+///
+/// # Errors
+/// As [`write_hfile`].
+pub fn write_hfile_with_metas<'p>(
+    pairs: impl IntoIterator<Item = (&'p [u8], &'p [u8])>,
+    metas: &[(&str, &[u8])],
+    infos: &[(&str, &[u8])],
+    options: &HFileOptions,
+) -> Result<Vec<u8>> {
     let mut writer = Writer::new(options);
     for (key, value) in pairs {
         writer.add(key, value)?;
     }
     writer.close_block()?;
-    writer.finish(infos)
+    writer.finish(metas, infos)
 }
 
 struct Writer<'o> {
@@ -164,17 +178,32 @@ impl<'o> Writer<'o> {
         Ok(summed + sums)
     }
 
-    fn finish(mut self, infos: &[(&str, &[u8])]) -> Result<Vec<u8>> {
+    fn finish(mut self, metas: &[(&str, &[u8])], infos: &[(&str, &[u8])]) -> Result<Vec<u8>> {
+        let meta_index = self.put_metas(metas)?;
         let load_on_open = self.out.len() as u64;
         let index = std::mem::take(&mut self.index);
         self.put_block(Kind::Root, &index, NONE)?;
-        self.put_block(Kind::Root, &[], NONE)?;
+        self.put_block(Kind::Root, &meta_index, NONE)?;
         let info_at = self.out.len() as u64;
         let info = self.info(infos);
         self.put_block(Kind::FileInfo, &info, NONE)?;
-        let trailer = self.trailer(info_at, load_on_open);
+        let trailer = self.trailer(info_at, load_on_open, metas.len() as u64);
         self.out.extend(trailer);
         Ok(self.out)
+    }
+
+    /// Adds the named blocks, and gives their index.
+    fn put_metas(&mut self, metas: &[(&str, &[u8])]) -> Result<Vec<u8>> {
+        let mut index = Vec::new();
+        for (name, content) in metas {
+            let at = self.out.len() as u64;
+            let size = self.put_block(Kind::Meta, content, NONE)?;
+            index.extend(at.to_be_bytes());
+            index.extend((size as u32).to_be_bytes());
+            put_hadoop_length(&mut index, name.len());
+            index.extend(name.as_bytes());
+        }
+        Ok(index)
     }
 
     fn info(&self, infos: &[(&str, &[u8])]) -> Vec<u8> {
@@ -210,7 +239,7 @@ impl<'o> Writer<'o> {
         out
     }
 
-    fn trailer(&self, info_at: u64, load_on_open: u64) -> Vec<u8> {
+    fn trailer(&self, info_at: u64, load_on_open: u64, metas: u64) -> Vec<u8> {
         let codec = if self.options.gzip {
             Codec::Gzip
         } else {
@@ -223,7 +252,7 @@ impl<'o> Writer<'o> {
             (2, load_on_open),
             (3, self.payload),
             (5, self.blocks),
-            (6, 0),
+            (6, metas),
             (7, self.entries),
             (8, 1),
             (9, first_block),

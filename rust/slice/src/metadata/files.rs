@@ -61,11 +61,11 @@ impl Listing {
     }
 }
 
-type Files<'a> = BTreeMap<&'a str, (i64, bool)>;
+pub(super) type Files<'a> = BTreeMap<&'a str, (i64, bool)>;
 
 /// The union of the versions' maps. A deletion takes a live file away, over nothing it stays as a
 /// tombstone; of two live entries the greater size holds.
-fn merged<'a>(versions: &[Datum<'a>]) -> Result<Files<'a>, String> {
+pub(super) fn merged<'a>(versions: &[Datum<'a>]) -> Result<Files<'a>, String> {
     let mut files = Files::new();
     for version in versions {
         let entries = match version.field("filesystemMetadata") {

@@ -220,12 +220,12 @@ impl Records {
         match wanted {
             Wanted::All => self.extend(schema, file.scan()),
             Wanted::Keys(keys) => {
-                let keys = self.unsettled(keys);
-                self.extend(schema, file.lookup(keys))
+                let found = file.lookup(self.unsettled(keys));
+                self.extend(schema, found.map(copied))
             }
-            Wanted::Prefixes(prefixes) => prefixes
-                .iter()
-                .try_for_each(|prefix| self.extend(schema, file.prefix(prefix.as_bytes()))),
+            Wanted::Prefixes(prefixes) => prefixes.iter().try_for_each(|prefix| {
+                self.extend(schema, file.prefix(prefix.as_bytes()).map(copied))
+            }),
         }
     }
 
@@ -302,6 +302,11 @@ impl Records {
             .push((text.to_owned(), DatumReader::new(text)?));
         Ok(self.schemas.len() - 1)
     }
+}
+
+/// A key and its value are parts of an unpacked block, which few of them would keep in memory.
+fn copied(pair: Result<(Bytes, Bytes), FormatError>) -> Result<(Bytes, Bytes), FormatError> {
+    pair.map(|(key, value)| (Bytes::copy_from_slice(&key), Bytes::copy_from_slice(&value)))
 }
 
 /// The HFile inside a log block.

@@ -85,6 +85,29 @@ fn escaped(value: &str) -> String {
     out
 }
 
+/// The key of an entry, and how many bytes of it the value and the separator take
+/// (`SecondaryIndexKeyUtils.constructSecondaryIndexKey`, Hudi 1.2.0).
+pub(super) fn entry(value: Option<&str>, record_key: &str) -> (String, usize) {
+    let mut key = value.map_or_else(|| NULL.to_string(), escaped);
+    key.push(SEPARATOR);
+    let value = key.len();
+    key.push_str(&escaped(record_key));
+    (key, value)
+}
+
+/// Bytes of an entry's key up to its separator and with it.
+pub(super) fn value_len(key: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    for (at, one) in key.char_indices() {
+        match one {
+            ESCAPE if !is_escaped => is_escaped = true,
+            SEPARATOR if !is_escaped => return Some(at + 1),
+            _ => is_escaped = false,
+        }
+    }
+    None
+}
+
 /// Value, null for the lone null character, and record key.
 fn parts(key: &str) -> Option<(Option<String>, String)> {
     let (mut value, mut is_escaped) = (String::new(), false);
@@ -134,5 +157,10 @@ mod tests {
         assert_eq!(parts("$k"), found(Some(""), "k"));
         assert_eq!(parts("n1$k1"), found(Some("n1"), "k1"));
         assert_eq!(parts("n1\\$k1"), None);
+        for (value, key) in [(None, "k"), (Some("a$\\b"), "r\\$"), (Some("\0"), "")] {
+            let (whole, len) = entry(value, key);
+            assert_eq!(value_len(&whole), Some(len));
+            assert_eq!(parts(&whole), found(value, key));
+        }
     }
 }

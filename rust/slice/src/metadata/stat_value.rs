@@ -26,7 +26,7 @@ pub(super) enum Bound {
 }
 
 impl Bound {
-    fn compare(&self, other: &Self) -> Option<Ordering> {
+    pub(super) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Boolean(a), Self::Boolean(b)) => Some(a.cmp(b)),
             (Self::Whole(a), Self::Whole(b)) => Some(a.cmp(b)),
@@ -176,13 +176,13 @@ fn micros(branch: usize, kind: i64, value: i64, in_utc: bool) -> Option<Bound> {
     }
 }
 
-fn floating(value: f64) -> Option<Bound> {
+pub(super) fn floating(value: f64) -> Option<Bound> {
     (!value.is_nan()).then_some(Bound::Floating(value))
 }
 
 /// Java orders text by UTF-16 units, Parquet and Arrow by bytes. Both agree unless a character
 /// above the surrogates is met.
-fn text(value: &str) -> Option<Bound> {
+pub(super) fn text(value: &str) -> Option<Bound> {
     let plain = value.chars().all(|one| one < '\u{e000}');
     plain.then(|| Bound::Text(value.to_owned()))
 }
@@ -212,7 +212,7 @@ fn decimal(
     }
 }
 
-fn big_endian(bytes: &[u8]) -> Option<i128> {
+pub(super) fn big_endian(bytes: &[u8]) -> Option<i128> {
     let first = bytes.first()?;
     let mut wide = if *first < 0x80 { [0; 16] } else { [0xff; 16] };
     let start = wide.len().checked_sub(bytes.len())?;

@@ -14,13 +14,13 @@ use crate::error::{Result, SliceError};
 
 /// What is known of the values of one column in one file or partition.
 #[derive(Debug, Clone, Default)]
-struct Stats {
-    min: Option<Bound>,
-    max: Option<Bound>,
+pub(super) struct Stats {
+    pub(super) min: Option<Bound>,
+    pub(super) max: Option<Bound>,
     /// There are records, and all of them have null.
-    only_nulls: bool,
-    null_count: Option<i64>,
-    value_count: Option<i64>,
+    pub(super) only_nulls: bool,
+    pub(super) null_count: Option<i64>,
+    pub(super) value_count: Option<i64>,
     deleted: bool,
 }
 
@@ -38,6 +38,20 @@ pub fn column_stats(
     partitions: &StringArray,
     files: Option<&StringArray>,
 ) -> Result<RecordBatch> {
+    let found = stored_stats(partition, column, value_type, partitions, files)?;
+    let columns = table_columns(&found, value_type)?;
+    let schema = Schema::new(table_fields(value_type));
+    RecordBatch::try_new(Arc::new(schema), columns).map_err(SliceError::Arrow)
+}
+
+/// As [`column_stats`], not yet a table.
+pub(super) fn stored_stats(
+    partition: &MetadataPartition,
+    column: &str,
+    value_type: &DataType,
+    partitions: &StringArray,
+    files: Option<&StringArray>,
+) -> Result<Vec<Stats>> {
     let keys: Vec<String> = (0..partitions.len())
         .map(|row| {
             column_key(
@@ -61,9 +75,7 @@ pub fn column_stats(
             }
         }
     }
-    let columns = table_columns(&found, value_type)?;
-    let schema = Schema::new(table_fields(value_type));
-    RecordBatch::try_new(Arc::new(schema), columns).map_err(SliceError::Arrow)
+    Ok(found)
 }
 
 /// All statistics of a column, in no particular order: column file_name (of partition statistics:

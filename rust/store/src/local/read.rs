@@ -8,6 +8,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use crate::range::{beyond_end, check_range};
 use crate::{Result, StoreError};
 
 /// All bytes of the file.
@@ -30,15 +31,7 @@ pub(crate) fn open(target: &Path) -> io::Result<(File, u64)> {
 /// Exactly the bytes of `range` from a file of `size` bytes. The bound is checked first, so that a
 /// length from a damaged file never becomes an allocation.
 pub(crate) fn range(file: &File, size: u64, range: &Range<u64>) -> io::Result<Bytes> {
-    if range.start > range.end {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("bytes {}..{} asked for", range.start, range.end),
-        ));
-    }
-    if range.end > size {
-        return Err(beyond_end(range, size));
-    }
+    check_range(size, range)?;
     let len = usize::try_from(range.end - range.start)
         .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     let mut buffer = vec![0; len];
@@ -48,14 +41,4 @@ pub(crate) fn range(file: &File, size: u64, range: &Range<u64>) -> io::Result<By
             _ => error,
         })?;
     Ok(buffer.into())
-}
-
-fn beyond_end(range: &Range<u64>, size: u64) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::UnexpectedEof,
-        format!(
-            "bytes {}..{} asked for of a file of {size} bytes",
-            range.start, range.end
-        ),
-    )
 }

@@ -80,7 +80,7 @@ fn dots_after_a_link_go_above_its_target() {
 
 #[test]
 fn other_schemes_are_named_in_the_error() {
-    for scheme in ["s3", "s3a", "gs", "abfss", "hdfs"] {
+    for scheme in ["s3n", "gs", "az", "abfss", "hdfs"] {
         let error = Store::open(&format!("{scheme}://bucket/t"), &[]).unwrap_err();
         assert!(matches!(error, StoreError::Unsupported { .. }));
         assert!(
@@ -95,6 +95,43 @@ fn other_schemes_are_named_in_the_error() {
         ));
     }
     Store::open("", &[]).unwrap_err();
+}
+
+#[test]
+fn every_spelling_of_a_place_in_a_bucket_is_one_uri() {
+    for uri in [
+        "s3a://b/t/x",
+        "s3a://b/t/x/",
+        "S3A://b//t/x",
+        "s3a://b/t//x//",
+    ] {
+        assert_eq!(uri_of(uri), "s3a://b/t/x", "{uri}");
+    }
+    for uri in ["s3://b", "s3://b/", "s3://b//"] {
+        assert_eq!(uri_of(uri), "s3://b", "{uri}");
+    }
+    assert_eq!(uri_of("s3://b/a%20b c#d?e"), "s3://b/a%20b c#d?e");
+}
+
+#[test]
+fn a_bucket_must_be_named_and_dots_lead_nowhere() {
+    for uri in ["s3://", "s3:///t", "s3:/b/t", "s3a:/"] {
+        let error = Store::open(uri, &[]).unwrap_err();
+        assert!(matches!(error, StoreError::Config { .. }), "{uri}");
+        assert!(error.to_string().contains("names no bucket"), "{error}");
+    }
+    Store::open("s3://b/../t", &[]).unwrap_err();
+}
+
+#[test]
+fn an_option_that_a_bucket_does_not_have_is_named() {
+    let open = |key: &str, value: &str| {
+        let options = [(key.to_owned(), value.to_owned())];
+        Store::open("s3://b/t", &options).unwrap_err().to_string()
+    };
+    assert!(open("regon", "hidden").contains("'regon'"));
+    assert!(!open("regon", "hidden").contains("hidden"));
+    assert!(open("max_retries", "many").contains("whole number"));
 }
 
 #[test]

@@ -59,3 +59,17 @@ fn keys_must_rise() {
         assert!(written(&pairs, &HFileOptions::default()).is_err());
     }
 }
+
+#[test]
+fn named_blocks_are_found_by_their_names() {
+    let pairs = [("a", "1"), ("b", "2")];
+    let bytes = pairs.map(|(key, value)| (key.as_bytes(), value.as_bytes()));
+    let metas: [(&str, &[u8]); 1] = [("bloomFilter", b"text")];
+    let infos: [(&str, &[u8]); 1] = [("schema", b"x")];
+    let options = HFileOptions::default();
+    let file = write_hfile_with_metas(bytes, &metas, &infos, &options).unwrap();
+    let file = HFile::open(Bytes::from(file)).unwrap();
+    assert_eq!(file.meta_block("bloomFilter").unwrap().unwrap(), "text");
+    assert_eq!(file.meta_block("other").unwrap(), None);
+    assert_eq!(file.get(b"b").unwrap().unwrap(), "2");
+}

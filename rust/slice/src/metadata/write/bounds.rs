@@ -9,7 +9,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, TimeUnit,
     TimestampMicrosecondType, TimestampMillisecondType,
 };
-use pyhudi_avro::Value;
+use pyhudi_avro::{Datum, Value};
 
 /// A value that can be a bound.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +93,28 @@ impl Bound {
         Value::Branch(wrapper.branch, Box::new(record))
     }
 
+    /// The value in a wrapper record of that kind, None where it is none of the column's type.
+    pub(super) fn unwrapped(stored: &Datum<'_>, wrapper: Wrapper, ty: &DataType) -> Option<Self> {
+        let Datum::Branch(branch, record) = stored else {
+            return None;
+        };
+        if *branch != wrapper.branch {
+            return None;
+        }
+        Some(match (record.field("value"), ty) {
+            (Datum::Boolean(value), DataType::Boolean) => Self::Boolean(*value),
+            (Datum::Float(value), DataType::Float32) => Self::Single(*value),
+            (Datum::Double(value), DataType::Float64) => Self::Double(*value),
+            (Datum::String(value), DataType::Utf8) => Self::Text((*value).to_owned()),
+            (Datum::Bytes(value), DataType::Binary) => Self::Bytes(value.to_vec()),
+            (Datum::Bytes(value), DataType::Decimal128(..)) => {
+                Self::Decimal(crate::metadata::stat_value::big_endian(value)?)
+            }
+            (value, ty) if !ty.is_floating() => Self::Whole(value.number()?),
+            _ => return None,
+        })
+    }
+
     /// What [`Bound::wrapped`] borrows.
     pub(super) fn bytes(&self, wrapper: Wrapper) -> Bytes {
         match self {
@@ -130,6 +152,9 @@ fn big_endian(value: i128) -> Vec<u8> {
     }
     bytes.get(skipped..).unwrap_or_default().to_vec()
 }
+
+/// `ValueType` of a column without values.
+pub(super) const ONLY_NULLS: i64 = 1;
 
 /// How bounds of a column are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

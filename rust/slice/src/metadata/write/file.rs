@@ -45,12 +45,8 @@ pub fn write_metadata_log(
         put_deletes(&mut bytes, &rows, options);
     }
     let mut out = store.create(path)?;
-    out.write_all(&bytes).map_err(|source| {
-        SliceError::Store(StoreError::Io {
-            path: path.to_owned(),
-            source,
-        })
-    })?;
+    out.write_all(&bytes)
+        .map_err(|source| SliceError::Store(StoreError::of_stream(path, source)))?;
     let size = out.finish()?;
     Ok(LogFile {
         path: path.to_owned(),
@@ -60,9 +56,9 @@ pub fn write_metadata_log(
     })
 }
 
-type Rows<'b> = BTreeMap<&'b str, Option<&'b [u8]>>;
+pub(super) type Rows<'b> = BTreeMap<&'b str, Option<&'b [u8]>>;
 
-fn by_key(batches: &[RecordBatch]) -> Result<Rows<'_>> {
+pub(super) fn by_key(batches: &[RecordBatch]) -> Result<Rows<'_>> {
     let mut rows = Rows::new();
     for batch in batches {
         let keys = batch

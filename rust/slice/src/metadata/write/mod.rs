@@ -6,9 +6,15 @@
 //! groups they have and how files are named is decided elsewhere. Rules and layouts:
 //! `HoodieMetadataPayload`, `HoodieTableMetadataUtil` (Hudi 0.15.0, 1.0.2 and 1.2.0).
 
+mod base;
 mod bounds;
+mod check;
+mod combined;
+mod compact;
 mod file;
+mod known;
 mod records;
+mod secondary;
 mod stats;
 
 use std::collections::HashMap;
@@ -21,9 +27,13 @@ use pyhudi_format::hash::metadata_file_group;
 
 use crate::error::{Result, SliceError};
 
+pub use self::base::write_metadata_base;
+pub use self::check::statistics_gaps;
+pub use self::compact::compact_metadata_group;
 pub use self::file::{MetadataLogOptions, write_metadata_log};
 pub use self::records::{FileEntry, Location, locations};
-pub use self::stats::{FileFacts, WrittenFile, file_facts};
+pub use self::secondary::secondary_changes;
+pub use self::stats::{FileFacts, RestOfPartition, WrittenFile, file_facts};
 
 /// Makes records of one metadata table.
 #[derive(Debug, Clone)]
@@ -50,6 +60,7 @@ impl Recorder {
                 writer: &self.writer,
                 partition: partition.to_owned(),
                 groups: *groups,
+                first: 0,
                 routes: StringBuilder::new(),
                 keys: StringBuilder::new(),
                 values: BinaryBuilder::new(),
@@ -66,7 +77,9 @@ impl Recorder {
 pub(super) struct RecordRows<'w> {
     writer: &'w DatumWriter,
     partition: String,
+    /// Keys are hashed over so many file groups, the number of the first of which is `first`.
     groups: u32,
+    first: u32,
     routes: StringBuilder,
     keys: StringBuilder,
     values: BinaryBuilder,
@@ -83,20 +96,34 @@ pub fn record_rows_schema() -> SchemaRef {
 
 impl RecordRows<'_> {
     fn put(&mut self, key: &str, fields: &[(&'static str, Value<'_>)]) -> Result<()> {
+        self.put_hashed(key, key, fields)
+    }
+
+    /// Where not the whole key says which file group it is in.
+    fn put_hashed(
+        &mut self,
+        key: &str,
+        hashed: &str,
+        fields: &[(&'static str, Value<'_>)],
+    ) -> Result<()> {
         let value = self.writer.write(fields);
         let value = value.map_err(|error| SliceError::Schema(error.to_string()))?;
-        self.add_key(key);
+        self.add_key(key, hashed);
         self.values.append_value(value);
         Ok(())
     }
 
     fn delete(&mut self, key: &str) {
-        self.add_key(key);
+        self.delete_hashed(key, key);
+    }
+
+    fn delete_hashed(&mut self, key: &str, hashed: &str) {
+        self.add_key(key, hashed);
         self.values.append_null();
     }
 
-    fn add_key(&mut self, key: &str) {
-        let group = metadata_file_group(key, self.groups);
+    fn add_key(&mut self, key: &str, hashed: &str) {
+        let group = self.first + metadata_file_group(hashed, self.groups);
         self.routes
             .append_value(format!("{}/{group}", self.partition));
         self.keys.append_value(key);

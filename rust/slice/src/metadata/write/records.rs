@@ -6,7 +6,7 @@ use arrow::array::{RecordBatch, StringArray};
 use pyhudi_avro::Value;
 
 use super::Recorder;
-use crate::error::Result;
+use crate::error::{Result, SliceError};
 
 const FILES: &str = "files";
 const RECORD_INDEX: &str = "record_index";
@@ -31,12 +31,16 @@ pub struct FileEntry {
 }
 
 impl Recorder {
-    /// Records of `files`, one for each key, with all entries of the key.
+    /// Records of `files`, one for each key, with all entries of the key. keys: those that have a
+    /// record also without entries.
     ///
     /// # Errors
     /// The metadata table has no such partition.
-    pub fn files(&self, entries: &[FileEntry]) -> Result<RecordBatch> {
+    pub fn files(&self, entries: &[FileEntry], keys: &[String]) -> Result<RecordBatch> {
         let mut by_key: BTreeMap<&str, Vec<&FileEntry>> = BTreeMap::new();
+        for key in keys {
+            by_key.entry(key).or_default();
+        }
         for entry in entries {
             by_key.entry(&entry.key).or_default().push(entry);
         }
@@ -73,12 +77,15 @@ pub struct Location {
     pub file_id: String,
     /// Instant of the write, epoch milliseconds.
     pub instant_ms: i64,
+    /// Of an index by data partition: the number of the partition's first file group, and how many
+    /// it has. [`None`] where all file groups hold keys of all partitions.
+    pub groups: Option<(u32, u32)>,
 }
 
 /// Records of `record_index`: keys that came to a file group, and keys that left the table.
 ///
 /// # Errors
-/// The metadata table has no such partition.
+/// The metadata table has no such partition, or no such file groups.
 pub fn locations(
     recorder: &Recorder,
     location: &Location,
@@ -86,6 +93,20 @@ pub fn locations(
     removed: &StringArray,
 ) -> Result<RecordBatch> {
     let mut rows = recorder.rows(RECORD_INDEX)?;
+    if let Some((first, groups)) = location.groups {
+        if groups == 0
+            || first
+                .checked_add(groups)
+                .is_none_or(|end| end > rows.groups)
+        {
+            let what = format!(
+                "the record index has no file groups of {}",
+                location.partition
+            );
+            return Err(SliceError::Schema(what));
+        }
+        (rows.first, rows.groups) = (first, groups);
+    }
     let mut fields = vec![
         ("partitionName", Value::Text(&location.partition)),
         ("instantTime", Value::Whole(location.instant_ms)),

@@ -1,7 +1,5 @@
 //! Records of `column_stats`, `partition_stats` and `bloom_filters`, out of the files themselves.
 
-use std::collections::HashMap;
-
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, SchemaRef};
@@ -12,12 +10,14 @@ use pyhudi_avro::Value;
 use pyhudi_format::hash::{column_key, text_hash64, text_md5};
 use pyhudi_store::Store;
 
-use super::bounds::{Bound, Wrapper, wrapper};
+use super::bounds::{Bound, ONLY_NULLS, Wrapper, wrapper};
+use super::known::known_stats;
 use super::{RecordRows, Recorder, record_rows_schema};
 use crate::adapt::adapt_column;
 use crate::base::{ParquetRead, ParquetReader, base_metadata};
 use crate::blocks::{BlockFilter, LogSource, choose_blocks};
 use crate::error::{Result, SliceError};
+use crate::metadata::MetadataPartition;
 use crate::records::{Decode, LogRecords};
 
 const COLUMN_STATS: &str = "column_stats";
@@ -27,8 +27,6 @@ const BLOOM_FILTERS: &str = "bloom_filters";
 const KIND_COLUMN_STATS: i64 = 3;
 const KIND_BLOOM_FILTER: i64 = 4;
 const KIND_PARTITION_STATS: i64 = 6;
-/// `ValueType` of a column without values.
-const ONLY_NULLS: i64 = 1;
 const BATCH_ROWS: usize = 8192;
 
 /// Which facts of files are wanted.
@@ -40,10 +38,21 @@ pub struct FileFacts {
     pub value_types: bool,
     /// Statistics of the whole partition as well.
     pub partition_stats: bool,
+    /// What the partition holds besides the files of the commit: then its statistics are tight.
+    pub rest: Option<RestOfPartition>,
     /// Bloom filters of base files.
     pub bloom_filters: bool,
     /// The instant that wrote the files.
     pub instant: String,
+}
+
+/// The files of a partition that a commit leaves as they are.
+#[derive(Debug, Clone)]
+pub struct RestOfPartition {
+    /// Where they are.
+    pub files: Vec<WrittenFile>,
+    /// `column_stats` before the commit. A file that it does not know is looked at.
+    pub index: MetadataPartition,
 }
 
 /// A file of a commit.
@@ -55,8 +64,8 @@ pub struct WrittenFile {
     pub log: bool,
 }
 
-/// Records of the files that a commit wrote into one partition. Bounds of a partition are those of
-/// the files given, not tight ones: readers widen by them what they knew.
+/// Records of the files that a commit wrote into one partition. Without the rest of it, bounds of a
+/// partition are those of the files given: readers widen by them what they knew.
 ///
 /// # Errors
 /// Damaged files, failing storage.
@@ -89,32 +98,37 @@ fn statistics(
     facts: &FileFacts,
 ) -> Result<Vec<RecordBatch>> {
     let mut rows = recorder.rows(COLUMN_STATS)?;
-    let mut whole: HashMap<String, Stats> = HashMap::new();
+    let mut whole = vec![Stats::default(); facts.columns.fields().len()];
     for file in files {
-        let found = if file.log {
-            log_stats(store, &file.path, &facts.columns)?
-        } else {
-            base_stats(store, &file.path, &facts.columns)?
-        };
+        let found = stats_of(store, file, &facts.columns)?;
         let name = file_name(&file.path);
-        for (field, stats) in facts.columns.fields().iter().zip(found) {
+        for (field, stats) in facts.columns.fields().iter().zip(&found) {
+            // Hudi finds nothing in a base file without row groups.
+            if facts.value_types && stats.values == 0 && !file.log {
+                continue;
+            }
             let key = column_key(field.name(), partition, Some(name));
-            let shape = (KIND_COLUMN_STATS, field.data_type(), facts.value_types);
+            let shape = Shape::of(KIND_COLUMN_STATS, field.data_type(), facts.value_types);
             stats.put(&mut rows, &key, name, field.name(), shape)?;
-            let known = whole.entry(field.name().clone()).or_default();
-            *known = std::mem::take(known).with(stats);
         }
+        add_up(&mut whole, found);
     }
     let mut batches = vec![rows.finish()?];
     if facts.partition_stats {
+        if let Some(rest) = &facts.rest {
+            add_rest(&mut whole, store, partition, rest, &facts.columns)?;
+        }
         let mut rows = recorder.rows(PARTITION_STATS)?;
-        for field in facts.columns.fields() {
+        for (field, stats) in facts.columns.fields().iter().zip(&whole) {
             // Files without rows widen nothing.
-            let Some(stats) = whole.get(field.name()).filter(|stats| stats.values > 0) else {
+            if stats.values == 0 {
                 continue;
-            };
+            }
             let key = column_key(field.name(), partition, None);
-            let shape = (KIND_PARTITION_STATS, field.data_type(), facts.value_types);
+            let shape = Shape {
+                tight: facts.rest.is_some(),
+                ..Shape::of(KIND_PARTITION_STATS, field.data_type(), facts.value_types)
+            };
             stats.put(&mut rows, &key, partition, field.name(), shape)?;
         }
         batches.push(rows.finish()?);
@@ -122,23 +136,82 @@ fn statistics(
     Ok(batches)
 }
 
-fn file_name(path: &str) -> &str {
+fn add_up(whole: &mut [Stats], found: Vec<Stats>) {
+    for (known, stats) in whole.iter_mut().zip(found) {
+        *known = std::mem::take(known).with(stats);
+    }
+}
+
+fn add_rest(
+    whole: &mut [Stats],
+    store: &Store,
+    partition: &str,
+    rest: &RestOfPartition,
+    columns: &SchemaRef,
+) -> Result<()> {
+    let paths: Vec<&str> = rest.files.iter().map(|file| file.path.as_str()).collect();
+    let known = known_stats(&rest.index, partition, &paths, columns)?;
+    for (file, stats) in rest.files.iter().zip(known) {
+        let found = match stats {
+            Some(stats) => stats,
+            None => stats_of(store, file, columns)?,
+        };
+        add_up(whole, found);
+    }
+    Ok(())
+}
+
+/// What the values of the columns are in a file.
+pub(super) fn stats_of(
+    store: &Store,
+    file: &WrittenFile,
+    columns: &SchemaRef,
+) -> Result<Vec<Stats>> {
+    if file.log {
+        log_stats(store, &file.path, columns)
+    } else {
+        base_stats(store, &file.path, columns)
+    }
+}
+
+/// What a record of statistics is of.
+#[derive(Clone, Copy)]
+struct Shape<'t> {
+    kind: i64,
+    ty: &'t DataType,
+    value_types: bool,
+    /// Readers forget what they knew.
+    tight: bool,
+}
+
+impl<'t> Shape<'t> {
+    fn of(kind: i64, ty: &'t DataType, value_types: bool) -> Self {
+        Self {
+            kind,
+            ty,
+            value_types,
+            tight: false,
+        }
+    }
+}
+
+pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 /// What is known of a column's values in one file.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Stats {
-    min: Option<Bound>,
-    max: Option<Bound>,
-    nulls: i64,
-    values: i64,
-    size: i64,
-    uncompressed: i64,
+pub(super) struct Stats {
+    pub(super) min: Option<Bound>,
+    pub(super) max: Option<Bound>,
+    pub(super) nulls: i64,
+    pub(super) values: i64,
+    pub(super) size: i64,
+    pub(super) uncompressed: i64,
 }
 
 impl Stats {
-    fn with(self, other: Self) -> Self {
+    pub(super) fn with(self, other: Self) -> Self {
         Self {
             min: Bound::least(self.min, other.min),
             max: Bound::greatest(self.max, other.max),
@@ -177,9 +250,9 @@ impl Stats {
         key: &str,
         name: &str,
         column: &str,
-        (kind, ty, value_types): (i64, &DataType, bool),
+        shape: Shape<'_>,
     ) -> Result<()> {
-        let Some(wrapper) = wrapper(ty, value_types) else {
+        let Some(wrapper) = wrapper(shape.ty, shape.value_types) else {
             return Ok(());
         };
         let bytes = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.bytes(wrapper));
@@ -188,7 +261,7 @@ impl Stats {
             (Some(bound), Some(bytes)) => bound.wrapped(wrapper, bytes),
             _ => Value::Null,
         };
-        let decimal = decimal_info(ty);
+        let decimal = decimal_info(shape.ty);
         let mut fields = vec![
             ("fileName", Value::Text(name)),
             ("columnName", Value::Text(column)),
@@ -199,23 +272,23 @@ impl Stats {
             ("totalSize", Value::Whole(self.size)),
             ("totalUncompressedSize", Value::Whole(self.uncompressed)),
         ];
-        if value_types {
-            fields.push((
-                "valueType",
-                self.value_type(wrapper, decimal.as_deref(), kind),
-            ));
+        if shape.value_types {
+            let named = self.value_type(wrapper, decimal.as_deref(), shape.kind);
+            fields.push(("valueType", named));
+        }
+        if shape.tight {
+            fields.push(("isTightBound", Value::Boolean(true)));
         }
         let fields = [
-            ("type", Value::Whole(kind)),
+            ("type", Value::Whole(shape.kind)),
             ("ColumnStatsMetadata", Value::Record(fields)),
         ];
         rows.put(key, &fields)
     }
 
-    /// Of one file: what its values are, or that it has none. Hudi merges statistics of a partition
-    /// by the type that the newer ones name, so those name the column's even without values.
+    /// The column's type, but for a log file without records: Hudi names none for that.
     fn value_type<'v>(&self, wrapper: Wrapper, decimal: Option<&'v str>, kind: i64) -> Value<'v> {
-        let only_nulls = self.min.is_none() && kind == KIND_COLUMN_STATS;
+        let only_nulls = self.values == 0 && kind == KIND_COLUMN_STATS;
         let ordinal = if only_nulls { ONLY_NULLS } else { wrapper.kind };
         let mut fields = vec![("typeOrdinal", Value::Whole(ordinal))];
         if let (false, Some(info)) = (only_nulls, decimal) {
@@ -225,7 +298,7 @@ impl Stats {
     }
 }
 
-fn decimal_info(ty: &DataType) -> Option<String> {
+pub(super) fn decimal_info(ty: &DataType) -> Option<String> {
     match ty {
         DataType::Decimal128(precision, scale) => Some(format!("{precision},{scale}")),
         _ => None,

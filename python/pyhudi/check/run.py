@@ -1,0 +1,162 @@
+"""The check of a table from end to end: what is looked at, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.check import files, metadata
+from pyhudi.check.contents import FactsTask, FilesTask, look_at_facts, look_at_files
+from pyhudi.check.findings import CheckResult, Finding, in_order
+from pyhudi.check.keys import IndexKeys, KeyRules, SliceKeys, check_keys
+from pyhudi.errors import CorruptTable
+from pyhudi.index.options import GLOBAL_BLOOM, GLOBAL_SIMPLE, IndexOptions
+from pyhudi.keys import RECORD_KEY
+from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.metadata.support import statistics_columns
+from pyhudi.metadata.table import PARTITION_STATS, RECORD_INDEX, MetadataTable
+from pyhudi.plan.read import ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.view.filesystem_view import FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi.check.files import Named, StoredTable
+    from pyhudi.engine.protocol import Engine
+    from pyhudi.view.slices import FileSlice
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What every part of a deep look needs."""
+
+    state: TableState
+    engine: Engine
+    slices: list[FileSlice]
+    """What a snapshot reads, by the listing of storage."""
+    table: MetadataTable | None
+
+    def has(self, partition: str) -> bool:
+        """Whether the metadata table can be asked for a partition."""
+        return self.table is not None and self.table.has(partition)
+
+
+def check(state: TableState, engine: Engine, *, deep: bool) -> CheckResult:
+    """Compares timeline, storage and metadata table. See `HudiTable.check`."""
+    storage, config, timeline = state.storage, state.config, state.timeline
+    stored = files.stored_table(storage, config)
+    named = files.named_files(timeline)
+    findings = [
+        *files.check_files(timeline, named, stored),
+        *files.check_partitions(stored, named),
+        *metadata.check_folders(storage, config),
+    ]
+    table = None
+    if config.metadata_partitions:
+        table, found = _metadata(state, named, stored)
+        findings += found
+    if deep:
+        findings += files.check_archived(timeline, stored)
+        slices = FileSystemView(storage, config, timeline).slices()
+        findings += _contents(_Look(state, engine, slices, table), stored)
+    return CheckResult(in_order(findings), deep, len(stored.partitions), len(stored.files))
+
+
+def _metadata(
+    state: TableState, named: Named, stored: StoredTable
+) -> tuple[MetadataTable | None, list[Finding]]:
+    try:
+        findings = list(metadata.check_timelines(state.storage, state.timeline))
+    except CorruptTable:
+        findings = []
+    table, found = metadata.open_metadata(state.storage, state.config, state.timeline)
+    findings += found
+    if table is not None:
+        findings += metadata.check_listing(table, state.timeline, named, stored)
+    return table, findings
+
+
+# --- the deep part --------------------------------------------------------------------------------
+
+
+def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
+    looked = look.engine.run(
+        look_at_files, _files_tasks(look, stored), label="look at footers and blocks"
+    )
+    findings = [one for found in looked for one in found]
+    damaged = {(one.partition, one.item) for one in findings if one.kind == "damaged_file"}
+    whole = [one for one in look.slices if not damaged & set(_names(one))]
+    facts = look.engine.run(
+        look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
+    )
+    findings += [one for found in facts for one in found]
+    if look.state.config.populate_meta_fields and RECORD_KEY in look.state.schema.names:
+        tasks, rules = _key_tasks(look, whole)
+        findings += check_keys(look.engine, tasks, rules)
+    return findings
+
+
+def _names(one: FileSlice) -> Iterator[tuple[str, str]]:
+    yield from ((one.partition, log.name) for log in one.logs)
+    if one.base is not None:
+        yield (one.partition, one.base.name)
+
+
+def _files_tasks(look: _Look, stored: StoredTable) -> list[FilesTask]:
+    committed = look.state.timeline.is_committed
+    paths: dict[str, list[tuple[str, bool]]] = {}
+    for path, file in stored.files.items():
+        if committed(file.instant):
+            paths.setdefault(file.partition, []).append((path, file.is_log))
+    return [FilesTask(look.state.storage, at, tuple(paths[at])) for at in sorted(paths)]
+
+
+def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
+    table, state = look.table, look.state
+    if table is None:
+        return
+    columns = pa.schema([])
+    if look.has(COLUMN_STATS):
+        columns = statistics_columns(table.definitions, state.schema)
+    groups = {
+        name: tuple(table.file_groups(name)) if look.has(name) else ()
+        for name in (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
+    }
+    if not any(groups.values()):
+        return
+    paths: dict[str, list[tuple[str, bool]]] = {}
+    for one in slices:
+        here = paths.setdefault(one.partition, [])
+        here += [(one.base.path, False)] if one.base else []
+        here += [(log.path, True) for log in one.logs]
+    for partition in sorted(paths):
+        yield FactsTask(
+            state.storage,
+            partition,
+            tuple(paths[partition]),
+            columns,
+            statistics=groups[COLUMN_STATS],
+            of_partitions=groups[PARTITION_STATS],
+            filters=groups[BLOOM_FILTERS],
+        )
+
+
+def _key_tasks(
+    look: _Look, slices: list[FileSlice]
+) -> tuple[list[SliceKeys | IndexKeys], KeyRules]:
+    state, table = look.state, look.table
+    request = ScanRequest(output=(RECORD_KEY,))
+    reads = slice_tasks(state, request, slices, merge_rule(state))
+    tasks: list[SliceKeys | IndexKeys] = [SliceKeys(read) for read in reads]
+    kind = IndexOptions.of(state.options).kind
+    one_table = kind in (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+    if table is None or not look.has(RECORD_INDEX):
+        return tasks, KeyRules(one_table, index=False)
+    definition = table.definitions.get(RECORD_INDEX)
+    partitioned = definition is not None and definition.is_partitioned
+    paths = sorted({one.partition for one in slices}) if partitioned else [None]
+    for path in paths:
+        groups = table.file_groups(RECORD_INDEX, path)
+        tasks += [IndexKeys(one, number, len(groups)) for number, one in enumerate(groups)]
+    return tasks, KeyRules(not partitioned, index=True)

@@ -1,0 +1,73 @@
+"""The verbs of a table handle that make and drop indexes. Thin: every verb is one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyhudi.txn.session import WritableTable
+
+
+class IndexVerbs:
+    """What `HudiTable` can do to its metadata table. Rows never change by it."""
+
+    def refresh(self) -> Any:
+        """Looks at the table again."""
+        raise NotImplementedError
+
+    def _writable(self) -> WritableTable:
+        """The handle, if it may write."""
+        raise NotImplementedError
+
+    def create_index(self, kind: str, columns: Sequence[str] = ()) -> tuple[str, ...]:
+        """Adds an index to the table's metadata table, which is made if there is none.
+
+        kind: "column_stats", "bloom_filters" or "record_index". columns: those with statistics; by
+        default the first 32 that can have some, or `hoodie.metadata.index.column.stats.column.list`
+        of the handle's options; in version 6 all columns. Where the table's version has them,
+        statistics of partitions come with those of columns. Every write keeps an index up to date
+        from then on.
+
+        Returns the partitions of the metadata table. Raises `ConfigError` for an index that is
+        there already or for wrong columns, `UnsupportedTableFeature` for another kind of index or a
+        table that pyhudi does not write to, `CommitConflict` while other work is pending that rules
+        it out.
+        """
+        from pyhudi.txn import metadata_table  # noqa: PLC0415 - reading needs none of it
+
+        made = metadata_table.create_index(self._writable(), kind, columns)
+        self.refresh()
+        return made
+
+    def drop_index(self, name: str) -> tuple[str, ...]:
+        """Takes an index away, also one that pyhudi does not make, and gives what went.
+
+        name: a partition of the metadata table, or the name that Hudi's SQL gave the index; "files"
+        for the whole metadata table. Statistics of partitions go with those of columns.
+
+        Raises `ConfigError` where there is no such index or another one needs it,
+        `UnsupportedTableFeature` while another writer is building an index.
+        """
+        from pyhudi.txn import metadata_table  # noqa: PLC0415 - reading needs none of it
+
+        gone = metadata_table.drop_index(self._writable(), name)
+        self.refresh()
+        return gone
+
+    def rebuild_metadata(self) -> tuple[str, ...]:
+        """Makes the metadata table anew from what is on storage, and gives its partitions.
+
+        It gets the partitions that it had, column statistics of the same columns. A table without
+        one gets what the handle's options and the table's version say. What was there is removed
+        first; should the writer die, the table has no metadata table, and is read by listing.
+
+        Raises `UnsupportedTableFeature` for a partition that pyhudi does not make, before anything
+        is removed, and for a table that it does not write to; `CommitConflict` while other work is
+        pending that rules it out.
+        """
+        from pyhudi.txn import metadata_table  # noqa: PLC0415 - reading needs none of it
+
+        made = metadata_table.rebuild(self._writable())
+        self.refresh()
+        return made

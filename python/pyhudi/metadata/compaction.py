@@ -1,0 +1,150 @@
+"""Compacting the metadata table: the log files of all its file groups go into new base files.
+
+The plan is that of any table; the records are merged by the payload's rules in the Rust core. A
+compaction that a dying writer left is carried out again by its plan, by pyhudi or by Apache Hudi.
+When it is due: `HoodieBackedTableMetadataWriter.compactIfNecessary` (Hudi 0.15.0, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi import _native
+from pyhudi.metadata.compact_group import EXTENSION, CompactGroupTask, compact_group
+from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.support import record_schema
+from pyhudi.plan.compact import compaction_plan
+from pyhudi.timeline import content
+from pyhudi.timeline.instants import COMMIT, COMPACTION, DELTA_COMMIT, State
+from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, by_partition
+from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.names import parse_base_name
+from pyhudi.view.planned import planned_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyhudi.engine.protocol import Engine
+    from pyhudi.metadata.own import OwnTable
+    from pyhudi.timeline import Timeline
+    from pyhudi.txn.rollback import RollbackContext
+    from pyhudi.view.slices import FileSlice
+
+SUFFIX = "001"
+"""What a compaction's instant adds to that of the last delta commit, up to table version 6."""
+
+
+def is_due(own: OwnTable, deltas: int) -> bool:
+    """Whether so many delta commits were completed since the last compaction.
+
+    None is due while one is pending, also of the log compactions that Hudi can be told to do.
+    """
+    timeline = own.timeline
+    if any(not i.is_completed and i.action.endswith(COMPACTION) for i in timeline.instants):
+        return False
+    last = next((i.requested for i in reversed(timeline.completed(COMMIT))), "")
+    times = (
+        one.completed if timeline.completes_in_names else one.requested
+        for one in timeline.completed(DELTA_COMMIT)
+    )
+    since = [time for time in times if time is not None and time > last]
+    return len(since) >= deltas
+
+
+def compact(
+    own: OwnTable, context: RollbackContext, engine: Engine, partitions: Collection[str]
+) -> str | None:
+    """Compacts the slices with log files; the compaction's instant, None when there is none.
+
+    The caller has seen to it that every delta commit is one of a completed instant.
+    """
+    slices = _with_logs(own, partitions)
+    instant = service_instant(own, context, SUFFIX)
+    known = {one.requested for one in own.timeline.instants}
+    if not slices or instant is None or instant in known:
+        return None
+    plan = content.encode_container("HoodieCompactionPlan", compaction_plan(slices), context.clock)
+    own.config.layout.request(own.storage, instant, COMPACTION, plan)
+    _carry_out(own, context, engine, instant, slices)
+    return instant
+
+
+def service_instant(own: OwnTable, context: RollbackContext, suffix: str) -> str | None:
+    """The instant of a service that is about to begin; None where the timeline allows none."""
+    if not own.config.version.metadata_services_have_suffixes:
+        return context.generator.next()
+    deltas = own.timeline.completed(DELTA_COMMIT)
+    return f"{deltas[-1].requested}{suffix}" if deltas else None
+
+
+def complete_pending(own: OwnTable, context: RollbackContext, engine: Engine) -> bool:
+    """Carries out the compactions that are pending, by their plans. Whether there were any.
+
+    Raises `CorruptTable` for a plan whose files are gone.
+    """
+    pending = own.timeline.pending_compactions
+    for instant in pending:
+        plan = own.timeline.plan(instant) or {}
+        slices = planned_slices(own.storage, plan.get("operations") or (), EXTENSION)
+        own.config.layout.remove(own.storage, instant.requested, COMPACTION, State.INFLIGHT)
+        _carry_out(own, context, engine, instant.requested, slices)
+    return bool(pending)
+
+
+def _with_logs(own: OwnTable, partitions: Collection[str]) -> list[FileSlice]:
+    view = FileSystemView(own.storage, own.config, own.timeline, set(partitions))
+    return [one for one in view.slices() if one.logs]
+
+
+def _carry_out(
+    own: OwnTable,
+    context: RollbackContext,
+    engine: Engine,
+    instant: str,
+    slices: Sequence[FileSlice],
+) -> None:
+    layout, version = own.config.layout, own.config.version
+    _remove_written(own, instant, {one.partition for one in slices}, kept=())
+    layout.inflight(own.storage, instant, COMPACTION)
+    schema = record_schema(version.metadata_schema)
+    tasks = [_task(own, instant, one, schema) for one in slices]
+    stats = engine.run(compact_group, tasks, label="compact the metadata table")
+    metadata = CommitMetadata(
+        by_partition(stats),
+        compacted=True,
+        extra_metadata={SCHEMA_KEY: _native.without_meta_fields(schema)},
+        operation_type="COMPACT",
+    )
+    paths = [stat.path for stat in stats if stat.path]
+    _remove_written(own, instant, {one.partition for one in slices}, kept=paths)
+    data = metadata.encode(version, COMPACTION, context.clock)
+    layout.complete(own.storage, instant, COMPACTION, context.generator.next(), data)
+
+
+def _task(own: OwnTable, instant: str, one: FileSlice, schema: str) -> CompactGroupTask:
+    timeline = own.timeline
+    checked = own.config.version.blocks_need_commit_check
+    group = MetadataGroup(
+        own.storage,
+        one.base.path if one.base else None,
+        tuple(log.path for log in one.logs),
+        valid_instants=_valid(timeline) if checked else None,
+        timeline_start=timeline.blocks_start if checked else None,
+    )
+    names_previous = not own.config.version.commit_metadata_as_json
+    return CompactGroupTask(group, one, instant, schema, names_previous)
+
+
+def _valid(timeline: Timeline) -> tuple[str, ...]:
+    return tuple(one.requested for one in timeline.completed())
+
+
+def _remove_written(
+    own: OwnTable, instant: str, partitions: Collection[str], kept: Collection[str]
+) -> None:
+    """Removes base files that other attempts of the compaction wrote."""
+    for partition in sorted(partitions):
+        for file in own.storage.list_dir(partition)[1]:
+            base = parse_base_name(file.name, EXTENSION)
+            if base is not None and base.instant == instant and file.path not in kept:
+                own.storage.delete(file.path)

@@ -1,0 +1,85 @@
+"""Writing index definitions (`.hoodie/.index_defs/index.json`). Reading them is `definitions.py`'s.
+
+Definitions and their fields that pyhudi does not know stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import CorruptTable
+from pyhudi.metadata.definitions import COLUMN_STATS, DEFAULT_PATH, INDEX_DEFINITIONS
+from pyhudi.metadata.table import RECORD_INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+
+Definitions = dict[str, Any]
+
+
+def new_definitions(
+    config: TableConfig, partitions: Collection[str], columns: Sequence[str]
+) -> Definitions:
+    """The definitions that these partitions come with. columns: those with statistics."""
+    version = config.version
+    found = {}
+    if RECORD_INDEX in partitions and version.index_versions:
+        options = {"isPartitioned": "false"}
+        found[RECORD_INDEX] = _definition(RECORD_INDEX, "", (), options, "V1")
+    if COLUMN_STATS in partitions and version.has_index_definitions:
+        stats = "V2" if version.index_versions else None
+        found[COLUMN_STATS] = _definition(COLUMN_STATS, COLUMN_STATS, columns, {}, stats)
+    return found
+
+
+def _definition(
+    name: str,
+    function: str,
+    columns: Sequence[str],
+    options: Mapping[str, str],
+    version: str | None,
+) -> dict[str, Any]:
+    definition: dict[str, Any] = {
+        "indexName": name,
+        "indexType": name,
+        "indexFunction": function,
+        "sourceFields": list(columns),
+        "indexOptions": dict(options),
+    }
+    return definition if version is None else {**definition, "version": version}
+
+
+def change_definitions(
+    storage: Storage, config: TableConfig, added: Definitions, removed: Collection[str] = ()
+) -> dict[str, str]:
+    """Writes the file anew, if anything changes; gives the property that names it.
+
+    Raises `CorruptTable` for a file that is not one of definitions.
+    """
+    path = config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH
+    known = _known(storage, path)
+    kept = {name: one for name, one in known.items() if name not in removed}
+    if {**kept, **added} == known:
+        return {}
+    data = json.dumps(
+        {"indexDefinitions": {**kept, **added}},
+        indent=2,
+        separators=(",", " : "),
+        ensure_ascii=False,
+    )
+    storage.put(path, data.encode())
+    return {INDEX_DEFINITIONS: path}
+
+
+def _known(storage: Storage, path: str) -> Definitions:
+    data = storage.read_or_none(path)
+    if data is None:
+        return {}
+    try:
+        return dict(json.loads(data)["indexDefinitions"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTable(f"{path}: not index definitions: {error!r}", file=path) from error

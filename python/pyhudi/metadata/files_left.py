@@ -1,0 +1,76 @@
+"""Which files of a partition a commit leaves as they are, and what is known of them.
+
+Statistics of a partition are made of those of all its files, as Hudi does where it has statistics
+of files (`PartitionStatsIndexer`, Hudi 1.2.0): what is written then holds by itself, and readers
+forget what was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pyhudi.metadata.table import COLUMN_STATS, MetadataTable
+from pyhudi.timeline import Timeline
+from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.names import parse_base_name
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.group import MetadataGroup
+    from pyhudi.timeline.metadata import CommitMetadata, WriteStat
+    from pyhudi.txn.rollback import RollbackContext
+    from pyhudi.view.slices import FileSlice
+
+
+class RestOfPartitions:
+    """The files beside those of a commit that is about to complete."""
+
+    def __init__(self, context: RollbackContext, metadata: CommitMetadata) -> None:
+        """`metadata`: of the commit."""
+        self._context = context
+        self._metadata = metadata
+
+    def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
+        """Paths of a partition's files, and whether each is a log file."""
+        return tuple(file for one in self._slices(partition) for file in _files(one))
+
+    @cached_property
+    def known(self) -> tuple[MetadataGroup, ...]:
+        """The file groups of `column_stats` before the commit."""
+        table = MetadataTable(self._context.storage, self._context.config, self._timeline)
+        return tuple(table.file_groups(COLUMN_STATS))
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return Timeline.load(self._context.storage, self._context.config)
+
+    def _slices(self, partition: str) -> Iterator[FileSlice]:
+        """Those that live on: neither replaced nor rewritten. A log file rewrites nothing."""
+        metadata = self._metadata
+        gone = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
+        rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
+        context = self._context
+        view = FileSystemView(context.storage, context.config, self._timeline, {partition})
+        for one in view.slices():
+            if one.file_id not in gone and one.file_id not in rewritten:
+                yield one
+        for one in view.unmerged_slices() if rewritten else ():
+            # A compaction leaves what was appended since it was planned.
+            if one.base is None and rewritten.get(one.file_id) == one.base_instant:
+                yield one
+
+
+def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
+    """File groups with a new base file, and its instant."""
+    for stat in stats:
+        name = (stat.path or "").rsplit("/", 1)[-1]
+        base = None if name.startswith(".") else parse_base_name(name)
+        if base is not None:
+            yield base.file_id, base.instant
+
+
+def _files(one: FileSlice) -> Iterator[tuple[str, bool]]:
+    if one.base is not None:
+        yield one.base.path, False
+    yield from ((log.path, True) for log in one.logs)

@@ -1,0 +1,193 @@
+"""Making partitions of the metadata table, for a new table or one that has lacked them so far.
+
+Each partition is one delta commit: a log file without records for every file group, and a base file
+for those that get some. All partitions are made before the table's properties name the first of
+them, so that a writer that dies leaves nothing that anybody looks at; the next attempt starts over.
+Instants, names and order are those of `HoodieBackedTableMetadataWriter` (0.15.0 and 1.2.0). Which
+partitions there are to be is `wanted.py`'s part, what they hold `initial.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyhudi import _native
+from pyhudi import property_names as names
+from pyhudi.clock import INSTANT_DIGITS
+from pyhudi.errors import CommitConflict
+from pyhudi.metadata.define import change_definitions, new_definitions
+from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions, parse_definitions
+from pyhudi.metadata.derive import RECORD_ROWS
+from pyhudi.metadata.initial import (
+    NO_INSTANT,
+    InitialPartition,
+    Source,
+    derive_initial,
+    initial_partition,
+)
+from pyhudi.metadata.own import OwnTable
+from pyhudi.metadata.own_config import own_config
+from pyhudi.metadata.start_group import StartTarget, start_log, store_start_log, write_base
+from pyhudi.metadata.support import record_schema
+from pyhudi.metadata.table import FILES, FOLDER
+from pyhudi.metadata.wanted import in_order, stats_columns
+from pyhudi.timeline.instants import DELTA_COMMIT, INDEXING, Instant, State
+from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.view.names import PARTITION_METADATA_PREFIX
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.engine.protocol import Engine
+    from pyhudi.metadata.options import MetadataOptions
+    from pyhudi.plan.read import TableState
+    from pyhudi.txn.rollback import RollbackContext
+
+OPERATION = "BULK_INSERT"
+STAGE = 3
+"""Of the engine call that writes base files."""
+
+_FIRST_SUFFIX = 10
+
+
+def initialise(
+    context: RollbackContext,
+    engine: Engine,
+    state: TableState,
+    partitions: set[str],
+    options: MetadataOptions,
+    memory: int,
+) -> TableConfig:
+    """Makes partitions that the table lacks, and gives its properties with them.
+
+    context, state: of the data table, cleaned up after dead writers. Without a metadata table
+    `files` is made too. memory: bytes for records that are on their way to files.
+
+    Raises `CommitConflict` while other work is pending that rules it out.
+    """
+    config = context.config
+    listed = config.metadata_partitions
+    wanted = in_order((partitions | {FILES}) - set(listed))
+    if not wanted:
+        return config
+    check_can_start(config, state.timeline.pending())
+    columns = stats_columns(state.schema, options) if COLUMN_STATS in wanted else ()
+    added = new_definitions(config, wanted, columns)
+    known = index_definitions(context.storage, config)
+    defined = {**known, **parse_definitions(added)}
+    source = Source(state, engine, options, defined, memory)
+    own = _cleared(context, listed)
+    for name in wanted:
+        own = own.reloaded()
+        _Making(context, engine, own, initial_partition(source, name), source).carry_out()
+    changes = change_definitions(context.storage, config, added)
+    changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
+    return config.updated(context.storage, changes, context.clock)
+
+
+def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
+    """Raises `CommitConflict` where what is pending rules out to make partitions.
+
+    Up to table version 6 log files are named by instants that may be pending (0.15.0).
+    """
+    pending = [one for one in pending if one.action != INDEXING]
+    if pending and config.version.logs_named_by_base_instant:
+        msg = f"{pending[0]} is pending: a metadata table cannot be made"
+        raise CommitConflict(msg, hint="Complete it first.")
+
+
+def _cleared(context: RollbackContext, listed: Sequence[str]) -> OwnTable:
+    """The metadata table without what an attempt that died has left; a new one where none is."""
+    if not listed:
+        _make_table(context)
+        return OwnTable.open(context.storage)
+    own = OwnTable.open(context.storage)
+    for folder in own.storage.list_dir("")[0]:
+        if folder != ".hoodie" and folder not in listed:
+            own.storage.delete_dir(folder)
+    for instant in own.timeline.pending(DELTA_COMMIT):
+        if _is_initial(instant.requested):
+            for one in (State.INFLIGHT, State.REQUESTED):
+                own.config.layout.remove(own.storage, instant.requested, DELTA_COMMIT, one)
+    return own.reloaded()
+
+
+def _is_initial(time: str) -> bool:
+    """Whether a delta commit of the metadata table makes a partition, by its instant."""
+    return time.startswith(NO_INSTANT) or len(time) > INSTANT_DIGITS
+
+
+def _make_table(context: RollbackContext) -> None:
+    from pyhudi.txn.create import make_table  # noqa: PLC0415 - it is this module's caller
+
+    context.storage.delete_dir(FOLDER)
+    make_table(context.storage.below(FOLDER), own_config(context.config), context.clock)
+
+
+@dataclass(frozen=True)
+class _Making:
+    """The delta commit that makes one partition."""
+
+    context: RollbackContext
+    engine: Engine
+    own: OwnTable
+    partition: InitialPartition
+    source: Source
+
+    def carry_out(self) -> None:
+        own, context, name = self.own, self.context, self.partition.name
+        version, layout = own.config.version, own.config.layout
+        instant = self._instant()
+        own.storage.delete_dir(name)
+        layout.request(own.storage, instant, DELTA_COMMIT)
+        layout.inflight(own.storage, instant, DELTA_COMMIT)
+        schema = record_schema(version.metadata_schema)
+        target = StartTarget(own.storage, name, instant, schema)
+        self._open_groups(target)
+        stats = self._write(target)
+        self._remove_unlisted({stat.path for stat in stats})
+        metadata = CommitMetadata(
+            {name: tuple(stats)} if stats else {},
+            extra_metadata={SCHEMA_KEY: _native.without_meta_fields(schema)},
+            operation_type=OPERATION,
+        )
+        data = metadata.encode(version, DELTA_COMMIT, context.clock)
+        layout.complete(own.storage, instant, DELTA_COMMIT, context.generator.next(), data)
+
+    def _instant(self) -> str:
+        """The first free one (`generateUniqueInstantTime`)."""
+        known = {one.requested for one in self.own.timeline.completed()}
+        known |= {one.requested for one in self.own.timeline.pending()}
+        start, offset = NO_INSTANT, 0
+        if self.context.config.version.metadata_starts_with_data:
+            start, offset = self.source.last_instant or NO_INSTANT, _FIRST_SUFFIX
+        while f"{start}{offset:03d}" in known:
+            offset += 1
+        return f"{start}{offset:03d}"
+
+    def _open_groups(self, target: StartTarget) -> None:
+        """A folder, and in it a log file without records for each file group."""
+        text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth=1\n"
+        path = f"{target.partition}/{PARTITION_METADATA_PREFIX}"
+        target.storage.put(path, text.encode())
+        for number in range(self.partition.groups):
+            store_start_log(target, start_log(target, number))
+
+    def _write(self, target: StartTarget) -> list[WriteStat]:
+        if not self.partition.tasks:
+            return []
+        label = f"make {target.partition}"
+        stats: list[WriteStat] = []
+        for turn, tasks in enumerate(self.partition.turns()):
+            rows = self.engine.scan(derive_initial, tasks, RECORD_ROWS, label=label)
+            write = partial(write_base, target)
+            stats += self.engine.exchange(rows, "route", write, stage=STAGE + turn, label=label)
+        return stats
+
+    def _remove_unlisted(self, listed: set[str | None]) -> None:
+        """Base files of failed or repeated attempts go: nothing else tells them apart."""
+        for file in self.own.storage.list_dir(self.partition.name)[1]:
+            if file.name.endswith(".hfile") and file.path not in listed:
+                self.own.storage.delete(file.path)

@@ -1,0 +1,101 @@
+"""What a commit changes of record locations: which files and slices have to be looked at. Pure.
+
+Rows that were only updated stay where they are. Where a commit takes a record away from one place
+and brings it to another, its new place counts (`slice/metadata/write` sees to that). Sources:
+`HoodieBackedTableMetadataWriter.getRecordIndexAdditionalUpserts`, `RecordIndexMapper` (Hudi 0.15.0,
+1.0.2, 1.2.0); unlike they do, what log files delete is found by merging, so that a delete that
+loses by its ordering value leaves the record in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyhudi.clock import parse_instant
+from pyhudi.field_merge import field_merge
+from pyhudi.metadata.data_slices import DataSlices
+from pyhudi.metadata.derive import KeysTask, ReplacedTask
+from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyhudi.config import TableConfig
+    from pyhudi.metadata.derive import Recording
+    from pyhudi.timeline.metadata import CommitMetadata, WriteStat
+    from pyhudi.txn.rollback import RollbackContext
+
+_COMPACT = "COMPACT"
+_DELETE = "DELETE"
+
+
+def location_tasks(
+    context: RollbackContext,
+    recording: Recording,
+    instant: str,
+    metadata: CommitMetadata,
+    schema: pa.Schema,
+    *,
+    every_log: bool,
+) -> Iterator[KeysTask | ReplacedTask]:
+    """The tasks of one commit, which is still pending.
+
+    schema: the table's, with meta fields. every_log: what was appended to a log as an update may
+    be a key that the index lacks, new in its bucket or back in the file that it was deleted from.
+    """
+    if metadata.operation_type == _COMPACT:
+        return
+    slices = DataSlices(context, instant)
+    ms = parse_instant(instant, context.config.timezone)
+    for slice_, read in slices.replaced(metadata.partition_to_replace_file_ids or {}):
+        yield ReplacedTask(recording, slice_.partition, slice_.file_id, ms, read)
+    for stats in _by_group(metadata.write_stats):
+        first = stats[0]
+        changed = any(stat.num_inserts or stat.num_deletes for stat in stats)
+        if changed or (every_log and is_log_path(first.path)):
+            task = KeysTask(recording, schema, first.partition_path or "", first.file_id, ms)
+            yield _looked_at(task, slices, context.config, metadata.operation_type, stats)
+
+
+def is_log_path(path: str | None) -> bool:
+    """Whether a file is a log file."""
+    return (path or "").rsplit("/", 1)[-1].startswith(".")
+
+
+def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
+    """The stats of each file group: several where its log went on in another file."""
+    groups: dict[tuple[str, str], list[WriteStat]] = {}
+    for stat in stats:
+        if stat.path:
+            groups.setdefault((stat.partition_path or "", stat.file_id), []).append(stat)
+    yield from groups.values()
+
+
+def _looked_at(
+    task: KeysTask,
+    slices: DataSlices,
+    config: TableConfig,
+    operation: str | None,
+    stats: Sequence[WriteStat],
+) -> KeysTask:
+    """The task with the files that tell which keys came and left."""
+    first = stats[0]
+    if is_log_path(first.path):
+        task = replace(task, logs=tuple(stat.path for stat in stats if stat.path))
+        if not any(stat.num_deletes for stat in stats):
+            return task
+        return replace(task, after=slices.after(stats, alone=_always_wins(config, operation)))
+    task = replace(task, base=first.path)
+    if first.prev_commit == NO_PREVIOUS_COMMIT:
+        return task
+    if config.is_merge_on_read:
+        return replace(task, before=slices.before(first))
+    return replace(task, previous_instant=first.prev_commit)
+
+
+def _always_wins(config: TableConfig, operation: str | None) -> bool:
+    """Whether a delete takes the record away whatever is stored: it has no ordering value then."""
+    by_commit_time = field_merge(config) is None and config.merge.mode == "COMMIT_TIME_ORDERING"
+    return operation == _DELETE or by_commit_time

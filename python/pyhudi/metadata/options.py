@@ -1,0 +1,158 @@
+"""The options that say which partitions a metadata table gets, read once.
+
+Names are Hudi's (`HoodieMetadataConfig`, 1.2.0, and the older names that it still takes), defaults
+are those of the release that matches the table's version. They matter only where partitions come
+into being: those that a table has are kept up to date whatever the options say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyhudi.errors import ConfigError
+from pyhudi.index.options import INDEX_TYPE, RECORD_INDEX
+
+METADATA_ENABLE = "hoodie.metadata.enable"
+"""Whether the metadata table is used where a table has one, true by default. Given as true, the
+next write makes what a table lacks of it."""
+COLUMN_STATS_ENABLE = "hoodie.metadata.index.column.stats.enable"
+PARTITION_STATS_ENABLE = "hoodie.metadata.index.partition.stats.enable"
+BLOOM_ENABLE = "hoodie.metadata.index.bloom.filter.enable"
+RECORD_INDEX_ENABLE = (
+    "hoodie.metadata.global.record.level.index.enable",
+    "hoodie.metadata.record.index.enable",
+)
+STATS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
+MOST_STATS_COLUMNS = "hoodie.metadata.index.column.stats.max.columns.to.index"
+COLUMN_STATS_GROUPS = "hoodie.metadata.index.column.stats.file.group.count"
+PARTITION_STATS_GROUPS = "hoodie.metadata.index.partition.stats.file.group.count"
+BLOOM_GROUPS = "hoodie.metadata.index.bloom.filter.file.group.count"
+LEAST_RECORD_GROUPS = (
+    "hoodie.metadata.global.record.level.index.min.filegroup.count",
+    "hoodie.metadata.record.index.min.filegroup.count",
+)
+MOST_RECORD_GROUPS = (
+    "hoodie.metadata.global.record.level.index.max.filegroup.count",
+    "hoodie.metadata.record.index.max.filegroup.count",
+)
+RECORD_GROWTH = "hoodie.metadata.record.index.growth.factor"
+RECORD_GROUP_BYTES = "hoodie.metadata.record.index.max.filegroup.size"
+
+METADATA_OPTIONS = (
+    METADATA_ENABLE,
+    COLUMN_STATS_ENABLE,
+    PARTITION_STATS_ENABLE,
+    BLOOM_ENABLE,
+    *RECORD_INDEX_ENABLE,
+    STATS_COLUMNS,
+    MOST_STATS_COLUMNS,
+    COLUMN_STATS_GROUPS,
+    PARTITION_STATS_GROUPS,
+    BLOOM_GROUPS,
+    *LEAST_RECORD_GROUPS,
+    *MOST_RECORD_GROUPS,
+    RECORD_GROWTH,
+    RECORD_GROUP_BYTES,
+)
+"""Every option that `MetadataOptions.of` reads."""
+
+BY_DEFAULT = False
+"""Whether a new table gets a metadata table, with a record index, when no option is given."""
+
+_RECORD_BYTES = 48
+"""Of one entry of a record index, as Hudi reckons (`RECORD_INDEX_AVERAGE_RECORD_SIZE`)."""
+
+
+@dataclass(frozen=True)
+class MetadataOptions:
+    """What a writer wants of a metadata table. None: what the table's version has by default."""
+
+    enable: bool | None = None
+    column_stats: bool | None = None
+    partition_stats: bool | None = None
+    bloom_filters: bool = False
+    record_index: bool | None = None
+    stats_columns: tuple[str, ...] = ()
+    """None named: the first ones that can have statistics."""
+    most_stats_columns: int = 32
+    column_stats_groups: int = 2
+    """Numbers of file groups."""
+    partition_stats_groups: int = 1
+    bloom_groups: int = 4
+    least_record_groups: int = 10
+    most_record_groups: int = 10000
+    record_growth: float = 2.0
+    """How many times as many keys the record index is laid out for."""
+    record_group_bytes: int = 1 << 30
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> MetadataOptions:
+        """From `hoodie.…` options. Raises `ConfigError` for a value that is none."""
+        record_index = _switch(options, *RECORD_INDEX_ENABLE)
+        if options.get(INDEX_TYPE, "").upper() in (RECORD_INDEX, "GLOBAL_RECORD_LEVEL_INDEX"):
+            record_index = True if record_index is None else record_index
+        columns = options.get(STATS_COLUMNS, "").split(",")
+        return cls(
+            enable=_switch(options, METADATA_ENABLE),
+            column_stats=_switch(options, COLUMN_STATS_ENABLE),
+            partition_stats=_switch(options, PARTITION_STATS_ENABLE),
+            bloom_filters=_switch(options, BLOOM_ENABLE) or False,
+            record_index=record_index,
+            stats_columns=tuple(name.strip() for name in columns if name.strip()),
+            most_stats_columns=_number(options, 32, MOST_STATS_COLUMNS),
+            column_stats_groups=_number(options, 2, COLUMN_STATS_GROUPS),
+            partition_stats_groups=_number(options, 1, PARTITION_STATS_GROUPS),
+            bloom_groups=_number(options, 4, BLOOM_GROUPS),
+            least_record_groups=_number(options, 10, *LEAST_RECORD_GROUPS),
+            most_record_groups=_number(options, 10000, *MOST_RECORD_GROUPS),
+            record_growth=_factor(options),
+            record_group_bytes=_number(options, 1 << 30, RECORD_GROUP_BYTES),
+        )
+
+    @property
+    def for_new_table(self) -> bool:
+        """Whether a new table gets a metadata table."""
+        if self.enable is None:
+            return BY_DEFAULT or self.record_index is True
+        return self.enable
+
+    def record_groups(self, records: int) -> int:
+        """Number of file groups of a record index (`estimateFileGroupCount`, 1.2.0)."""
+        least, most = self.least_record_groups, self.most_record_groups
+        expected = -(-records * self.record_growth // 1)
+        return int(min(max(expected // (self.record_group_bytes // _RECORD_BYTES), least), most))
+
+
+def _switch(options: Mapping[str, str], *names: str) -> bool | None:
+    name = next((one for one in names if one in options), None)
+    if name is None:
+        return None
+    text = options[name].strip().lower()
+    if text not in ("true", "false"):
+        msg = f"{name} is {options[name]!r}, neither true nor false"
+        raise ConfigError(msg)
+    return text == "true"
+
+
+def _number(options: Mapping[str, str], default: int, *names: str) -> int:
+    name = next((one for one in names if one in options), None)
+    if name is None:
+        return default
+    text = options[name].strip()
+    if not text.isdecimal() or int(text) < 1:
+        msg = f"{name} is {options[name]!r}, not a whole number of at least 1"
+        raise ConfigError(msg)
+    return int(text)
+
+
+def _factor(options: Mapping[str, str]) -> float:
+    text = options.get(RECORD_GROWTH, "2.0")
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        msg = f"{RECORD_GROWTH} is {text!r}, not a number above 0"
+        raise ConfigError(msg)
+    return value

@@ -1,0 +1,100 @@
+"""The record index by data partition: which file groups have the keys of which partition.
+
+Each data partition has file groups of its own, counted from 0, and a key is hashed over those of
+its partition alone. A partition's first commit makes them. Layout: `HoodieTableMetadataUtil`,
+`HoodieBackedTableMetadataWriter` (Hudi 1.1 and later).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, groupby
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import CorruptTable
+from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.table import RECORD_INDEX, check_group_number, escaped
+from pyhudi.view.names import log_file_name
+from pyhudi.view.slices import FileSlice, LogFile
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.plan.write import FileGroup
+    from pyhudi.storage import Storage
+
+GroupRange = tuple[int, int]
+"""Number of a data partition's first file group among those of the index, and how many it has."""
+
+NEW_GROUPS = 1
+"""File groups of a new data partition.
+
+Hudi's default of `hoodie.metadata.record.level.index.min.filegroup.count`.
+"""
+FIRST_TOKEN = "0-0-0"  # noqa: S105 - Hudi's write token of the log that a file group begins with
+_FILE_ID = re.compile(r"record-index-(.*)-\d{4,}(?:-0)?", re.DOTALL)
+_NUMBER = re.compile(r"\d{4,}(?:-0)?$")
+_ESCAPE = re.compile("%([0-9A-F]{2})")
+
+
+def is_partitioned(storage: Storage, config: TableConfig) -> bool:
+    """Whether the table has a record index by data partition."""
+    if RECORD_INDEX not in config.metadata_partitions:
+        return False
+    definition = index_definitions(storage, config).get(RECORD_INDEX)
+    return definition is not None and definition.is_partitioned
+
+
+def file_id(path: str, number: int) -> str:
+    """The file id of one of a data partition's file groups."""
+    return f"record-index-{escaped(path)}-{number:04d}-0"
+
+
+def check_numbers(name: str, groups: Iterable[FileGroup]) -> None:
+    """Raises `CorruptTable` where a file group is missing between others.
+
+    groups: of one partition of the metadata table, by file id. Those of a record index by data
+    partition count from 0 in each.
+    """
+    for _, ids in groupby(
+        (group.slice.file_id for group in groups), lambda one: _NUMBER.sub("", one)
+    ):
+        for expected, one in zip(count(), ids, strict=False):
+            check_group_number(name, one, expected)
+
+
+def ranges(groups: Iterable[FileGroup]) -> dict[str, GroupRange]:
+    """The file groups of each data partition. groups: of the record index, by file id."""
+    found: dict[str, GroupRange] = {}
+    for number, group in enumerate(groups):
+        path = _data_partition(group.slice.file_id)
+        first, many = found.get(path, (number, 0))
+        found[path] = (first, many + 1)
+    return found
+
+
+def _data_partition(known_id: str) -> str:
+    match = _FILE_ID.fullmatch(known_id)
+    if match is None:
+        msg = f"{known_id} is no file group of a record index by data partition"
+        raise CorruptTable(msg)
+    return _ESCAPE.sub(lambda code: chr(int(code[1], 16)), match[1])
+
+
+def new_groups(
+    known: Mapping[str, GroupRange], paths: Sequence[str], instant: str
+) -> list[FileGroup]:
+    """File groups, still to be made, for the data partitions that have none."""
+    from pyhudi.plan.write import FileGroup  # noqa: PLC0415 - it imports the metadata table
+
+    return [
+        FileGroup(_first_slice(file_id(path, number), instant))
+        for path in sorted(set(paths) - known.keys())
+        for number in range(NEW_GROUPS)
+    ]
+
+
+def _first_slice(new_id: str, instant: str) -> FileSlice:
+    name = log_file_name(new_id, instant, 1, FIRST_TOKEN)
+    log = LogFile(RECORD_INDEX, name, new_id, instant, 1, FIRST_TOKEN, "", 0)
+    return FileSlice(RECORD_INDEX, new_id, instant, None, (log,))

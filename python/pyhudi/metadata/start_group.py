@@ -1,0 +1,89 @@
+"""The first files of a file group of the metadata table. Runs on an engine's workers.
+
+Every group begins with a log file without records, so that it is known by its files even if no
+record comes to it; a base file follows where there are records. How many groups there are is not
+decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyhudi import _native
+from pyhudi.timeline.metadata import RuntimeStats, WriteStat
+from pyhudi.view.names import log_file_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyhudi.engine.protocol import Attempt
+    from pyhudi.storage import Storage
+
+START_TOKEN = "0-0-0"  # noqa: S105 - Hudi's write token of the log file that opens a file group
+
+_PREFIXES = {"column_stats": "col-stats"}
+"""Of file ids, where they are not the partition's name with hyphens (`MetadataPartitionType`)."""
+
+
+@dataclass(frozen=True)
+class StartTarget:
+    """What the writers of a partition's first files share."""
+
+    storage: Storage
+    """The metadata table's."""
+    partition: str
+    instant: str
+    avro_schema: str
+    """Of the records, with meta fields."""
+
+
+def group_id(partition: str, number: int) -> str:
+    """The file id of one file group (`HoodieTableMetadataUtil.getFileIDForFileGroup`, 1.2.0)."""
+    prefix = _PREFIXES.get(partition) or partition.replace("_", "-")
+    return f"{prefix}-{number:04d}-0"
+
+
+def start_log(target: StartTarget, number: int) -> str:
+    """Path of the log file that opens a file group."""
+    file_id = group_id(target.partition, number)
+    return f"{target.partition}/{log_file_name(file_id, target.instant, 1, START_TOKEN)}"
+
+
+def write_base(
+    target: StartTarget, route: str, rows: pa.Table, attempt: Attempt
+) -> list[WriteStat]:
+    """Writes the base file of the file group that `route` names."""
+    file_id = group_id(target.partition, int(route.rsplit("/", 1)[1]))
+    name = f"{file_id}_{attempt.write_token}_{target.instant}.hfile"
+    written = store_base(target, f"{target.partition}/{name}", rows)
+    return [
+        WriteStat(
+            file_id=file_id,
+            path=written.path,
+            num_writes=written.rows,
+            num_inserts=written.rows,
+            total_write_bytes=written.size,
+            file_size_in_bytes=written.size,
+            partition_path=target.partition,
+            runtime_stats=RuntimeStats(),
+        )
+    ]
+
+
+def store_start_log(target: StartTarget, path: str) -> _native.LogFile:
+    """The one place where the log files that open file groups come into being."""
+    return _native.write_metadata_log(
+        target.storage.native,
+        path,
+        instant=target.instant,
+        avro_schema=target.avro_schema,
+        partition=target.partition,
+    )
+
+
+def store_base(target: StartTarget, path: str, rows: pa.Table) -> _native.BaseFile:
+    """The one place where the first base files of file groups come into being."""
+    return _native.write_metadata_base(
+        target.storage.native, path, rows, avro_schema=target.avro_schema
+    )

@@ -1,0 +1,89 @@
+//! A base file of the metadata table: an HFile of records.
+//!
+//! Form of the file: `HoodieNativeAvroHFileWriter` (Hudi 1.2.0), which older releases read too.
+
+use std::io::Write;
+
+use arrow::array::RecordBatch;
+use pyhudi_format::FormatError;
+use pyhudi_format::bloom::BloomFilter;
+use pyhudi_format::hfile::{HFileOptions, write_hfile_with_metas};
+use pyhudi_store::{Store, StoreError};
+
+use super::file::by_key;
+use crate::error::{Result, SliceError};
+use crate::write_base::BaseFile;
+
+/// What Hudi sizes the filter of such a file by.
+const BLOOM_ENTRIES: u32 = 10_000;
+const BLOOM_MOST: u32 = 100_000;
+const BLOOM_FPP: f64 = 1e-9;
+
+/// Writes a new base file with the record rows of one file group. Rows that delete leave nothing.
+///
+/// avro_schema: of the records as JSON, meta fields included.
+///
+/// # Errors
+/// The file exists, failing storage, keys too long.
+pub fn write_metadata_base(
+    store: &Store,
+    path: &str,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    avro_schema: &str,
+) -> Result<BaseFile> {
+    let batches = batches.collect::<Result<Vec<_>>>()?;
+    let rows = by_key(&batches)?;
+    let pairs: Vec<(&str, &[u8])> = rows
+        .iter()
+        .filter_map(|(key, value)| Some((*key, (*value)?)))
+        .collect();
+    store_base(store, path, &pairs, avro_schema)
+}
+
+/// Writes keys, in their order, and values as a base file.
+pub(super) fn store_base(
+    store: &Store,
+    path: &str,
+    pairs: &[(&str, &[u8])],
+    avro_schema: &str,
+) -> Result<BaseFile> {
+    let bytes = hfile(pairs, avro_schema).map_err(|error| SliceError::format(path, 0, error))?;
+    let size = store_whole(store, path, &bytes)?;
+    let keys = pairs.first().zip(pairs.last());
+    Ok(BaseFile {
+        path: path.to_owned(),
+        size,
+        rows: pairs.len() as u64,
+        keys: keys.map(|(first, last)| (first.0.to_owned(), last.0.to_owned())),
+    })
+}
+
+fn hfile(pairs: &[(&str, &[u8])], schema: &str) -> Result<Vec<u8>, FormatError> {
+    let mut bloom = BloomFilter::dynamic(BLOOM_ENTRIES, BLOOM_FPP, BLOOM_MOST);
+    for (key, _) in pairs {
+        bloom.add(key.as_bytes());
+    }
+    let text = bloom.to_base64();
+    let mut infos = vec![
+        ("schema", schema.as_bytes()),
+        ("bloomFilterTypeCode", bloom.type_code().as_bytes()),
+    ];
+    if let (Some((least, _)), Some((greatest, _))) = (pairs.first(), pairs.last()) {
+        infos.push(("minRecordKey", least.as_bytes()));
+        infos.push(("maxRecordKey", greatest.as_bytes()));
+    }
+    let bytes = pairs.iter().map(|(key, value)| (key.as_bytes(), *value));
+    let metas = [("bloomFilter", text.as_bytes())];
+    write_hfile_with_metas(bytes, &metas, &infos, &HFileOptions::default())
+}
+
+fn store_whole(store: &Store, path: &str, bytes: &[u8]) -> Result<u64> {
+    let mut out = store.create(path)?;
+    out.write_all(bytes).map_err(|source| {
+        SliceError::Store(StoreError::Io {
+            path: path.to_owned(),
+            source,
+        })
+    })?;
+    Ok(out.finish()?)
+}

@@ -1,0 +1,83 @@
+//! Statistics of files as `column_stats` has them, for the statistics of their partition.
+
+use arrow::datatypes::{DataType, SchemaRef};
+use pyhudi_avro::Datum;
+use pyhudi_format::hash::column_key;
+
+use super::bounds::{Bound, ONLY_NULLS, wrapper};
+use super::stats::{Stats, decimal_info, file_name};
+use crate::error::Result;
+use crate::metadata::MetadataPartition;
+use crate::metadata::records::{Keep, Records, Wanted};
+
+/// For each file, the statistics of each column; [`None`] for a file of which a column has none, or
+/// has them in another form than that of its type (index version 2).
+pub(super) fn known_stats(
+    index: &MetadataPartition,
+    partition: &str,
+    files: &[&str],
+    columns: &SchemaRef,
+) -> Result<Vec<Option<Vec<Stats>>>> {
+    if index.groups.is_empty() {
+        return Ok(vec![None; files.len()]);
+    }
+    let width = columns.fields().len();
+    let keys = files.iter().flat_map(|path| {
+        let name = file_name(path);
+        let key = move |column: &str| column_key(column, partition, Some(name));
+        columns.fields().iter().map(move |field| key(field.name()))
+    });
+    let keys: Vec<String> = keys.collect();
+    let mut found: Vec<Option<Stats>> = vec![None; keys.len()];
+    let groups = index.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?;
+    for (slice, group) in index.groups.iter().zip(groups) {
+        let texts: Vec<&str> = group.iter().map(|(key, _)| key.as_str()).collect();
+        if texts.is_empty() {
+            continue;
+        }
+        let records = Records::read(index, slice, &Wanted::Keys(&texts), Keep::All)?;
+        for (key, place) in &group {
+            let versions = records.get(key)?;
+            let field = columns.fields().get(place % width);
+            if let (Some(stats), Some(field), [only]) =
+                (found.get_mut(*place), field, versions.as_slice())
+            {
+                *stats = decoded(only.field("ColumnStatsMetadata"), field.data_type());
+            }
+        }
+    }
+    let by_file = found.chunks(width.max(1));
+    Ok(by_file
+        .map(|stats| stats.iter().cloned().collect())
+        .collect())
+}
+
+fn decoded(stored: &Datum<'_>, ty: &DataType) -> Option<Stats> {
+    if stored == &Datum::Null || stored.field("isDeleted").is_true() {
+        return None;
+    }
+    let kind = stored.field("valueType");
+    let (min, max) = (stored.field("minValue"), stored.field("maxValue"));
+    let expected = wrapper(ty, true)?;
+    let ordinal = kind.field("typeOrdinal").number()?;
+    let fits = ordinal == expected.kind
+        && kind.field("additionalInfo").text() == decimal_info(ty).as_deref();
+    let without = (min, max) == (&Datum::Null, &Datum::Null);
+    let is_known = fits || (ordinal == ONLY_NULLS && without);
+    if !is_known {
+        return None;
+    }
+    let bound = |stored| Bound::unwrapped(stored, expected, ty);
+    let number = |name| stored.field(name).number();
+    let stats = Stats {
+        min: bound(min),
+        max: bound(max),
+        nulls: number("nullCount")?,
+        values: number("valueCount")?,
+        size: number("totalSize")?,
+        uncompressed: number("totalUncompressedSize")?,
+    };
+    let has_bounds = stats.min.is_some() && stats.max.is_some();
+    let needs_bounds = !without || stats.nulls < stats.values;
+    (has_bounds || !needs_bounds).then_some(stats)
+}

@@ -1,0 +1,66 @@
+//! A local file for positioned reads, opened when it is first read or before.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::{LocalBase, read};
+use crate::{Result, StoreError};
+
+/// A file and, once it was needed, its open handle.
+#[derive(Debug)]
+pub(crate) struct LocalFile {
+    base: LocalBase,
+    path: String,
+    size: u64,
+    file: OnceLock<File>,
+}
+
+impl LocalFile {
+    pub(crate) fn open(base: &LocalBase, path: &str) -> Result<Self> {
+        let (file, size) = open(base, path)?;
+        Ok(Self::new(base, path, size, OnceLock::from(file)))
+    }
+
+    pub(crate) fn unopened(base: &LocalBase, path: &str, size: u64) -> Self {
+        Self::new(base, path, size, OnceLock::new())
+    }
+
+    fn new(base: &LocalBase, path: &str, size: u64, file: OnceLock<File>) -> Self {
+        Self {
+            base: base.clone(),
+            path: path.to_owned(),
+            size,
+            file,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The bytes of `range`; an error unless the file holds all of them.
+    pub(crate) fn range(&self, range: &Range<u64>) -> Result<Bytes> {
+        read::range(self.handle()?, self.size, range)
+            .map_err(|source| StoreError::around(&self.base.root().join(&self.path), source))
+    }
+
+    fn handle(&self) -> Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let (file, _) = open(&self.base, &self.path)?;
+        Ok(self.file.get_or_init(|| file))
+    }
+}
+
+fn open(base: &LocalBase, path: &str) -> Result<(File, u64)> {
+    let full = base.locate(path)?;
+    read::open(&full).map_err(|source| StoreError::on_open(&full, source))
+}

@@ -1,0 +1,19 @@
+//! Buckets that speak S3, through `object_store`.
+//!
+//! Calls block: they run on the caller's thread, beside a few threads of the process's one runtime.
+//! What a table's base is called (`s3://bucket/prefix`) becomes a bucket and a prefix of keys; a
+//! directory is what keys have in common, and exists as long as there is a key in it.
+
+mod client;
+mod error;
+pub(crate) mod list;
+pub(crate) mod put;
+pub(crate) mod read;
+mod remote;
+mod runtime;
+mod upload;
+mod windows;
+
+pub(crate) use read::RemoteFile;
+pub(crate) use remote::Remote;
+pub(crate) use upload::Upload;

@@ -1,0 +1,177 @@
+//! Putting and deleting. An object appears with all its bytes or not at all.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path;
+use object_store::{
+    Attribute, AttributeValue, Attributes, Error, GetOptions, ObjectStore, ObjectStoreExt, PutMode,
+    PutOptions,
+};
+
+use super::client::Client;
+use super::{Remote, list};
+use crate::{Result, StoreError};
+
+/// User metadata of an object that was put if absent: the call that put it.
+const TOKEN: &str = "pyhudi-put";
+
+/// Tries while the server says that something is under way at the key and nothing is there.
+const TRIES: u32 = 6;
+
+/// Writes the file, whether or not it is there.
+pub(crate) fn replace(remote: &Remote, path: &str, bytes: Bytes) -> Result<()> {
+    let key = remote.file_key(path)?;
+    remote.run(path, async |client| client.put(&key, bytes.into()).await)?;
+    Ok(())
+}
+
+/// Writes the file if it is not there; false if it is. Of several writers exactly one gets true.
+pub(crate) fn if_absent(remote: &Remote, path: &str, bytes: Bytes) -> Result<bool> {
+    let key = remote.file_key(path)?;
+    remote.run(path, async |client| create(&client, &key, bytes).await)
+}
+
+/// A request whose answer was lost is sent again by the client, and the second answer is then
+/// "exists" though the first made the object: the token in it knows.
+async fn create(client: &Client, key: &Path, bytes: Bytes) -> object_store::Result<bool> {
+    let token = token();
+    let mut tries = 0;
+    loop {
+        let Err(cause) = conditional(client, key, &bytes, &token).await else {
+            check_is_conditional(client, key, &bytes, &token).await?;
+            return Ok(true);
+        };
+        tries += 1;
+        match (&cause, owner(client, key).await) {
+            (_, Ok(Some(found))) if found == token => return Ok(true),
+            (Error::AlreadyExists { .. }, Ok(Some(_))) => return Ok(false),
+            // S3 answers so, too, while another request for the key is under way.
+            (Error::AlreadyExists { .. }, Ok(None)) if tries < TRIES => {
+                tokio::time::sleep(Duration::from_millis(50 << tries)).await;
+            }
+            (Error::AlreadyExists { .. }, Err(unknown)) => return Err(unknown),
+            _ => return Err(cause),
+        }
+    }
+}
+
+async fn conditional(
+    client: &Client,
+    key: &Path,
+    bytes: &Bytes,
+    token: &str,
+) -> object_store::Result<()> {
+    let mut attributes = Attributes::new();
+    let value = AttributeValue::from(token.to_owned());
+    attributes.insert(Attribute::Metadata(TOKEN.into()), value);
+    let options = PutOptions {
+        mode: PutMode::Create,
+        attributes,
+        ..PutOptions::default()
+    };
+    client.put_opts(key, bytes.clone().into(), options).await?;
+    Ok(())
+}
+
+/// Repeats a client's first conditional put. A server that takes it again overlooks conditions, and
+/// two writers could take one instant there.
+async fn check_is_conditional(
+    client: &Client,
+    key: &Path,
+    bytes: &Bytes,
+    token: &str,
+) -> object_store::Result<()> {
+    if client.is_conditional.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    match conditional(client, key, bytes, token).await {
+        Err(Error::AlreadyExists { .. }) => {
+            client.is_conditional.store(true, Ordering::Relaxed);
+            Ok(())
+        }
+        Err(cause) => Err(cause),
+        Ok(()) => Err(Error::NotSupported {
+            source: "the server overlooks If-None-Match: it has no conditional puts".into(),
+        }),
+    }
+}
+
+/// The token of the object, empty where it has none; none where there is no object.
+async fn owner(client: &Client, key: &Path) -> object_store::Result<Option<String>> {
+    let options = GetOptions {
+        head: true,
+        ..GetOptions::default()
+    };
+    match client.get_opts(key, options).await {
+        Ok(found) => {
+            let token = found.attributes.get(&Attribute::Metadata(TOKEN.into()));
+            Ok(Some(
+                token.map(|one| one.as_ref().to_owned()).unwrap_or_default(),
+            ))
+        }
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// 128 bits that no other call has: each state is made with fresh random keys.
+fn token() -> String {
+    let part = || RandomState::new().build_hasher().finish();
+    format!(
+        "{:016x}{:016x}",
+        part(),
+        part() ^ u64::from(std::process::id())
+    )
+}
+
+/// Deletes the file; false when it was not there, which a bucket tells only when asked before.
+pub(crate) fn delete(remote: &Remote, path: &str) -> Result<bool> {
+    let key = remote.file_key(path)?;
+    if list::head(remote, path)?.is_none() {
+        return Ok(false);
+    }
+    match remote.run(path, async |client| client.delete(&key).await) {
+        Err(StoreError::NotFound { .. }) => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+/// Deletes all below the directory; the base is refused.
+pub(crate) fn delete_dir(remote: &Remote, path: &str) -> Result<()> {
+    crate::path::check_file(path)?;
+    let all = list::everything(remote, path)?;
+    let mut keys = Vec::with_capacity(all.files.len() + all.marked_dirs.len());
+    for one in &all.files {
+        keys.push(remote.key(&one.path)?);
+    }
+    // Deepest first, and after the files: a server may refuse to delete what is not empty.
+    let mut dirs = all.marked_dirs;
+    dirs.sort_unstable_by(|a, b| b.cmp(a));
+    delete_keys(remote, path, keys)?;
+    for one in dirs {
+        delete_keys(remote, path, vec![list::marker_key(remote.key(&one)?)])?;
+    }
+    Ok(())
+}
+
+fn delete_keys(remote: &Remote, path: &str, keys: Vec<Path>) -> Result<()> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    remote.run(path, async |client| {
+        let keys = stream::iter(keys.into_iter().map(Ok)).boxed();
+        let deleted = client.delete_stream(keys);
+        deleted
+            .try_for_each(|_| async { Ok(()) })
+            .await
+            .or_else(|cause| match cause {
+                Error::NotFound { .. } => Ok(()),
+                other => Err(other),
+            })
+    })
+}

@@ -1,0 +1,203 @@
+//! Reading: whole files, and ranges of one with reading ahead.
+//!
+//! A request costs as much time as some hundred kilobytes. A file is therefore opened with its
+//! last bytes, where Parquet and HFiles have their indexes; and a read that goes on where an
+//! earlier one ended fetches more, and more each time.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{
+    GetOptions, GetRange, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt,
+    coalesce_ranges,
+};
+
+use super::Remote;
+use super::windows::{MOST, Plan, Windows, joined};
+use crate::range::check_range;
+use crate::{Result, StoreError};
+
+/// Bytes fetched when a file is opened: a footer with its bloom filter, or all of a small file.
+const TAIL: u64 = 512 << 10;
+
+/// All bytes of the file.
+pub(crate) fn whole(remote: &Remote, path: &str) -> Result<Bytes> {
+    let key = remote.file_key(path)?;
+    remote.run(path, async |client| client.get(&key).await?.bytes().await)
+}
+
+/// A file to read ranges of. Its bytes are those of one version: should it be replaced meanwhile,
+/// reading fails.
+pub(crate) struct RemoteFile {
+    remote: Arc<Remote>,
+    path: String,
+    size: u64,
+    /// The version; empty when the storage told none, or none has been asked for.
+    e_tag: Option<String>,
+    windows: Mutex<Windows>,
+}
+
+impl RemoteFile {
+    /// Opens the file and fetches its end.
+    pub(crate) fn open(remote: &Arc<Remote>, path: &str) -> Result<Self> {
+        let key = remote.file_key(path)?;
+        let options = GetOptions {
+            range: Some(GetRange::Suffix(TAIL)),
+            ..GetOptions::default()
+        };
+        let found = remote.try_run(path, async |client| {
+            let found = client.get_opts(&key, options).await?;
+            let (meta, start) = (found.meta.clone(), found.range.start);
+            Ok((meta, start, found.bytes().await?))
+        })?;
+        match found {
+            Ok((meta, start, tail)) => {
+                let mut windows = Windows::default();
+                windows.add(start, tail);
+                Ok(Self::new(remote, path, meta.size, meta.e_tag, windows))
+            }
+            Err(cause) => Self::without_tail(remote, path, &key, &cause),
+        }
+    }
+
+    /// No suffix of an empty file can be had: servers differ in how they say so.
+    fn without_tail(
+        remote: &Arc<Remote>,
+        path: &str,
+        key: &Path,
+        cause: &object_store::Error,
+    ) -> Result<Self> {
+        let error = super::error::store_error(&remote.url(path), cause);
+        if matches!(error, StoreError::NotFound { .. }) {
+            return Err(error);
+        }
+        let meta = remote.run(path, async |client| client.head(key).await)?;
+        if meta.size > 0 {
+            return Err(error);
+        }
+        let windows = Windows::default();
+        Ok(Self::new(remote, path, 0, meta.e_tag, windows))
+    }
+
+    /// A file whose size is known. No request is made.
+    pub(crate) fn unopened(remote: &Arc<Remote>, path: &str, size: u64) -> Self {
+        Self::new(remote, path, size, None, Windows::default())
+    }
+
+    fn new(
+        remote: &Arc<Remote>,
+        path: &str,
+        size: u64,
+        e_tag: Option<String>,
+        windows: Windows,
+    ) -> Self {
+        Self {
+            remote: Arc::clone(remote),
+            path: path.to_owned(),
+            size,
+            e_tag,
+            windows: Mutex::new(windows),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.remote.url(&self.path)
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Exactly the bytes of `range`.
+    pub(crate) fn range(&self, range: &Range<u64>) -> Result<Bytes> {
+        self.check(range)?;
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let (known, ahead) = match self.windows().plan(range) {
+            Plan::Known(bytes) => return Ok(bytes),
+            Plan::Fetch { known, ahead } => (known, ahead),
+        };
+        let start = range.start + known.len() as u64;
+        let end = range.end.max(start.saturating_add(ahead)).min(self.size);
+        let fetched = self.fetch(start..end)?;
+        let bytes = joined(&known, &fetched, range);
+        if end - start <= MOST {
+            self.windows().add(start, fetched);
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes of each range, near ones fetched together, and several at a time.
+    pub(crate) fn ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        ranges.iter().try_for_each(|range| self.check(range))?;
+        let key = self.remote.file_key(&self.path)?;
+        if ranges.iter().any(Range::is_empty) {
+            return ranges.iter().map(|range| self.range(range)).collect();
+        }
+        self.remote.run(&self.path, async |client| {
+            let fetch = async |range: Range<u64>| {
+                let options = self.of_version(range);
+                client.get_opts(&key, options).await?.bytes().await
+            };
+            coalesce_ranges(ranges, fetch, OBJECT_STORE_COALESCE_DEFAULT).await
+        })
+    }
+
+    /// A length from a damaged file never becomes a request.
+    fn check(&self, range: &Range<u64>) -> Result<()> {
+        check_range(self.size, range).map_err(|source| StoreError::Io {
+            path: self.url(),
+            source,
+        })
+    }
+
+    fn fetch(&self, range: Range<u64>) -> Result<Bytes> {
+        let key = self.remote.file_key(&self.path)?;
+        let options = self.of_version(range.clone());
+        let bytes = self.remote.run(&self.path, async |client| {
+            client.get_opts(&key, options).await?.bytes().await
+        })?;
+        if bytes.len() as u64 == range.end - range.start {
+            return Ok(bytes);
+        }
+        let source = std::io::Error::new(
+            std::io::ErrorKind::UnexpectedEof,
+            format!(
+                "{} bytes came for {}..{}",
+                bytes.len(),
+                range.start,
+                range.end
+            ),
+        );
+        Err(StoreError::Io {
+            path: self.url(),
+            source,
+        })
+    }
+
+    fn of_version(&self, range: Range<u64>) -> GetOptions {
+        GetOptions {
+            range: Some(GetRange::Bounded(range)),
+            if_match: self.e_tag.clone(),
+            ..GetOptions::default()
+        }
+    }
+
+    fn windows(&self) -> std::sync::MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for RemoteFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RemoteFile").field(&self.url()).finish()
+    }
+}

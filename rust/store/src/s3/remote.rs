@@ -1,0 +1,137 @@
+//! A table's base in a bucket: names to keys, and calls to the client.
+
+use std::fmt;
+use std::future::Future;
+use std::process;
+use std::sync::Arc;
+
+use object_store::path::Path;
+
+use super::client::{self, Client};
+use super::{error, runtime};
+use crate::{Result, StoreError, path};
+
+/// The keys below one prefix of a bucket.
+pub(crate) struct Remote {
+    uri: String,
+    /// Without slashes at its ends; empty for the whole bucket.
+    prefix: String,
+    /// Taken out only to be forgotten, in a process that did not make it.
+    client: Option<Arc<Client>>,
+    owner: u32,
+}
+
+impl Remote {
+    /// Opens `scheme://bucket/prefix`. No request is made.
+    pub(crate) fn open(scheme: &str, rest: &str, options: &[(String, String)]) -> Result<Self> {
+        let whole = format!("{scheme}:{rest}");
+        let named = rest.strip_prefix("//").unwrap_or_default();
+        let (bucket, prefix) = named.split_once('/').unwrap_or((named, ""));
+        if bucket.is_empty() {
+            return Err(StoreError::Config {
+                what: format!("{whole} names no bucket: {scheme}://bucket/table"),
+            });
+        }
+        let parts: Vec<&str> = prefix.split('/').filter(|part| !part.is_empty()).collect();
+        let prefix = parts.join("/");
+        path::check_prefix(&prefix)?;
+        let base = path::join(bucket, &prefix);
+        Ok(Self {
+            uri: format!("{scheme}://{}", base.trim_end_matches('/')),
+            prefix,
+            client: Some(client::client_of(bucket, options)?),
+            owner: process::id(),
+        })
+    }
+
+    pub(crate) fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// What an error calls the file.
+    pub(crate) fn url(&self, path: &str) -> String {
+        path::join(&self.uri, path)
+    }
+
+    /// The key of a file, or of a directory without its slash; the base of a bare bucket is empty.
+    pub(super) fn key(&self, path: &str) -> Result<Path> {
+        path::check_prefix(path)?;
+        let key = match (self.prefix.as_str(), path) {
+            ("", path) => path.to_owned(),
+            (prefix, "") => prefix.to_owned(),
+            (prefix, path) => format!("{prefix}/{path}"),
+        };
+        Path::parse(&key).map_err(|cause| {
+            error::store_error(
+                &self.url(path),
+                &object_store::Error::InvalidPath { source: cause },
+            )
+        })
+    }
+
+    /// The key of a file; the base itself is none.
+    pub(super) fn file_key(&self, path: &str) -> Result<Path> {
+        path::check_file(path)?;
+        self.key(path)
+    }
+
+    /// A key as a path relative to the base; none for the base itself.
+    pub(super) fn relative<'k>(&self, key: &'k Path) -> Option<&'k str> {
+        let key = key.as_ref();
+        if self.prefix.is_empty() {
+            return (!key.is_empty()).then_some(key);
+        }
+        key.strip_prefix(&self.prefix)?.strip_prefix('/')
+    }
+
+    /// Runs what `call` makes of the client to its end.
+    pub(super) fn run<T, F>(&self, path: &str, call: impl FnOnce(Arc<Client>) -> F) -> Result<T>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        self.try_run(path, call)?
+            .map_err(|cause| error::store_error(&self.url(path), &cause))
+    }
+
+    /// As [`Remote::run`], with the storage's own error inside.
+    pub(super) fn try_run<T, F>(
+        &self,
+        path: &str,
+        call: impl FnOnce(Arc<Client>) -> F,
+    ) -> Result<object_store::Result<T>>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        let client = self.client(path)?;
+        runtime::block_on(call(client)).map_err(|cause| error::no_runtime(&self.url(path), cause))
+    }
+
+    fn client(&self, path: &str) -> Result<Arc<Client>> {
+        match &self.client {
+            Some(client) if self.is_own() => Ok(Arc::clone(client)),
+            _ => Err(StoreError::Unsupported {
+                what: format!("{}: a store that another process opened", self.url(path)),
+            }),
+        }
+    }
+
+    /// Whether this process opened it. A forked child must not use connections of its parent.
+    pub(super) fn is_own(&self) -> bool {
+        self.owner == process::id()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if !self.is_own() {
+            std::mem::forget(self.client.take());
+        }
+    }
+}
+
+/// Without the client: its credentials are nobody's to print.
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Remote").field(&self.uri).finish()
+    }
+}

@@ -1,0 +1,287 @@
+"""`Storage` over a bucket: every call, as over a local folder, and what only a bucket has."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import pyhudi
+from pyhudi import _native
+from pyhudi.errors import ConfigError, StorageError
+from pyhudi.storage import Storage
+from tests.cloud.conftest import Bucket
+from tests.helpers.s3.server import SECRET_KEY
+
+
+def test_files_come_and_go(bucket: Bucket) -> None:
+    storage = bucket.storage()
+    assert storage.read_or_none("a") is None
+    assert storage.head("a") is None
+    assert not storage.delete("a")
+    with pytest.raises(FileNotFoundError, match=r"s3://bucket.*/table/a"):
+        storage.read("a")
+    assert storage.put_if_absent("folder/a", b"one")
+    assert not storage.put_if_absent("folder/a", b"two")
+    assert storage.read("folder/a") == b"one"
+    storage.put("folder/a", b"three")
+    assert storage.read("folder/a") == b"three"
+    found = storage.head("folder/a")
+    assert found is not None
+    assert (found.path, found.size) == ("folder/a", 5)
+    assert found.modified_ms > 1_700_000_000_000
+    assert storage.head("folder") is None
+    assert storage.delete("folder/a")
+    assert storage.list("") == []
+
+
+def test_listing(bucket: Bucket) -> None:
+    storage = bucket.storage()
+    storage.put("b/c/d", b"12")
+    storage.put("b/a", b"")
+    storage.put("bb", b"1")
+    bucket.storage("table2").put("b/x", b"not of this table")
+    assert [(one.path, one.size) for one in storage.list("b")] == [("b/a", 0), ("b/c/d", 2)]
+    assert [one.path for one in storage.list("")] == ["b/a", "b/c/d", "bb"]
+    folders, files = storage.list_dir("b")
+    assert folders == ["b/c"]
+    assert [one.path for one in files] == ["b/a"]
+    assert storage.list_dir("missing") == ([], [])
+    storage.delete_dir("b")
+    storage.delete_dir("b")
+    assert [one.path for one in storage.list("")] == ["bb"]
+
+
+NAMES = [
+    "city=a%2Fb/x#1~y.parquet",
+    "p=1+2 3/a&b=c;d",
+    "lisbôn/大阪 <b> \"'",
+    "%20/a:b,c@d(e)[f]{g}|h^i`j\\k*l?m$n!",
+    "x=.y/..z",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_kept_character_for_character(bucket: Bucket, name: str) -> None:
+    storage = bucket.storage("a table %41")
+    assert storage.put_if_absent(name, b"1")
+    assert storage.read(name) == b"1"
+    assert [one.path for one in storage.list()] == [name]
+    folder = name.split("/", maxsplit=1)[0]
+    assert storage.list_dir()[0] == [folder]
+    assert [one.path for one in storage.list_dir(folder)[1]] == [name]
+    assert (bucket.folder / "a table %41" / name).read_bytes() == b"1"
+    storage.delete_dir(folder)
+    assert storage.list() == []
+
+
+def test_a_name_that_no_listing_could_tell_is_refused(bucket: Bucket) -> None:
+    with pytest.raises(StorageError, match="illegal character"):
+        bucket.storage().put("a\x01b", b"")
+
+
+def test_folders_that_other_writers_marked_are_no_files(bucket: Bucket) -> None:
+    storage = bucket.storage()
+    bucket.server.client.create_dir(f"{bucket.name}/table/.hoodie/empty", recursive=True)
+    bucket.server.client.create_dir(f"{bucket.name}/table/.hoodie/full", recursive=True)
+    storage.put(".hoodie/full/one", b"")
+    storage.put(".hoodie/none", b"")
+    everything = [one.path for one in storage.list("")]
+    assert everything == [".hoodie/full/one", ".hoodie/none"]
+    folders, files = storage.list_dir(".hoodie")
+    assert folders == [".hoodie/empty", ".hoodie/full"]
+    assert [one.path for one in files] == [".hoodie/none"]
+    assert storage.list_dir(".hoodie/empty") == ([], [])
+    storage.delete_dir(".hoodie/full")
+    storage.delete_dir(".hoodie/empty")
+    assert storage.list_dir(".hoodie")[0] == []
+
+
+def test_put_if_absent_raced_has_one_winner_whose_bytes_stay(bucket: Bucket) -> None:
+    storages = [bucket.storage() for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        for turn in range(8):
+            path = f".hoodie/timeline/{turn}.commit"
+            tries = [
+                pool.submit(storage.put_if_absent, path, bytes([number]) * 20_000)
+                for number, storage in enumerate(storages)
+            ]
+            won = [one.result() for one in tries]
+            assert sum(won) == 1
+            assert storages[0].read(path) == bytes([won.index(True)]) * 20_000
+
+
+def parquet(storage: Storage, path: str, rows: int) -> pa.Table:
+    """Writes a base file through the core's stream, and gives its rows: 24 random bytes each."""
+    noise = np.random.default_rng(rows).integers(0, 1 << 62, (3, rows))
+    keys = pa.array(noise[0]).cast(pa.string())
+    table = pa.table({"_hoodie_record_key": keys, "a": noise[1], "b": noise[2]})
+    schema = _native.avro_schema(table.schema, "r", "n")
+    _native.write_base_file(
+        storage.native, path, table.to_reader(), avro_schema=schema, key_column=None,
+        codec="uncompressed",
+    )  # fmt: skip
+    return table
+
+
+@pytest.mark.parametrize("rows", [10, 400_000, 1_100_000])
+def test_streams_of_any_size_are_written_and_read(bucket: Bucket, rows: int) -> None:
+    storage = bucket.storage()
+    written = parquet(storage, "p/file.parquet", rows)
+    data = (bucket.folder / "table" / "p" / "file.parquet").read_bytes()
+    assert pyarrow.parquet.read_table(io.BytesIO(data)).equals(written)
+    reader, _ = _native.read_slice(
+        storage.native, base="p/file.parquet", logs=[], schema=written.schema, columns=["b"],
+        merge_mode="COMMIT_TIME_ORDERING", ordering_fields=(),
+    )  # fmt: skip
+    assert reader.read_all()["b"].combine_chunks().equals(written["b"].combine_chunks())
+    found = storage.head("p/file.parquet")
+    assert found is not None
+    assert found.size == len(data)
+
+
+@pytest.mark.parametrize("rows", [10, 400_000])
+def test_a_stream_never_takes_the_place_of_a_file(bucket: Bucket, rows: int) -> None:
+    storage = bucket.storage()
+    storage.put("p/file.parquet", b"first")
+    with pytest.raises(FileExistsError, match=r"p/file\.parquet"):
+        parquet(storage, "p/file.parquet", rows)
+    assert storage.read("p/file.parquet") == b"first"
+
+
+@pytest.mark.parametrize("rows", [10, 900_000])
+def test_a_stream_that_fails_leaves_nothing(bucket: Bucket, rows: int) -> None:
+    storage = bucket.storage()
+    table = pa.table({"a": np.random.default_rng(1).integers(0, 1 << 62, rows)})
+
+    def batches() -> pa.RecordBatchReader:
+        def some() -> Iterator[pa.RecordBatch]:
+            yield from table.to_batches()
+            raise ValueError("no more rows")
+
+        return pa.RecordBatchReader.from_batches(table.schema, some())
+
+    schema = _native.avro_schema(table.schema, "r", "n")
+    with pytest.raises(Exception, match="no more rows"):
+        _native.write_base_file(
+            storage.native, "p/f.parquet", batches(), avro_schema=schema, key_column=None
+        )
+    assert storage.list() == []
+
+
+def test_s3a_is_the_same_place(bucket: Bucket) -> None:
+    bucket.storage("t").put("a", b"1")
+    same = Storage(bucket.uri("t//", "s3a"), bucket.options)
+    assert same.read("a") == b"1"
+    assert same.native.uri == bucket.uri("t", "s3a")
+    assert same.below("x").native.uri == bucket.uri("t/x", "s3a")
+
+
+def test_wrong_credentials_say_so_and_keep_the_secret(bucket: Bucket) -> None:
+    wrong = {**bucket.options, "aws_secret_access_key": "not-the-secret-at-all"}
+    storage = Storage(bucket.uri("table"), wrong)
+    for call in (
+        lambda: storage.read("a"),
+        lambda: storage.head("a"),
+        lambda: storage.list("a"),
+        lambda: storage.list_dir("a"),
+        lambda: storage.put("a", b""),
+        lambda: storage.put_if_absent("a", b""),
+        lambda: storage.delete_dir("a"),
+        lambda: pyhudi.open_table(bucket.uri("table"), storage_options=wrong),
+    ):
+        with pytest.raises(StorageError, match=f"s3://{bucket.name}/table") as caught:
+            call()
+        assert "not-the-secret-at-all" not in f"{caught.value!r} {caught.value}"
+        assert "StringToSign" not in str(caught.value)
+    shown = f"{storage!r} {storage.options} {vars(storage)} {pickle.loads(pickle.dumps(storage))!r}"
+    assert "not-the-secret-at-all" not in shown
+
+
+def test_a_missing_bucket_is_no_empty_table(bucket: Bucket) -> None:
+    uri, options = "s3://there-is-no-such-bucket/t", bucket.options
+    with pytest.raises(StorageError, match="NoSuchBucket"):
+        pyhudi.open_table(uri, storage_options=options)
+    with pytest.raises(StorageError, match="NoSuchBucket"):
+        pyhudi.create_table(uri, pa.table({"id": ["a"]}), key="id", storage_options=options)
+    with pytest.raises(StorageError, match="NoSuchBucket"):
+        Storage(uri, options).list_dir("x")
+    with pytest.raises(pyhudi.TableNotFound):
+        pyhudi.open_table(bucket.uri("nothing"), storage_options=options)
+
+
+def test_a_server_that_is_not_there(bucket: Bucket) -> None:
+    options = {**bucket.options, "aws_endpoint_url": "http://127.0.0.1:9", "max_retries": "0"}
+    with pytest.raises(StorageError, match="s3://b/t/a") as caught:
+        Storage("s3://b/t", options).read("a")
+    assert "onnect" in str(caught.value)
+
+
+def test_http_is_asked_for(bucket: Bucket) -> None:
+    options = {key: value for key, value in bucket.options.items() if "http" not in key}
+    with pytest.raises(StorageError):
+        Storage(bucket.uri("t"), options).read("a")
+
+
+READ = """
+import pickle, sys
+storage = pickle.loads(bytes.fromhex(sys.argv[1]))
+sys.stdout.write(storage.read("a").decode())
+"""
+
+
+@pytest.mark.parametrize("by_environment", [False, True])
+def test_pickled_storage_reads_on_in_another_process(bucket: Bucket, by_environment: bool) -> None:
+    bucket.storage().put("a", b"content")
+    known = {} if by_environment else bucket.options
+    told = {name.upper(): value for name, value in bucket.options.items() if by_environment}
+    storage = Storage(bucket.uri("table"), known)
+    text = pickle.dumps(storage).hex()
+    done = subprocess.run(
+        [sys.executable, "-c", READ, text],
+        env={**os.environ, **told},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "content"
+
+
+def test_a_forked_child_reads_and_so_does_its_parent(bucket: Bucket) -> None:
+    storage = bucket.storage()
+    storage.put("a", b"1")
+    assert storage.read("a") == b"1"
+    inherited = storage.native
+    child = os.fork()
+    if child == 0:
+        try:
+            good = storage.read("a") == b"1" and [one.path for one in storage.list()] == ["a"]
+            try:
+                inherited.read("a")
+                good = False
+            except pyhudi.HudiError:
+                pass
+            del inherited
+            os._exit(0 if good else 1)
+        except BaseException:  # noqa: BLE001 - the child must not go on as pytest
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert storage.read("a") == b"1"
+    assert storage.put_if_absent("b", b"2")
+
+
+def test_options_of_no_use_are_named(bucket: Bucket) -> None:
+    with pytest.raises(ConfigError, match="whole number"):
+        Storage(bucket.uri("t"), {"max_retries": "many"}).native  # noqa: B018
+    with pytest.raises(ConfigError, match="boolean"):
+        Storage(bucket.uri("t"), {"aws_allow_http": "perhaps"}).native  # noqa: B018
+    assert SECRET_KEY not in str(bucket.storage().options)

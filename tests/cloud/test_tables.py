@@ -1,0 +1,221 @@
+"""Tables in a bucket: read as on a local disk, written by every step that a writer takes."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.config import TableConfig
+from pyhudi.errors import CommitConflict
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.instants import COMMIT
+from pyhudi.txn import operations
+from tests.cloud.conftest import Bucket
+from tests.helpers.s3.server import ACCESS_KEY, REGION, SECRET_KEY
+from tests.helpers.tables import GoldenTables, cases, unpack
+from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes, people
+
+GOLDEN = [
+    "v4_mor_part",
+    "v6_cow_archived",
+    "v6_mor_part_avro",
+    "v6_cow_record_index",
+    "v8_cow_nonpart",
+    "v8_mor_part_avro",
+    "v9_mor_record_index",
+    "v9_cow_all_types",
+]
+SMALL = {"hoodie.index.bloom.num_entries": 64, "hoodie.table.name": "people"}
+
+
+def rows_of(uri: str, bucket: Bucket, **how: Any) -> list[dict[str, Any]]:
+    options = how.pop("options", None)
+    table = pyhudi.open_table(
+        uri, storage_options=bucket.options if "://" in uri else None, options=options
+    )
+    rows: list[dict[str, Any]] = table.scan(**how).to_arrow().to_pylist()
+    return sorted(rows, key=repr)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_what_hudi_wrote_reads_as_on_a_disk(
+    bucket: Bucket, golden: GoldenTables, name: str
+) -> None:
+    base = golden.unpack(name)
+    uri = bucket.upload(base, name)
+    table = pyhudi.open_table(uri, storage_options=bucket.options)
+    asked = [case for case in cases() if case.table == name and case.sha256 and not case.guarded]
+    assert asked
+    for case in asked:
+        assert case.mismatch(case.read(table)) is None, str(case)
+    mine, theirs = table.inspect.timeline(), pyhudi.open_table(base).inspect.timeline()
+    assert mine.select(["requested", "action"]).equals(theirs.select(["requested", "action"]))
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_table_that_lives_in_a_bucket(
+    bucket: Bucket, version: Literal[6, 8, 9], kind: Literal["cow", "mor"]
+) -> None:
+    uri = bucket.uri("lake/people", "s3a")
+    table = pyhudi.create_table(
+        uri, people(range(8), 1, 10), key="id", partition_by="city", order_by="ts", type=kind,
+        version=version, options=SMALL, storage_options=bucket.options,
+    )  # fmt: skip
+    table.upsert(people([2, 3, 8], 2, 20))
+    table.delete_keys(pa.table({"id": ["k00"], "city": ["rome"]}))
+    table.update("id = 'k01'", {"v": 9})
+    table.overwrite_partitions(people([10], 4, 1))
+    expected = {"k01": 9, "k03": 2, "k05": 1, "k07": 1, "k10": 4}
+    for place in (uri, str(bucket.folder / "lake" / "people")):
+        assert {row["id"]: row["v"] for row in rows_of(place, bucket)} == expected
+    opened = pyhudi.open_table(uri, storage_options=bucket.options)
+    few = opened.scan(columns=["id"], where="v >= 4 AND ts > 0").to_arrow()["id"].to_pylist()
+    assert sorted(few) == ["k01", "k10"]
+    before = opened.inspect.commits()["requested"][0].as_py()
+    assert len(opened.scan(as_of=before).to_arrow()) == 8
+    storage = bucket.storage("lake/people")
+    assert storage.list(".hoodie/.temp") == []
+    assert not Timeline.load(storage, TableConfig.load(storage)).pending()
+
+
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v8_mor_part_avro", "v9_mor_record_index"])
+def test_a_metadata_table_is_kept_up(bucket: Bucket, tmp_path: Path, name: str) -> None:
+    uri = bucket.upload(unpack(name, tmp_path), name)
+    table = pyhudi.open_table(uri, storage_options=bucket.options)
+    known = table.scan().to_arrow()
+    table.upsert(known.slice(0, 3))
+    table.delete_keys(known.slice(3, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = rows_of(uri, bucket)
+    assert len(rows) == known.num_rows - 1
+    listed = rows_of(uri, bucket, options={"hoodie.metadata.enable": "false"})
+    assert rows == listed
+    assert rows_of(str(bucket.folder / name), bucket) == listed
+
+
+class CrashingBucket(CrashingStorage):
+    """Dies at a chosen change. A file that the core writes is there whole or not at all."""
+
+    def native_write(self, path: str, write: Any) -> Any:
+        self.step()
+        made = write()
+        self.step()
+        return made
+
+    def below(self, folder: str) -> CrashingBucket:
+        part = CrashingBucket(f"{self.uri}/{folder}")
+        part.above = self.above or self
+        return part
+
+
+@pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (8, "mor"), (9, "cow")])
+def test_the_next_writer_rolls_back_what_a_crash_left(
+    bucket: Bucket,
+    monkeypatch: pytest.MonkeyPatch,
+    version: Literal[6, 8, 9],
+    kind: Literal["cow", "mor"],
+) -> None:
+    for name, value in bucket.options.items():
+        monkeypatch.setenv(name.upper(), value)
+    count_native_writes(monkeypatch)
+    uri = bucket.uri("t")
+    pyhudi.create_table(
+        uri, people(range(4), 1, 10), key="id", partition_by="city", order_by="ts", type=kind,
+        version=version, options=SMALL, storage_options=bucket.options,
+    )  # fmt: skip
+    options = {"hoodie.index.bloom.num_entries": "64"}
+    before = {f"k{i:02}": 1 for i in range(4)}
+    dies_at = 0
+    while True:
+        dies_at += 4
+        storage = CrashingBucket(uri, dies_at)
+        try:
+            operations.upsert(Handle(storage, options), people([0, 1], dies_at, dies_at + 20))
+        except Killed:
+            pass
+        else:
+            break
+        seen = {row["id"]: row["v"] for row in rows_of(uri, bucket)}
+        assert seen in (before, {**before, "k00": dies_at, "k01": dies_at})
+        table = pyhudi.open_table(uri, storage_options=bucket.options)
+        table.upsert(people([2], dies_at, dies_at + 21))
+        before = {**seen, "k02": dies_at}
+        assert {row["id"]: row["v"] for row in rows_of(uri, bucket)} == before
+        plain = bucket.storage("t")
+        timeline = Timeline.load(plain, TableConfig.load(plain))
+        assert not timeline.pending()
+        assert plain.list(".hoodie/.temp") == []
+    assert dies_at > 8
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_of_two_writers_of_one_instant_one_loses(bucket: Bucket, version: Literal[6, 8, 9]) -> None:
+    pyhudi.create_table(
+        bucket.uri("t"), people(range(2), 1, 10), key="id", version=version, type="mor",
+        options=SMALL, storage_options=bucket.options,
+    )  # fmt: skip
+    one, other = bucket.storage("t"), bucket.storage("t")
+    layout = TableConfig.load(one).layout
+    time = "20990101000000000"
+    layout.request(one, time, COMMIT, b"")
+    with pytest.raises(CommitConflict, match=time):
+        layout.request(other, time, COMMIT, b"")
+    layout.inflight(one, time, COMMIT)
+    layout.complete(one, time, COMMIT, "20990101000000009", b"{}")
+    with pytest.raises(CommitConflict, match=time):
+        layout.complete(other, time, COMMIT, "20990101000000009", b"{}")
+
+
+def test_an_upgrade_in_a_bucket(bucket: Bucket, tmp_path: Path) -> None:
+    uri = bucket.upload(unpack("v6_mor_part_avro", tmp_path), "t")
+    table = pyhudi.open_table(uri, storage_options=bucket.options)
+    wanted = rows_of(uri, bucket)
+    table.upgrade(9)
+    assert pyhudi.open_table(uri, storage_options=bucket.options).version == 9
+    assert rows_of(uri, bucket) == wanted
+
+
+def test_what_the_documents_show_works(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bucket.server.url)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    uri = bucket.uri("lake/trips")
+    pyhudi.create_table(
+        uri, people([1], 1, 1), key="id", options=SMALL, storage_options=bucket.options
+    )
+    page = (Path(__file__).parents[2] / "docs" / "storage.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python bucket\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for shown, real in (
+        ("s3://bucket/lake/trips", uri),
+        ("eu-west-1", REGION),
+        ('key_id": "…"', f'key_id": "{ACCESS_KEY}"'),
+        ('access_key": "…"', f'access_key": "{SECRET_KEY}"'),
+    ):
+        assert shown in code
+        code = code.replace(shown, real)
+    names: dict[str, Any] = {"pyhudi": pyhudi}
+    exec(compile(code, "storage.md", "exec"), names)
+    assert names["table"].scan().count() == 1
+
+
+def test_the_environment_is_enough(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+        "AWS_ENDPOINT_URL": bucket.server.url,
+        "AWS_ALLOW_HTTP": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    table = pyhudi.create_table(bucket.uri("t"), people([1], 1, 1), key="id", options=SMALL)
+    assert table.scan().count() == 1
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    with pytest.raises(pyhudi.HudiError, match="SignatureDoesNotMatch"):
+        pyhudi.open_table(bucket.uri("t"))

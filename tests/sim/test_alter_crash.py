@@ -1,0 +1,128 @@
+"""A writer that dies while it alters a table, or while it writes to one that was altered."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.config import TableConfig
+from pyhudi.internal_schema import SCHEMA_FOLDER, instant_of_file
+from pyhudi.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.txn import operations
+from pyhudi.txn.alter import alter
+from pyhudi.txn.alter_changes import Add, Position, Rename
+from tests.sim.crash import (
+    SMALL_BLOOM,
+    CrashingStorage,
+    Handle,
+    Killed,
+    count_native_writes,
+    leftovers,
+    people,
+)
+
+TABLES = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor")]
+
+
+@pytest.fixture(autouse=True)
+def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    count_native_writes(monkeypatch)
+
+
+@pytest.fixture(params=TABLES, ids=lambda table: f"v{table[0]}_{table[1]}")
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    version, kind = request.param
+    base = tmp_path / "table"
+    made = pyhudi.create_table(
+        base, people(range(4), 1, 10), key="id", order_by="ts", type=kind, version=version
+    )
+    made.upsert(people([1], 2, 20))
+    return base
+
+
+def first_alter(handle: Handle) -> None:
+    alter(handle, (Rename("v", "w"), Add("v", pa.string(), Position(), None)))
+
+
+def upsert(handle: Handle) -> None:
+    rows = people([0, 5], 3, 30).rename_columns(["id", "city", "w", "ts"])
+    operations.upsert(handle, rows.append_column("v", [["new", "new"]]))
+
+
+BEFORE = {"k00": 1, "k01": 2, "k02": 1, "k03": 1}
+
+
+def crashes(
+    base: Path, tmp_path: Path, write: Callable[[Handle], None]
+) -> Iterator[tuple[int, Path]]:
+    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
+    write(Handle(counting, SMALL_BLOOM))
+    for n in range(1, counting.changes + 1):
+        copy = shutil.copytree(base, tmp_path / f"crash{n}")
+        with pytest.raises(Killed):
+            write(Handle(CrashingStorage(str(copy), n), SMALL_BLOOM))
+        yield n, copy
+        shutil.rmtree(copy)
+
+
+def commits(base: Path) -> int:
+    storage = Storage(str(base))
+    return len(Timeline.load(storage, TableConfig.load(storage)).commits)
+
+
+def values(base: Path, column: str) -> dict[str, object]:
+    rows = pyhudi.open_table(base).scan(columns=["id", column]).to_arrow().to_pylist()
+    return {row["id"]: row[column] for row in rows}
+
+
+def left_histories(base: Path) -> list[str]:
+    storage = Storage(str(base))
+    timeline = Timeline.load(storage, TableConfig.load(storage))
+    names = (entry.name for entry in storage.list_dir(SCHEMA_FOLDER)[1])
+    return [name for name in names if not timeline.is_committed(instant_of_file(name))]
+
+
+def test_an_alter_is_there_or_not(table: Path, tmp_path: Path) -> None:
+    done, seen = commits(table), set()
+    for n, crashed in crashes(table, tmp_path, first_alter):
+        committed = commits(crashed) > done
+        seen.add(committed)
+        assert values(crashed, "w" if committed else "v") == BEFORE, f"after change {n}"
+        if not committed:
+            first_alter(Handle(Storage(str(crashed)), SMALL_BLOOM))
+        assert values(crashed, "v") == dict.fromkeys(BEFORE), f"after change {n}"
+        upsert(Handle(Storage(str(crashed)), SMALL_BLOOM))
+        assert values(crashed, "w") == {**BEFORE, "k00": 3, "k05": 3}, f"after change {n}"
+        assert leftovers(crashed) == left_histories(crashed) == [], f"after change {n}"
+    assert seen == {True, False}
+
+
+def test_a_failed_write_leaves_no_history(table: Path, tmp_path: Path) -> None:
+    first_alter(Handle(Storage(str(table)), SMALL_BLOOM))
+    done = commits(table)
+    for n, crashed in crashes(table, tmp_path, upsert):
+        committed = commits(crashed) > done
+        wanted = {**BEFORE, "k00": 3, "k05": 3} if committed else BEFORE
+        assert values(crashed, "w") == wanted, f"after change {n}"
+        operations.delete_keys(
+            Handle(Storage(str(crashed)), SMALL_BLOOM), pa.table({"id": ["k03"]})
+        )
+        wanted = {key: v for key, v in wanted.items() if key != "k03"}
+        assert values(crashed, "w") == wanted, f"after change {n}"
+        assert leftovers(crashed) == left_histories(crashed) == [], f"after change {n}"
+
+
+def test_a_failed_first_alter_is_forgotten_by_the_next_write(table: Path, tmp_path: Path) -> None:
+    done = commits(table)
+    for n, crashed in crashes(table, tmp_path, first_alter):
+        if commits(crashed) > done:
+            continue
+        operations.upsert(Handle(Storage(str(crashed)), SMALL_BLOOM), people([0], 3, 30))
+        assert values(crashed, "v") == {**BEFORE, "k00": 3}, f"after change {n}"
+        assert not Storage(str(crashed)).list_dir(SCHEMA_FOLDER)[1], f"after change {n}"

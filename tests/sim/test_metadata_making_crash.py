@@ -1,0 +1,132 @@
+"""A writer dies at every change while it makes, makes anew or takes away a metadata table."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.storage import Storage
+from pyhudi.txn import metadata_table, operations
+from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes, people
+
+NOT_THEN = {"hoodie.metadata.enable": "false"}
+ASKED = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.record.index.max.filegroup.count": "2",
+    "hoodie.index.bloom.num_entries": "64",
+}
+Deed = Callable[[Handle], object]
+
+
+@pytest.fixture(autouse=True)
+def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    count_native_writes(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.fixture(params=[(6, "cow"), (8, "mor"), (9, "mor")], ids=str)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A table with rows, updates and deletes, without a metadata table."""
+    version: int
+    kind: Literal["cow", "mor"]
+    version, kind = request.param
+    base = tmp_path / "table"
+    made = pyhudi.create_table(
+        str(base),
+        people(range(6), 1, 1),
+        key="id",
+        partition_by="city",
+        order_by="ts",
+        type=kind,
+        version=version,
+        options={**NOT_THEN, "hoodie.index.bloom.num_entries": "64"},
+    )
+    made.upsert(people([1, 2, 7], 2, 2))
+    made.delete_keys(pa.table({"id": ["k03"], "city": ["oslo"]}))
+    return base
+
+
+def rows_of(base: Path, metadata: str) -> list[dict[str, Any]]:
+    opened = pyhudi.open_table(str(base), options={"hoodie.metadata.enable": metadata})
+    rows: list[dict[str, Any]] = opened.scan(where="v > 0").to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def partitions(base: Path) -> tuple[str, ...]:
+    return pyhudi.open_table(str(base)).config.metadata_partitions
+
+
+def crash_everywhere(
+    table: Path, tmp_path: Path, deed: Deed, *, again: Deed, whole: tuple[set[str], ...]
+) -> None:
+    """whole: the partitions that the table may be left with by a death, and then by success."""
+    expected = rows_of(table, "false")
+    counting = CrashingStorage(str(shutil.copytree(table, tmp_path / "counted")))
+    deed(Handle(counting, ASKED))
+    done = set(partitions(tmp_path / "counted"))
+    assert done in whole
+    assert rows_of(tmp_path / "counted", "true") == expected
+    for n in range(1, counting.changes + 1):
+        copy = shutil.copytree(table, tmp_path / f"crash{n}")
+        with pytest.raises(Killed):
+            deed(Handle(CrashingStorage(str(copy), n), ASKED))
+        assert set(partitions(copy)) in whole, f"after change {n}"
+        assert rows_of(copy, "true") == expected, f"after change {n}"
+        handle = Handle(Storage(str(copy)), ASKED)
+        again(handle)
+        assert rows_of(copy, "true") == expected, f"again, {n}"
+        assert set(partitions(copy)) == done, f"again, {n}"
+        operations.upsert(handle, people([2, 8], 3, 3))
+        assert rows_of(copy, "true") == rows_of(copy, "false"), f"after the next write, {n}"
+        assert len(rows_of(copy, "true")) == len(expected) + 1
+        shutil.rmtree(copy)
+
+
+def test_making_leaves_all_or_nothing(table: Path, tmp_path: Path) -> None:
+    def make(handle: Handle) -> object:
+        return metadata_table.rebuild(handle)
+
+    made = set(
+        metadata_table.rebuild(Handle(Storage(str(shutil.copytree(table, tmp_path / "x"))), ASKED))
+    )
+    assert {"files", "column_stats", "record_index"} <= made
+    crash_everywhere(table, tmp_path, make, again=make, whole=(set(), made))
+
+
+def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
+    metadata_table.create_index(Handle(Storage(str(table)), {}), "bloom_filters")
+    before = set(partitions(table))
+    assert before == {"files", "bloom_filters"}
+
+    def add(handle: Handle) -> object:
+        if "record_index" in partitions(Path(handle.storage.uri)):
+            return None
+        return metadata_table.create_index(handle, "record_index")
+
+    after = before | {"record_index"}
+    crash_everywhere(table, tmp_path, add, again=add, whole=(before, after))
+
+
+def test_dropping_takes_the_properties_first(table: Path, tmp_path: Path) -> None:
+    handle = Handle(Storage(str(table)), ASKED)
+    made = set(metadata_table.rebuild(handle))
+
+    def drop(handle: Handle) -> object:
+        if "record_index" not in partitions(Path(handle.storage.uri)):
+            return None
+        return metadata_table.drop_index(handle, "record_index")
+
+    left = made - {"record_index"}
+    crash_everywhere(table, tmp_path, drop, again=drop, whole=(made, left))

@@ -1,0 +1,108 @@
+"""A writer dies at every change it makes while it compacts and cleans the metadata table."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.config import TableConfig
+from pyhudi.engine.local import LocalEngine
+from pyhudi.metadata import cleaning
+from pyhudi.metadata.own import OwnTable
+from pyhudi.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.instants import CLEAN, COMMIT
+from pyhudi.txn import operations
+from tests.helpers.tables import unpack
+from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes
+
+TABLES = ["v6_cow_record_index", "v8_mor_part_avro", "v9_mor_record_index"]
+OPTIONS = {
+    "hoodie.index.bloom.num_entries": "64",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.metadata.compact.max.delta.commits": "2",
+}
+
+
+@pytest.fixture(autouse=True)
+def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    count_native_writes(monkeypatch)
+    monkeypatch.setattr(cleaning, "RETAINED", 3)
+    monkeypatch.setattr(cleaning, "_SINCE_COMPACTION", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def rows_of(base: Path, metadata: str) -> list[dict[str, Any]]:
+    opened = pyhudi.open_table(str(base), options={"hoodie.metadata.enable": metadata})
+    rows: list[dict[str, Any]] = opened.scan().to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def write(storage: Storage, data: pa.Table) -> None:
+    operations.upsert(Handle(storage, OPTIONS, LocalEngine(1)), data)
+
+
+def services(base: Path) -> tuple[int, int]:
+    """Completed compactions and cleans."""
+    timeline = OwnTable.open(Storage(str(base))).timeline
+    return len(timeline.completed(COMMIT)), len(timeline.completed(CLEAN))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_next_writer_finishes_what_was_begun(name: str, tmp_path: Path) -> None:
+    table = unpack(name, tmp_path)
+    handle = pyhudi.open_table(str(table))
+    data = handle.scan().to_arrow().slice(0, 3)
+    # The write that follows cleans and compacts.
+    for _ in range(5):
+        write(Storage(str(table)), data)
+    before = services(table)
+    counting = CrashingStorage(str(shutil.copytree(table, tmp_path / "counted")))
+    write(counting, data)
+    after = services(tmp_path / "counted")
+    assert after[0] + after[1] > before[0] + before[1]
+    first = _begin_of_services(table, counting, tmp_path, data)
+    for n in range(first, counting.changes + 1):
+        copy = shutil.copytree(table, tmp_path / f"crash{n}")
+        with pytest.raises(Killed):
+            write(CrashingStorage(str(copy), n), data)
+        assert rows_of(copy, "true") == rows_of(copy, "false"), f"after change {n}"
+        write(Storage(str(copy)), data)
+        assert rows_of(copy, "true") == rows_of(copy, "false"), f"after the next write, {n}"
+        own = OwnTable.open(Storage(str(copy)))
+        assert own.timeline.pending() == (), f"after change {n}"
+        found = pyhudi.open_table(str(copy)).check(deep=True)
+        assert not found, f"after change {n}: {found}"
+        shutil.rmtree(copy)
+
+
+def _begin_of_services(
+    table: Path, counting: CrashingStorage, tmp_path: Path, data: pa.Table
+) -> int:
+    """The first change after which the write's own commit is complete."""
+    low, high = 1, counting.changes
+    while low < high:
+        middle = (low + high) // 2
+        copy = shutil.copytree(table, tmp_path / "search")
+        with pytest.raises(Killed):
+            write(CrashingStorage(str(copy), middle), data)
+        if _is_committed(copy):
+            high = middle
+        else:
+            low = middle + 1
+        shutil.rmtree(copy)
+    return low
+
+
+def _is_committed(base: Path) -> bool:
+    storage = Storage(str(base))
+    return not Timeline.load(storage, TableConfig.load(storage)).pending()

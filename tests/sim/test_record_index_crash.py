@@ -1,0 +1,83 @@
+"""A writer dies at every change while it takes keys out of a record index, or moves them."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import CorruptTable, MetadataTableWarning
+from pyhudi.storage import Storage
+from pyhudi.txn import operations, operations_replace
+from tests.helpers.record_index import check_index
+from tests.helpers.tables import unpack
+from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes
+
+TABLES = [
+    "v6_cow_record_index",
+    "v9_cow_record_index",
+    "v9_mor_record_index",
+    "v9_mor_partitioned_record_index",
+]
+OPTIONS = {
+    "hoodie.index.bloom.num_entries": "64",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.record.index.update.partition.path": "true",
+}
+
+
+@pytest.fixture(autouse=True)
+def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    count_native_writes(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Up to version 6 a log file that a dying writer tore stays; pyhudi does without then.
+        warnings.filterwarnings("ignore", r".*log blocks are damaged", MetadataTableWarning)
+        yield
+
+
+def replace_some(handle: Handle, data: pa.Table) -> None:
+    """One partition loses its rows, another one is new."""
+    operations_replace.overwrite_partitions(handle, data)
+
+
+def move_some(handle: Handle, data: pa.Table) -> None:
+    operations.upsert(handle, data)
+
+
+@pytest.mark.parametrize("write", [replace_some, move_some])
+@pytest.mark.parametrize("name", TABLES)
+def test_index_keeps_to_the_rows(
+    tmp_path: Path, name: str, write: Callable[[Handle, pa.Table], None]
+) -> None:
+    unpack(name, tmp_path)
+    first = pyhudi.open_table(tmp_path / name).scan().to_arrow().combine_chunks()
+    new = first.slice(0, 3).set_column(5, "city", pa.array(["new-city"] * 3))
+    data = pa.concat_tables([first.slice(3, 2), new])
+    counting = CrashingStorage(str(shutil.copytree(tmp_path / name, tmp_path / f"counted-{name}")))
+    write(Handle(counting, OPTIONS), data)
+    check_index(tmp_path / f"counted-{name}")
+    for n in range(1, counting.changes + 1):
+        copy = shutil.copytree(tmp_path / name, tmp_path / f"crash{n}-{name}")
+        with pytest.raises(Killed):
+            write(Handle(CrashingStorage(str(copy), n), OPTIONS), data)
+        again: Any = first.slice(0, 6)
+        operations.upsert(Handle(Storage(str(copy)), OPTIONS), again)
+        assert_once(copy)
+        try:
+            check_index(copy, f"after change {n}")
+        except CorruptTable:
+            assert "v6" in name, f"after change {n}"
+        shutil.rmtree(copy)
+
+
+def assert_once(base: Path) -> None:
+    """No key is there twice, where it may be in one partition only."""
+    keys = pyhudi.open_table(base).scan().to_arrow().column("id").to_pylist()
+    assert len(set(keys)) == len(keys) or "partitioned" in base.name

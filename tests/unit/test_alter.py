@@ -1,0 +1,349 @@
+"""Changes to columns: what becomes of tree, Avro schema and internal schema, and refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.column_tree import ColumnTree
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.txn import alter_steps
+from pyhudi.txn.alter_changes import (
+    Add,
+    Change,
+    ChangeType,
+    Comment,
+    Drop,
+    MakeNullable,
+    Move,
+    Position,
+    Rename,
+)
+from pyhudi.txn.alter_steps import Rules, may_become
+from tests.helpers.tables import GoldenTables
+
+LAST = Position()
+PLACE = pa.struct([("a", pa.int32()), ("b", pa.string())])
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("n", pa.int32(), nullable=False),
+        pa.field("place", PLACE),
+        pa.field("spots", pa.list_(PLACE)),
+        pa.field("named", pa.map_(pa.string(), PLACE)),
+        pa.field("ts", pa.int64()),
+    ]
+)
+RULES = Rules(frozenset({"id", "ts", "place.b"}), all_types=True, record="hoodie.t.t_record")
+
+
+def tree(schema: pa.Schema = SCHEMA) -> ColumnTree:
+    from pyhudi import _native
+
+    avro = _native.avro_schema(schema, "t_record", "hoodie.t")
+    return ColumnTree.of(avro, None, all_types=True)
+
+
+def after(*changes: Change) -> ColumnTree:
+    found = tree()
+    for change in changes:
+        found = alter_steps.apply(found, change, RULES)
+    return found
+
+
+def names(found: ColumnTree) -> list[str]:
+    return [field["name"] for field in json.loads(found.avro())["fields"]]
+
+
+def ids(found: ColumnTree) -> dict[str, int]:
+    return {field["name"]: field["id"] for field in json.loads(found.internal(0))["fields"]}
+
+
+def test_ids_are_given_level_by_level() -> None:
+    document = json.loads(tree().internal(7))
+    assert (document["version_id"], document["max_column_id"]) == (7, 14)
+    assert ids(tree()) == {"id": 0, "n": 1, "place": 2, "spots": 3, "named": 4, "ts": 5}
+    place, spots, named = (document["fields"][at]["type"] for at in (2, 3, 4))
+    assert [field["id"] for field in place["fields"]] == [6, 7]
+    assert (spots["element_id"], [one["id"] for one in spots["element"]["fields"]]) == (8, [9, 10])
+    assert (named["key_id"], named["value_id"]) == (11, 12)
+    assert [one["id"] for one in named["value"]["fields"]] == [13, 14]
+
+
+def test_a_tree_is_read_back_from_what_it_wrote() -> None:
+    found = after(Rename("place.a", "aa"), Add("x", pa.decimal128(12, 2), LAST, "a doc"))
+    again = ColumnTree.of(found.avro(), found.internal(3), all_types=True)
+    assert (again.avro(), again.internal(3)) == (found.avro(), found.internal(3))
+    assert again.added == 0
+
+
+def test_golden_schemas_come_out_as_hudi_wrote_them(golden: GoldenTables) -> None:
+    checked = 0
+    for name in ("v6_mor_schema_on_read_nested", "v9_mor_schema_on_read_types"):
+        table = pyhudi.open_table(str(golden.unpack(name)))
+        for instant in table._state.timeline.commits:
+            metadata = table._state.timeline.commit_metadata(instant)
+            text = metadata.extra_metadata.get("latest_schema")
+            if text is None or metadata.schema is None:
+                continue
+            found = ColumnTree.of(metadata.schema, text, all_types=name.startswith("v9"))
+            assert found.internal(json.loads(text)["version_id"]) == text
+            assert json.loads(found.avro()) == json.loads(metadata.schema)
+            checked += 1
+    assert checked > 20
+
+
+def test_columns_are_added_where_they_are_wanted() -> None:
+    assert names(after(Add("x", pa.int32(), LAST, None)))[-1] == "x"
+    assert names(after(Add("x", pa.int32(), Position(first=True), None)))[0] == "x"
+    assert names(after(Add("x", pa.int32(), Position(after="n"), None)))[2] == "x"
+    assert names(after(Add("x", pa.int32(), Position(before="n"), None)))[1] == "x"
+    found = json.loads(after(Add("spots.element.x", PLACE, Position(first=True), "why")).avro())
+    first = found["fields"][3]["type"][1]["items"][1]["fields"][0]
+    assert (first["name"], first["doc"], first["default"]) == ("x", "why", None)
+
+
+def test_a_name_that_comes_back_is_another_column() -> None:
+    found = after(Drop("named"), Add("named", PLACE, LAST, None))
+    assert ids(found)["named"] == 15
+    assert json.loads(found.internal(0))["max_column_id"] == 17
+
+
+def test_renamed_and_moved_columns_keep_their_ids() -> None:
+    found = after(Rename("n", "m"), Move("m", LAST), Rename("named.value.a", "z"))
+    assert ids(found) == {"id": 0, "place": 2, "spots": 3, "named": 4, "ts": 5, "m": 1}
+    assert after(Rename("n", "m"), Rename("m", "n")).root == tree().root
+
+
+def test_types_docs_and_nulls() -> None:
+    found = after(ChangeType("n", pa.int64()), Comment("n", "how many"), MakeNullable("n"))
+    field = json.loads(found.avro())["fields"][1]
+    assert field == {"name": "n", "type": ["null", "long"], "doc": "how many", "default": None}
+    internal = json.loads(found.internal(0))["fields"][1]
+    assert internal == {"id": 1, "name": "n", "optional": True, "type": "long", "doc": "how many"}
+    assert "doc" not in json.loads(alter_steps.apply(found, Comment("n", None), RULES).avro())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (Rename("gone", "x"), "no column 'gone'"),
+        (Rename("place.gone", "x"), "no column 'place.gone'"),
+        (Rename("n.x", "y"), "no fields"),
+        (Rename("n", "TS"), "already"),
+        (Rename("n", "a.b"), "stays in its struct"),
+        (Rename("n", "_hoodie_x"), "no name"),
+        (Rename("id", "x"), "keys, partitions or orderings"),
+        (Drop("place"), "keys, partitions or orderings"),
+        (ChangeType("ts", pa.string()), "keys, partitions or orderings"),
+        (Add("N", pa.int32(), LAST, None), "already"),
+        (Add("x", pa.null(), LAST, None), "no type"),
+        (Add("x", pa.int32(), Position(after="gone"), None), "no column 'gone'"),
+        (Add("n.x", pa.int32(), LAST, None), "no fields"),
+        (ChangeType("n", pa.bool_()), "int: it cannot become boolean"),
+        (ChangeType("spots", pa.string()), "has parts"),
+        (ChangeType("_hoodie_commit_time", pa.string()), "Hudi's own"),
+        (Drop("_hoodie_commit_time"), "Hudi's own"),
+    ],
+)
+def test_impossible_changes_are_refused(change: Change, message: str) -> None:
+    with pytest.raises(SchemaMismatch, match=message):
+        after(change)
+
+
+def test_the_last_column_and_the_last_field_stay() -> None:
+    rules = Rules(frozenset(), all_types=True, record="r")
+    only = tree(pa.schema([("s", pa.struct([("x", pa.int32())]))]))
+    for path in ("s", "s.x"):
+        with pytest.raises(SchemaMismatch, match="last one"):
+            alter_steps.apply(only, Drop(path), rules)
+
+
+def test_two_places_are_none() -> None:
+    with pytest.raises(ConfigError, match="do not go together"):
+        after(Move("n", Position(first=True, after="ts")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "allowed"),
+    [
+        ("int", "long", True),
+        ("long", "int", False),
+        ("float", "double", True),
+        ("double", "float", False),
+        ("string", "date", True),
+        ("string", "int", False),
+        ("date", "string", True),
+        ("boolean", "string", False),
+        ("decimal(10, 2)", "decimal(12, 2)", True),
+        ("decimal(10, 2)", "decimal(12, 5)", False),
+        ("decimal(10, 2)", "decimal(13, 5)", True),
+        ("decimal(10, 2)", "string", True),
+        ("int", "decimal(10, 0)", True),
+    ],
+)
+def test_which_types_may_become_which(old: str, new: str, *, allowed: bool) -> None:
+    assert may_become(old, new) is allowed
+
+
+def test_types_that_older_releases_lack() -> None:
+    schema = pa.schema([("at", pa.timestamp("us"))])
+    assert '"local-timestamp-micros"' in tree(schema).internal(0)
+    from pyhudi import _native
+
+    avro = _native.avro_schema(schema, "r", "n")
+    with pytest.raises(UnsupportedTableFeature, match="local-timestamp-micros"):
+        ColumnTree.of(avro, None, all_types=False)
+
+
+def test_one_named_type_in_two_places_is_written_once() -> None:
+    x = {"name": "x", "type": ["null", "int"], "default": None}
+    inner = {"type": "record", "name": "p", "namespace": "q", "fields": [x]}
+    fields = [{"name": "a", "type": inner}, {"name": "b", "type": ["null", "q.p"], "default": None}]
+    avro = json.dumps({"type": "record", "name": "r", "namespace": "n", "fields": fields})
+    found = ColumnTree.of(avro, None, all_types=True)
+    assert json.loads(found.avro()) == json.loads(avro)
+    rules = Rules(frozenset(), all_types=True, record="n.r")
+    changed = json.loads(alter_steps.apply(found, Rename("a.x", "y"), rules).avro())
+    assert changed["fields"][0]["type"]["fields"][0]["name"] == "y"
+    other = changed["fields"][1]["type"][1]
+    assert (other["name"], other["namespace"], other["fields"][0]["name"]) == ("b", "n.r", "x")
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def make(base: Path, kind: Literal["cow", "mor"], version: int = 9, **more: Any) -> Any:
+    rows = pa.table(
+        {
+            "id": ["a", "b", "c"],
+            "n": pa.array([1, 2, 3], pa.int32()),
+            "note": ["x", "y", "z"],
+            "ts": [1, 1, 1],
+        }
+    )
+    made = pyhudi.create_table(
+        base, rows, key="id", order_by="ts", type=kind, version=version, **more
+    )
+    made.upsert(rows.slice(1, 1))
+    return made
+
+
+def rows_of(table: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.scan().to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_every_verb_writes_to_an_altered_table(
+    tmp_path: Path, kind: Literal["cow", "mor"], version: int
+) -> None:
+    table = make(tmp_path / "t", kind, version)
+    table.alter().rename_column("note", "text").drop_column("n").execute()
+    table.alter().add_column("n", pa.string(), after="id").rename_column("text", "note2").execute()
+    assert table.schema.names == ["id", "n", "note2", "ts"]
+    table.upsert(pa.table({"id": ["a"], "n": ["new"], "note2": ["u"], "ts": [2]}))
+    table.upsert(pa.table({"id": ["b"], "n": ["part"], "ts": [2]}), partial=True)
+    table.update("id = 'c'", {"note2": "note2 || '!'", "ts": "ts + 1"})
+    assert [(row["n"], row["note2"]) for row in rows_of(table)] == [
+        ("new", "u"),
+        ("part", "y"),
+        (None, "z!"),
+    ]
+    table.alter().rename_column("note2", "note").execute()
+    assert [row["note"] for row in rows_of(table)] == ["u", "y", "z!"]
+    table.insert(pa.table({"id": ["d"], "ts": [1], "new": [True]}), schema_mode="merge")
+    source = pa.table({"id": ["a", "d"], "note": ["merged", "gone"]})
+    merge = table.merge(source).when_matched_delete(where="source.note = 'gone'")
+    merge.when_matched_update({"note": "source.note", "ts": 9}).execute()
+    table.delete("note = 'y'")
+    table.delete_keys(pa.table({"id": ["c"]}))
+    assert rows_of(table) == [{"id": "a", "n": "new", "note": "merged", "ts": 9, "new": None}]
+    past = table.scan(as_of=table._state.timeline.commits[1].requested).to_arrow()
+    assert past.column_names == ["id", "n", "note", "ts"]
+    table.overwrite(pa.table({"id": ["z"], "n": ["1"], "note": ["2"], "ts": [1], "new": [False]}))
+    table.alter().drop_column("new").execute()
+    assert rows_of(table) == [{"id": "z", "n": "1", "note": "2", "ts": 1}]
+
+
+def test_the_history_has_each_version_once(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "cow", 6)
+    first = table.alter().rename_column("note", "text").execute()
+    table.upsert(pa.table({"id": ["a"], "n": [1], "text": ["t"], "ts": [2]}))
+    second = table.upsert(pa.table({"id": ["a"], "ts": [3], "x": [1]}), schema_mode="merge")
+    files = sorted((tmp_path / "t" / ".hoodie" / ".schema").glob("*.schemacommit"))
+    assert len(files) == 3
+    versions = [one["version_id"] for one in json.loads(files[-1].read_text())["schemas"]]
+    assert versions == [int(second.instant), int(first.instant), 0]
+
+
+def test_a_filter_on_a_renamed_column_finds_rows_of_older_files(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "cow")
+    table.alter().rename_column("n", "m").rename_column("note", "n").execute()
+    assert table.scan(where="n = 'z'").to_arrow()["m"].to_pylist() == [3]
+    assert table.scan(where="m > 2").to_arrow()["id"].to_pylist() == ["c"]
+
+
+def test_what_cannot_be_altered(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "cow")
+    with pytest.raises(ConfigError, match="nothing to alter"):
+        table.alter().execute()
+    with pytest.raises(SchemaMismatch, match="as they are"):
+        table.alter().move_column("ts").execute()
+    with pytest.raises(SchemaMismatch, match="keys, partitions or orderings"):
+        table.alter().drop_column("ts").execute()
+    before = len(table._state.timeline.commits)
+    assert before == len(pyhudi.open_table(tmp_path / "t")._state.timeline.commits)
+    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text() + "\nhoodie.table.cdc.enabled=true\n")
+    with pytest.raises(UnsupportedTableFeature, match=r"cdc\.enabled"):
+        pyhudi.open_table(tmp_path / "t").alter().drop_column("n").execute()
+
+
+def test_columns_that_came_without_ids_are_refused(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "cow", 6)
+    table.alter().rename_column("note", "text").execute()
+    table.upsert(pa.table({"id": ["a"], "ts": [3], "x": [1]}), schema_mode="merge")
+    newest = max((tmp_path / "t" / ".hoodie").glob("*.commit"))
+    document = json.loads(newest.read_text())
+    del document["extraMetadata"]["latest_schema"]
+    newest.write_text(json.dumps(document))
+    for file in (tmp_path / "t" / ".hoodie" / ".schema").glob(f"{newest.name[:17]}*"):
+        file.unlink()
+    with pytest.raises(UnsupportedTableFeature, match=r"schema\.on\.read"):
+        pyhudi.open_table(tmp_path / "t").delete("id = 'a'")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "v6_cow_schema_on_read_types",
+        "v6_mor_schema_on_read_nested",
+        "v9_cow_schema_on_read",
+        "v9_cow_schema_on_read_nested",
+        "v9_mor_schema_on_read_nested",
+        "v9_mor_schema_on_read_types",
+    ],
+)
+def test_writing_to_what_hudi_altered_changes_no_other_row(
+    golden: GoldenTables, name: str, tmp_path: Path
+) -> None:
+    base = tmp_path / "t"
+    shutil.copytree(golden.unpack(name), base)
+    table = pyhudi.open_table(str(base))
+    before = rows_of(table)
+    assert table.delete(f"id = '{before[0]['id']}'").rows_deleted == 1
+    table.update(f"id = '{before[1]['id']}'", {"ts": "ts + 100"})
+    before[1]["ts"] += 100
+    assert [str(row) for row in rows_of(table)] == [str(row) for row in before[1:]]
+    table.alter().add_column("later", pa.int32(), first=True).execute()
+    assert [str(row) for row in rows_of(table)] == [
+        str({"later": None, **row}) for row in before[1:]
+    ]

@@ -1,0 +1,371 @@
+"""What a check finds: nothing in tables that Hudi left whole, and every kind of planted damage."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import pyhudi
+from pyhudi import _native
+from pyhudi.check.findings import CheckResult
+from pyhudi.check.keys import MOST, KeyRules, compare
+from pyhudi.clock import SystemClock
+from pyhudi.config import TableConfig
+from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.protocol import Attempt
+from pyhudi.metadata import upkeep
+from pyhudi.metadata.own import OwnTable
+from pyhudi.metadata.support import record_schema
+from pyhudi.storage import Storage
+from pyhudi.txn.transaction import Writer
+from tests.helpers.tables import names, unpack
+
+LEFT_BY_HUDI = {
+    # Deliberately twice: inserted without a look.
+    "v6_cow_duplicates": {"duplicate_key"},
+    "v9_cow_duplicates": {"duplicate_key"},
+    # The writer was killed between the two commits.
+    "v6_cow_inflight": {"metadata_commit_ahead"},
+    "v6_mor_inflight": {"metadata_commit_ahead"},
+    "v8_mor_inflight": {"metadata_commit_ahead"},
+    "v9_mor_inflight": {"metadata_commit_ahead"},
+    # Hudi's downgrade leaves a metadata table without some of its files.
+    "v6_mor_downgraded_from_9": {"metadata_unreadable", "metadata_commit_ahead"},
+    # Rollbacks of Hudi 0.15 list called-off log files with a size of 1, or under the table's name.
+    "v6_mor_failed_rolled_back": {"metadata_size_differs"},
+    "v6_mor_listing_rolled_back": {"metadata_extra_file", "unnamed_file"},
+    # The rollback's files were put back, as a late task would leave them.
+    "v6_mor_uncommitted_rolled_back": {"rolled_back_file", "unnamed_file"},
+    "v9_mor_uncommitted_rolled_back": {"rolled_back_file"},
+    # A restore leaves log files whose blocks count no more.
+    "v6by14_mor_restore": {"unnamed_file"},
+    # Statistics that were turned off again leave their folders.
+    "v8_mor_secondary_index": {"metadata_partition_unlisted"},
+    "v9_mor_secondary_index": {"metadata_partition_unlisted"},
+}
+
+
+@pytest.mark.parametrize("name", names())
+def test_tables_of_hudi(name: str, tmp_path: Path) -> None:
+    found = pyhudi.open_table(str(unpack(name, tmp_path))).check(deep=True)
+    assert {one.kind for one in found} == LEFT_BY_HUDI.get(name, set()), str(found)
+    assert found.ok == (not found) == (len(found) == 0)
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_tables_of_pyhudi(version: int, kind: Any, tmp_path: Path) -> None:
+    table = pyhudi.create_table(
+        str(tmp_path / "trips"),
+        _trips(range(1), 0).schema,
+        key="id",
+        partition_by="city",
+        order_by="v",
+        type=kind,
+        version=version,
+    )
+    table.insert(_trips(range(9), 1))
+    table.upsert(_trips(range(4, 12), 2))
+    table.delete_keys(_trips([1, 2], 0).select(["id", "city"]))
+    table.bulk_insert(_trips(range(20, 24), 1))
+    table.update("v = 2", {"v": "v + 1"})
+    with pytest.raises(pyhudi.SchemaMismatch):
+        table.upsert(pa.table({"id": ["x"], "city": ["a"], "v": ["text"]}))
+    table.overwrite_partitions(_trips([0, 3], 5))
+    table.delete_partitions(["b"])
+    table.overwrite(_trips(range(4), 6))
+    table.upsert(_trips(range(2, 8), 7))
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+def _trips(ids: Iterable[int], v: int) -> pa.Table:
+    ids = list(ids)
+    cities = [("a", "b", "c")[i % 3] for i in ids]
+    return pa.table({"id": [f"k{i}" for i in ids], "city": cities, "v": [v] * len(ids)})
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+
+class Damaged:
+    """A copy of a golden table that is damaged step by step."""
+
+    def __init__(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.base = base
+        self.storage = Storage(str(base))
+        self.config = TableConfig.load(self.storage, SystemClock())
+        self._monkeypatch = monkeypatch
+
+    def check(self, *, deep: bool = True, **options: Any) -> CheckResult:
+        return pyhudi.open_table(str(self.base), **options).check(deep=deep)
+
+    def first(self, pattern: str) -> Path:
+        return min(self.base.glob(pattern))
+
+    @property
+    def recorder(self) -> _native.MetadataRecorder:
+        groups = OwnTable.open(self.storage).groups(self.config.metadata_partitions)
+        text = record_schema(self.config.version.metadata_schema)
+        return _native.MetadataRecorder(text, {name: len(some) for name, some in groups.items()})
+
+    def plant(self, rows: pa.RecordBatch) -> None:
+        """One more delta commit of the metadata table, at the instant of its newest one."""
+        writer = Writer.of(self.storage, self.config, SystemClock())
+        own = OwnTable.open(self.storage)
+        with self._monkeypatch.context() as patch:
+            patch.setattr(upkeep, "derive_rows", lambda one: iter([one]))
+            upkeep._Commit(writer.rollback, own, writer.generator.next()).write(  # noqa: SLF001
+                LocalEngine(1), [rows]
+            )
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Damaged]:
+    return lambda name: Damaged(unpack(name, tmp_path), monkeypatch)
+
+
+TABLES = ["v6_cow_record_index", "v6_mor_part_avro", "v8_mor_part_avro", "v9_mor_record_index"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_file_that_is_gone(damaged: Callable[[str], Damaged], name: str) -> None:
+    table = damaged(name)
+    newest = max(table.base.glob("*/*.parquet"), key=lambda path: path.name.split("_")[2])
+    newest.unlink()
+    found = {(one.kind, one.item) for one in table.check(deep=False).errors}
+    assert found == {("missing_file", newest.name), ("metadata_extra_file", newest.name)}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_file_that_is_cut_off(damaged: Callable[[str], Damaged], name: str) -> None:
+    table = damaged(name)
+    file = table.first("*/*.parquet")
+    file.write_bytes(file.read_bytes()[:-100])
+    kinds = {one.kind for one in table.check(deep=False)}
+    assert kinds == {"size_differs", "metadata_size_differs"}
+    assert ("damaged_file", file.name) in {(one.kind, one.item) for one in table.check().errors}
+
+
+def test_a_log_file_with_a_damaged_block(damaged: Callable[[str], Damaged]) -> None:
+    table = damaged("v9_mor_part_avro")
+    log = table.first("*/.*.log.*[0-9]")
+    log.write_bytes(log.read_bytes()[:-9])
+    found = {one.kind for one in table.check() if one.item == log.name}
+    assert {"size_differs", "damaged_block"} <= found
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_file_that_nobody_names(damaged: Callable[[str], Damaged], name: str) -> None:
+    table = damaged(name)
+    file = table.first("*/*.parquet")
+    file_id, token, instant = file.stem.split("_")
+    later = file.with_name(f"{file_id}_{token}_29990101000000000.parquet")
+    shutil.copy(file, later)
+    found = list(table.check(deep=False))
+    assert [(one.kind, one.severity, one.item) for one in found] == [
+        ("unnamed_file", "warning", later.name)
+    ]
+    same = file.with_name(f"{file_id}_9-9-9_{instant}.parquet")
+    later.rename(same)
+    found = list(table.check(deep=False).errors)
+    assert [(one.kind, one.item) for one in found] == [
+        ("metadata_missing_file", same.name),
+        ("unnamed_file", same.name),
+    ]
+
+
+def test_a_partition_that_no_listing_finds(damaged: Callable[[str], Damaged]) -> None:
+    table = damaged("v9_cow_clean_commits")
+    lost = table.first("*/.hoodie_partition_metadata")
+    lost.unlink()
+    found = table.check(deep=False)
+    assert ("no_partition_metadata", lost.parent.name) in {
+        (one.kind, one.partition) for one in found.errors
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_commit_that_the_metadata_table_lacks(
+    damaged: Callable[[str], Damaged], name: str
+) -> None:
+    table = damaged(name)
+    own = OwnTable.open(table.storage)
+    newest = own.timeline.commits[-1]
+    own.config.layout.remove(own.storage, newest.requested, newest.action, newest.state)
+    found = {(one.kind, one.item) for one in table.check(deep=False).errors}
+    assert ("metadata_commit_missing", newest.requested) in found
+    assert "metadata_unreadable" in {kind for kind, _ in found}
+
+
+def test_a_metadata_table_that_is_ahead(damaged: Callable[[str], Damaged]) -> None:
+    table = damaged("v9_mor_part_avro")
+    table.plant(table.recorder.files([("lisbon", "ghost.parquet", 5, False)]))
+    found = {(one.kind, one.severity) for one in table.check(deep=False)}
+    assert found == {("metadata_commit_ahead", "error"), ("metadata_extra_file", "error")}
+
+
+def test_partitions_of_the_metadata_table(damaged: Callable[[str], Damaged]) -> None:
+    table = damaged("v9_mor_part_avro")
+    folder = table.base / ".hoodie" / "metadata"
+    (folder / "column_stats").rename(folder / "unheard")
+    found = {(one.kind, one.item) for one in table.check(deep=False)}
+    assert ("metadata_partition_missing", "column_stats") in found
+    assert ("metadata_partition_unlisted", "unheard") in found
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_listing_that_is_wrong(damaged: Callable[[str], Damaged], name: str) -> None:
+    table = damaged(name)
+    files = list(table.base.glob("*/*.parquet"))
+    gone, grown = sorted(files)[:2]
+    table.plant(
+        table.recorder.files(
+            [
+                (gone.parent.name, gone.name, 0, True),
+                (grown.parent.name, grown.name, 10**9, False),
+                ("atlantis", "ghost.parquet", 5, False),
+                ("__all_partitions__", "atlantis", 0, False),
+            ]
+        )
+    )
+    found = {(one.kind, one.item) for one in table.check(deep=False).errors}
+    assert found - {one for one in found if one[0] == "metadata_commit_ahead"} == {
+        ("metadata_missing_file", gone.name),
+        ("metadata_size_differs", grown.name),
+        ("metadata_extra_file", "ghost.parquet"),
+        ("metadata_extra_partition", "files"),
+    }
+
+
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_record_index"])
+def test_a_record_index_that_is_wrong(damaged: Callable[[str], Damaged], name: str) -> None:
+    table = damaged(name)
+    keys = _keys(table)
+    wrong, missing = keys[:2]
+    table.plant(
+        table.recorder.locations(
+            "lisbon",
+            "no-such-group",
+            5,
+            added=pa.array([wrong, "extra"]),
+            removed=pa.array([missing]),
+        )
+    )
+    found = {(one.kind, one.item) for one in table.check() if one.kind.startswith("record_index")}
+    assert found == {
+        ("record_index_wrong", wrong),
+        ("record_index_missing", missing),
+        ("record_index_extra", "extra"),
+    }
+
+
+def test_an_entry_in_a_group_where_no_key_of_it_is_looked_for(
+    damaged: Callable[[str], Damaged],
+) -> None:
+    table = damaged("v9_mor_record_index")
+    key = _keys(table)[0]
+    row = table.recorder.locations(
+        "x", "y", 5, added=pa.array([key]), removed=pa.array([], pa.string())
+    )
+    home = row.column("route").to_pylist()[0]
+    other = "record_index/0" if home != "record_index/0" else "record_index/1"
+    table.plant(row.set_column(0, row.schema.field(0), pa.array([other])))
+    found = {(one.kind, one.item) for one in table.check().errors}
+    assert ("record_index_misplaced", key) in found
+
+
+def _keys(table: Damaged) -> list[str]:
+    rows = pyhudi.open_table(str(table.base)).scan(columns=["_hoodie_record_key"]).to_arrow()
+    return sorted(rows.column(0).to_pylist())
+
+
+def test_statistics_that_do_not_hold(damaged: Callable[[str], Damaged]) -> None:
+    table = damaged("v8_cow_event_time")
+    read = {one.base.path for one in _slices(table) if one.base}
+    file = table.base / min(read)
+    rows = pq.read_table(file)
+    kept = rows.schema.metadata
+    index = rows.schema.get_field_index("id")
+    high = pc.binary_join_element_wise(pa.array(["zzz"] * rows.num_rows), rows["id"], "")
+    rows = rows.set_column(index, rows.schema.field("id"), high)
+    pq.write_table(rows.replace_schema_metadata(kept), file)
+    found = {(one.kind, one.item) for one in table.check().errors}
+    assert ("statistics_too_narrow", f"id of {file.name}") in found
+    assert ("partition_statistics_too_narrow", "id") in found
+
+
+def _slices(table: Damaged) -> Any:
+    from pyhudi.view.filesystem_view import FileSystemView
+
+    state = pyhudi.open_table(str(table.base))._state  # noqa: SLF001
+    return FileSystemView(state.storage, state.config, state.timeline).slices()
+
+
+@pytest.mark.parametrize("name", ["v6_cow_all_stats", "v9_cow_all_stats"])
+def test_facts_that_are_missing(damaged: Callable[[str], Damaged], name: str) -> None:
+    table = damaged(name)
+    one = next(one for one in _slices(table) if one.base)
+    rows = table.recorder.file_facts(
+        table.storage.native,
+        one.partition,
+        [(one.base.path, False)],
+        columns=pa.schema([("id", pa.string())]),
+        value_types=False,
+        partition_stats=False,
+        bloom_filters=True,
+        instant="1",
+    )
+    nothing = pa.nulls(rows.num_rows, pa.binary())
+    table.plant(rows.set_column(2, rows.schema.field(2), nothing))
+    found = {(one.kind, one.item) for one in table.check()}
+    assert ("bloom_filter_missing", one.base.name) in found
+    assert ("statistics_missing", f"id of {one.base.name}") in found
+
+
+def test_a_global_index_makes_repeated_keys_errors(damaged: Callable[[str], Damaged]) -> None:
+    table = damaged("v9_cow_duplicates")
+    found = table.check(options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    assert {(one.kind, one.severity) for one in found} == {("duplicate_key", "error")}
+
+
+# --- the result -----------------------------------------------------------------------------------
+
+
+def test_findings_of_one_kind_are_counted_beyond_a_number() -> None:
+    count = MOST + 5
+    keys = [f"k{n}" for n in range(count)]
+    rows = pa.table(
+        {
+            "route": ["0"] * count * 2,
+            "key": keys * 2,
+            "partition": ["p"] * count + ["q"] * count,
+            "file_id": ["f"] * count * 2,
+            "indexed": [False] * count * 2,
+            "misplaced": [False] * count * 2,
+        }
+    )
+    found = compare(KeyRules(one_table=True, index=False), "0", rows, Attempt(0, 0, 0))
+    assert len(found) == MOST + 1
+    assert found[-1].found == "5 more of this kind"
+    assert compare(KeyRules(one_table=False, index=False), "0", rows, Attempt(0, 0, 0)) == []
+
+
+def test_the_result_as_text_and_table(damaged: Callable[[str], Damaged]) -> None:
+    table = damaged("v9_cow_clean_commits")
+    clean = table.check(deep=False)
+    assert str(clean).endswith("no difference")
+    assert clean.to_arrow().num_rows == 0
+    table.first("*/*.parquet").unlink()
+    found = table.check(deep=False)
+    assert found
+    assert not found.ok
+    assert "error: missing_file" in str(found)
+    assert found.to_arrow().column("kind").to_pylist() == [one.kind for one in found]

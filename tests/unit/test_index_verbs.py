@@ -1,0 +1,173 @@
+"""Streams larger than memory, and merges, by indexes that do not look partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pyhudi
+from pyhudi.errors import SchemaMismatch
+from pyhudi.index.bucket import bucket_of
+from pyhudi.table import HudiTable
+
+MIB = 1 << 20
+BUCKETS = {"hoodie.bucket.index.num.buckets": 5}
+RING = {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+INDEXES: dict[str, tuple[str, dict[str, Any]]] = {
+    "global_simple": ("global_simple", {}),
+    "global_bloom": ("global_bloom", {}),
+    "fixed": ("global_simple", {"hoodie.simple.index.update.partition.path": False}),
+    "bucket": ("bucket", BUCKETS),
+    "ring": ("bucket", RING),
+}
+CASES = [
+    (index, version, kind)
+    for index in INDEXES
+    for version in (6, 9)
+    for kind in ("cow", "mor")
+    if index != "ring" or kind == "mor"
+]
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("part", pa.string()),
+        ("v", pa.int64()),
+        ("text", pa.string()),
+        ("_hoodie_is_deleted", pa.bool_()),
+    ]
+)
+
+
+def rows(
+    numbers: range, v: int, *, part: str | None = None, deleted: bool = False, width: int = 100
+) -> pa.Table:
+    count = len(numbers)
+    columns = {
+        "id": [f"k{n:06}" for n in numbers],
+        "part": [part or f"p{n % 3}" for n in numbers],
+        "v": [v] * count,
+        "text": ["x" * width] * count,
+        "_hoodie_is_deleted": [deleted] * count,
+    }
+    return pa.table(columns, SCHEMA)
+
+
+def make(base: Path, index: str, version: int, kind: Any) -> HudiTable:
+    name, options = INDEXES[index]
+    small = {"hoodie.index.bloom.num_entries": 64}
+    return pyhudi.create_table(
+        base,
+        SCHEMA,
+        key="id",
+        partition_by="part",
+        order_by="v",
+        type=kind,
+        version=version,
+        index=name,
+        options={**small, **options},
+    )
+
+
+def content(table: HudiTable) -> pa.Table:
+    found = table.scan(columns=["id", "part", "v"], meta_fields=True).to_arrow()
+    return found.select(["id", "part", "v", "_hoodie_partition_path"]).sort_by("id")
+
+
+@pytest.mark.parametrize(("index", "version", "kind"), CASES)
+def test_streams_larger_than_memory(tmp_path: Path, index: str, version: int, kind: str) -> None:
+    contents = []
+    for limit in (MIB, None):
+        table = make(tmp_path / str(limit), index, version, kind)
+        writes: list[tuple[Callable[..., Any], pa.Table]] = [
+            (table.insert, rows(range(4000), 10)),
+            (table.upsert, pa.concat_tables([changed(), changed().slice(0, 500)])),
+            (table.insert, rows(range(6000, 10000), 10)),
+            (table.upsert, rows(range(3000, 9000), 30)),
+        ]
+        for write, data in writes:
+            write(data, memory_limit=limit)
+        contents.append(content(table))
+        check_buckets(table, index)
+    assert contents[0].equals(contents[1])
+    found = contents[0]
+    known_by = ["id"] if INDEXES[index][0] != "bucket" else ["id", "_hoodie_partition_path"]
+    assert found.group_by(known_by).aggregate([]).num_rows == found.num_rows
+
+
+def changed() -> pa.Table:
+    """Late rows, rows of another partition, deletes of some that are there and some that are not,
+    new rows.
+    """
+    parts = [
+        rows(range(500), 5),
+        rows(range(500, 1000), 5, part="p1"),
+        rows(range(1000, 2000), 20, part="p2"),
+        rows(range(2000, 2100), 20, deleted=True),
+        rows(range(5900, 5950), 20, deleted=True),
+        rows(range(4000, 5000), 20),
+    ]
+    return pa.concat_tables(parts)
+
+
+def check_buckets(table: HudiTable, index: str) -> None:
+    if index != "bucket":
+        return
+    names = table.scan(meta_fields=True).to_arrow()
+    files = names.group_by(["_hoodie_partition_path", "_hoodie_file_name"]).aggregate([])
+    places = [
+        (row["_hoodie_partition_path"], bucket_of(row["_hoodie_file_name"].lstrip(".")))
+        for row in files.to_pylist()
+    ]
+    assert {bucket for _, bucket in places} == set(range(5))
+    assert len(file_ids(files)) == len(set(places))
+
+
+def file_ids(files: pa.Table) -> set[str]:
+    names = files.column("_hoodie_file_name").to_pylist()
+    return {name.lstrip(".").split("_")[0] for name in names}
+
+
+@pytest.mark.parametrize(("index", "version", "kind"), CASES)
+def test_merge(tmp_path: Path, index: str, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", index, version, kind)
+    table.upsert(rows(range(20), 10))
+    table.delete_keys(rows(range(4), 10).select(["id", "part"]))
+    everywhere = "bucket" not in INDEXES[index][0]
+    source = rows(range(2, 30), 20, part="p1" if everywhere else None)
+    merge = table.merge(source).when_matched_delete(where="source.id >= 'k000018'")
+    merge = merge.when_matched_update({"v": 'source."v"'}).when_not_matched_insert_all()
+    result = merge.execute()
+    assert result.rows_deleted == 2
+    # Hudi counts what is appended to a bucket as updates, too.
+    assert result.rows_updated + result.rows_inserted == 14 + 12
+    found = content(table)
+    expected = [2, 3, *range(4, 18), *range(20, 30)]
+    assert found.column("id").to_pylist() == [f"k{n:06}" for n in expected]
+    assert pc.unique(found.column("v")).to_pylist() == [20]
+    new = [n for n in expected if not 4 <= n < 18]
+    homes = {n: "p1" if everywhere and n in new else f"p{n % 3}" for n in expected}
+    assert found.column("_hoodie_partition_path").to_pylist() == [homes[n] for n in expected]
+    check_once(table)
+
+
+def check_once(table: HudiTable) -> None:
+    """What was merged is found again."""
+    before = content(table)
+    table.upsert(rows(range(30), 40))
+    after = content(table)
+    assert len(after.column("id").unique()) == after.num_rows == 30
+    assert set(before.column("id").to_pylist()) <= set(after.column("id").to_pylist())
+
+
+def test_merge_over_all_partitions_wants_each_key_once(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "global_simple", 9, "cow")
+    table.upsert(rows(range(3), 1))
+    twice = pa.concat_tables([rows(range(1), 2), rows(range(1), 2, part="p2")])
+    merge = table.merge(twice).when_matched_update_all()
+    with pytest.raises(SchemaMismatch, match="several rows of one key"):
+        merge.execute()

@@ -1,0 +1,414 @@
+"""Making a metadata table: its properties, its partitions' content, adding and dropping indexes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.clock import SystemClock, format_instant
+from pyhudi.engine.local import LocalEngine
+from pyhudi.metadata.define import new_definitions
+from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.options import MetadataOptions
+from pyhudi.metadata.own import OwnTable
+from pyhudi.metadata.own_config import own_config
+from pyhudi.metadata.start_group import group_id
+from pyhudi.plan.compact import compaction_plan
+from pyhudi.timeline import Timeline, content
+from pyhudi.timeline.instants import COMPACTION, DELTA_COMMIT
+from pyhudi.txn import metadata_table
+from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.names import parse_log_name
+from tests.helpers.tables import unpack
+
+ON = {"hoodie.metadata.enable": "true"}
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("city", pa.string()), ("fare", pa.float64()), ("ts", pa.int64())]
+)
+VERSIONS = [6, 8, 9]
+
+
+def rows(*ids: str, fare: float = 1.0, ts: int = 1) -> pa.Table:
+    """Rows in the city that the last letter of the id names."""
+    columns = {"id": ids, "city": [one[-1] for one in ids]}
+    return pa.table({**columns, "fare": [fare] * len(ids), "ts": [ts] * len(ids)}, schema=SCHEMA)
+
+
+def make(
+    base: Path,
+    version: int = 8,
+    options: dict[str, Any] | None = None,
+    kind: Literal["cow", "mor"] = "cow",
+    **how: Any,
+) -> pyhudi.HudiTable:
+    given = {"hoodie.index.bloom.num_entries": "64", **(options or {})}
+    chosen = {"key": "id", "partition_by": "city", "order_by": "ts", **how}
+    return pyhudi.create_table(base, SCHEMA, version=version, type=kind, options=given, **chosen)
+
+
+def ids(table: pyhudi.HudiTable, metadata: str = "true") -> list[str]:
+    """The table's keys, read by a handle of its own."""
+    opened = pyhudi.open_table(table.uri, options={"hoodie.metadata.enable": metadata})
+    found: list[str] = opened.scan(columns=["id"], where="fare > 0").to_arrow()["id"].to_pylist()
+    return sorted(found)
+
+
+# --- what is made ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v8_mor_part_avro", "v9_cow_record_index"])
+def test_properties_are_hudis(tmp_path: Path, name: str) -> None:
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    hudis = OwnTable.open(table.storage).config.properties
+    assert dict(own_config(table.config).properties) == dict(hudis)
+
+
+@pytest.mark.parametrize("name", ["v8_cow_nonpart", "v9_cow_nonpart", "v9_cow_record_index"])
+def test_definitions_are_hudis(tmp_path: Path, name: str) -> None:
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    hudis = json.loads(table.storage.read(".hoodie/.index_defs/index.json"))["indexDefinitions"]
+    columns = hudis.get("column_stats", {}).get("sourceFields", ())
+    assert new_definitions(table.config, table.config.metadata_partitions, columns) == hudis
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_new_table_gets_what_its_release_gives_and_a_record_index(
+    tmp_path: Path, version: int
+) -> None:
+    table = make(tmp_path / "t", version, ON)
+    stats = set() if version == 6 else {"column_stats", "partition_stats"}
+    assert set(table.config.metadata_partitions) == {"files", "record_index"} | stats
+    own = OwnTable.open(table.storage)
+    start = "00000000000000" + ("010" if version == 6 else "000")
+    assert next(one.requested for one in own.timeline.completed()) == start
+    for partition, count in {"files": 1, "record_index": 10}.items():
+        names = [file.name for file in own.storage.list_dir(partition)[1]]
+        logs = sorted(log.file_id for log in map(parse_log_name, names) if log is not None)
+        assert logs == [group_id(partition, number) for number in range(count)]
+    assert table.inspect.metadata().num_rows == 0
+    assert ids(table) == []
+    table.insert(rows("ax", "by"))
+    assert "hoodie.metadata.enable is" not in str(table.scan().explain())
+    assert ids(table) == ids(table, "false") == ["ax", "by"]
+
+
+def test_file_ids_have_the_prefixes_of_hudi() -> None:
+    assert group_id("column_stats", 1) == "col-stats-0001-0"
+    assert group_id("secondary_index_idx_name", 12) == "secondary-index-idx-name-0012-0"
+    assert group_id("record_index", 10000) == "record-index-10000-0"
+
+
+def test_another_index_or_no_key_makes_no_record_index(tmp_path: Path) -> None:
+    assert (
+        "record_index"
+        not in make(tmp_path / "a", options=ON, index="bloom").config.metadata_partitions
+    )
+    table = make(tmp_path / "b", options=ON, key=None, order_by=None)
+    assert "record_index" not in table.config.metadata_partitions
+    table.insert(rows("ax"))
+    assert ids(table) == ["ax"]
+
+
+def test_a_record_index_brings_a_metadata_table(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", index="record_index")
+    assert "record_index" in table.config.metadata_partitions
+    table.upsert(rows("ax", "by"))
+    result = table.upsert(rows("ax", "cy", fare=2.0, ts=2))
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"hoodie.metadata.enable": "false", "hoodie.index.type": "RECORD_INDEX"}, "is wanted"),
+        ({**ON, "hoodie.metadata.index.column.stats.column.list": "nope"}, "nope"),
+        ({**ON, "hoodie.metadata.record.index.enable": "perhaps"}, "perhaps"),
+        ({**ON, "hoodie.metadata.record.index.growth.factor": "-1"}, "growth"),
+        (
+            {
+                **ON,
+                "hoodie.metadata.index.column.stats.enable": "false",
+                "hoodie.metadata.index.partition.stats.enable": "true",
+            },
+            "without",
+        ),
+    ],
+)
+def test_wrong_options_leave_no_table(
+    tmp_path: Path, options: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        make(tmp_path / "t", options=options)
+    assert not (tmp_path / "t" / ".hoodie").exists()
+
+
+def test_statistics_of_partitions_are_refused_where_hudi_has_none(tmp_path: Path) -> None:
+    options = {
+        **ON,
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.partition.stats.enable": "true",
+    }
+    with pytest.raises(UnsupportedTableFeature, match=r"partition\.stats"):
+        make(tmp_path / "t", 6, options)
+
+
+def test_record_index_has_as_many_file_groups_as_hudi_reckons() -> None:
+    groups = MetadataOptions().record_groups
+    assert [groups(records) for records in (0, 10**8, 2 * 10**8)] == [10, 10, 17]
+    assert groups(10**13) == 10000
+    few = MetadataOptions(least_record_groups=1, record_growth=1.0, record_group_bytes=480)
+    assert [few.record_groups(records) for records in (0, 10, 29, 30)] == [1, 1, 2, 3]
+
+
+# --- of tables that have rows ---------------------------------------------------------------------
+
+REBUILT = [
+    "v6_cow_all_stats",
+    "v6_mor_part_avro",
+    "v8_mor_part_avro",
+    "v8_cow_nonpart",
+    "v8_cow_overwrites",
+    "v9_cow_nonpart",
+    "v9_cow_record_index",
+    "v9_mor_record_index",
+    "v9_mor_parquet_log",
+]
+
+
+def told(table: pyhudi.HudiTable) -> dict[str, Any]:
+    """What a metadata table says, as far as it does not depend on when it was made."""
+    found: dict[str, Any] = {}
+    for name in table.config.metadata_partitions:
+        if name == "files":
+            listed = table.inspect.metadata().to_pylist()
+            found[name] = {
+                (row["partition"], row["name"]): row["size"]
+                for row in listed
+                if not row["is_deleted"]
+            }
+        elif name == "record_index":
+            located = table.inspect.metadata(name).to_pylist()
+            found[name] = {row["key"]: (row["partition"], row["file_id"]) for row in located}
+        elif name == "column_stats":
+            for column in ("ts", "id", "_hoodie_record_key"):
+                of_files = table.inspect.metadata(name, column).to_pylist()
+                found[column] = {row.pop("file_name"): row for row in of_files}
+    return found
+
+
+@pytest.mark.parametrize("name", REBUILT)
+def test_rebuilt_it_says_what_hudis_says(tmp_path: Path, name: str) -> None:
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    partitions, before = table.config.metadata_partitions, told(table)
+    expected = sorted(map(str, table.scan().to_arrow().to_pylist()))
+    assert table.rebuild_metadata() == partitions
+    after = told(table)
+    for part, of_hudi in before.items():
+        assert of_hudi, part
+        if part in {"files", "record_index"}:
+            assert after[part] == of_hudi
+        else:
+            # Statistics of log files are made in a way of their own.
+            both = [file for file in of_hudi if file in after[part] and file[0] != "."]
+            assert both
+            assert {file: after[part][file] for file in both} == {
+                file: of_hudi[file] for file in both
+            }
+            assert {file for file in of_hudi if file[0] != "."} <= set(after[part])
+    assert sorted(map(str, table.scan().to_arrow().to_pylist())) == expected
+
+
+class Travelling(LocalEngine):
+    """Sends tasks and work through pickle, as an engine of several processes does."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.labels: set[str] = set()
+
+    def run(self, work: Any, tasks: Any, *, stage: int = 0, label: str = "") -> list[Any]:
+        self.labels.add(label)
+        if label.startswith("count"):
+            work, tasks = pickle.loads(pickle.dumps((work, tasks)))
+        return super().run(work, tasks, stage=stage, label=label)
+
+    def scan(self, work: Any, tasks: Any, schema: pa.Schema, *, label: str = "") -> Any:
+        work, tasks = pickle.loads(pickle.dumps((work, list(tasks))))
+        return super().scan(work, tasks, schema, label=label)
+
+    def exchange(
+        self, rows: Any, route: str, work: Any, *, stage: int = 0, label: str = ""
+    ) -> list[Any]:
+        self.labels.add(label)
+        work = pickle.loads(pickle.dumps(work))
+        return super().exchange(rows, route, work, stage=stage, label=label)
+
+
+def test_all_work_can_be_done_elsewhere(tmp_path: Path) -> None:
+    engine = Travelling()
+    table = pyhudi.open_table(unpack("v8_mor_part_avro", tmp_path), engine=engine)
+    table.create_index("record_index")
+    table.create_index("bloom_filters")
+    table.rebuild_metadata()
+    made = {f"make {name}" for name in table.config.metadata_partitions}
+    assert made | {"count records"} <= engine.labels
+    located = table.inspect.metadata("record_index")["key"].to_pylist()
+    assert sorted(located) == ids_of(table)
+
+
+def test_little_memory_takes_more_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_table, "memory_limit", lambda _: 512)
+    table = make(tmp_path / "t")
+    keys = [f"{number}{city}" for number in range(20) for city in "xy"]
+    table.insert(rows(*keys))
+    table.create_index("record_index")
+    assert sorted(table.inspect.metadata("record_index")["key"].to_pylist()) == sorted(keys)
+    own = OwnTable.open(table.storage)
+    names = [file.name for file in own.storage.list_dir("record_index")[1]]
+    # Each file group was written in a turn, and so under a token, of its own.
+    stages = {name.split("_")[1].split("-")[1] for name in names if name.endswith(".hfile")}
+    assert len(stages) > 5
+    result = table.upsert(rows(*keys[:3], "newx", fare=2.0, ts=2))
+    assert (result.rows_updated, result.rows_inserted) == (3, 1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_indexes_come_and_go_between_writes(
+    tmp_path: Path, version: int, kind: Literal["cow", "mor"]
+) -> None:
+    table = make(tmp_path / "t", version, {"hoodie.metadata.enable": "false"}, kind)
+    table = pyhudi.open_table(table.uri, options={"hoodie.index.bloom.num_entries": "64"})
+    table.insert(rows("ax", "by"))
+    table.upsert(rows("ax", "cy", fare=2.0, ts=2))
+    table.delete_keys(rows("by").select(["id", "city"]))
+    assert table.create_index("record_index") == ("files", "record_index")
+    assert sorted(table.inspect.metadata("record_index")["key"].to_pylist()) == ["ax", "cy"]
+    table.upsert(rows("ax", "dz", fare=3.0, ts=3))
+    columns = [] if version == 6 else ["fare"]
+    assert "column_stats" in table.create_index("column_stats", columns)
+    assert "bloom_filters" in table.create_index("bloom_filters")
+    table.upsert(rows("ez", fare=9.0))
+    assert "column_stats" in str(table.scan(where="fare > 8").explain())
+    assert table.drop_index("record_index") == ("record_index",)
+    table.upsert(rows("fz", "ax", fare=4.0, ts=4))
+    # File groups of the old index must not be looked for in the new one.
+    table.create_index("record_index")
+    result = table.upsert(rows("fz", "gz", fare=5.0, ts=5))
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+    assert ids(table) == ids(table, "false") == ["ax", "cy", "dz", "ez", "fz", "gz"]
+    gone = table.drop_index("column_stats")
+    assert set(gone) == {"column_stats", "partition_stats"} & {*gone, "column_stats"}
+    assert set(table.drop_index("files")) == {"files", "bloom_filters", "record_index"}
+    assert not table.storage.list(".hoodie/metadata")
+    assert ids(table) == ["ax", "cy", "dz", "ez", "fz", "gz"]
+
+
+def test_a_write_makes_what_its_options_ask_for(tmp_path: Path) -> None:
+    uri = make(tmp_path / "t").uri
+    pyhudi.open_table(uri).upsert(rows("ax", "by"))
+    assert pyhudi.open_table(uri).config.metadata_partitions == ()
+    plain = pyhudi.open_table(uri, options=ON)
+    plain.upsert(rows("cx"))
+    assert set(plain.config.metadata_partitions) == {"column_stats", "files", "partition_stats"}
+    plain.drop_index("column_stats")
+    plain.upsert(rows("dx"))
+    assert plain.config.metadata_partitions == ("files",)
+    indexed = pyhudi.open_table(uri, options={**ON, "hoodie.index.type": "RECORD_INDEX"})
+    result = indexed.upsert(rows("ax", "ex", fare=2.0, ts=2))
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+    assert indexed.config.metadata_partitions == ("files", "record_index")
+    assert ids(indexed) == ["ax", "by", "cx", "dx", "ex"]
+
+
+def test_an_index_of_hudi_can_be_dropped(tmp_path: Path) -> None:
+    table = pyhudi.open_table(unpack("v8_mor_secondary_index", tmp_path))
+    assert "secondary_index_idx_name" in table.config.metadata_partitions
+    with pytest.raises(ConfigError, match="needs record_index"):
+        table.drop_index("record_index")
+    with pytest.raises(UnsupportedTableFeature, match="secondary_index_idx_name"):
+        table.rebuild_metadata()
+    assert table.drop_index("idx_name") == ("secondary_index_idx_name",)
+    assert "secondary_index_idx_name" not in index_definitions(table.storage, table.config)
+    assert not table.storage.list(".hoodie/metadata/secondary_index_idx_name")
+    assert table.rebuild_metadata() == ("files", "record_index")
+
+
+def test_what_cannot_be_created_or_dropped_is_told(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", options=ON)
+    with pytest.raises(ConfigError, match="already"):
+        table.create_index("record_index")
+    with pytest.raises(ConfigError, match="no index 'nope'"):
+        table.drop_index("nope")
+    with pytest.raises(ConfigError, match="takes no columns"):
+        table.create_index("bloom_filters", ["fare"])
+    with pytest.raises(UnsupportedTableFeature, match="secondary_index"):
+        table.create_index("secondary_index", ["fare"])
+    old = make(tmp_path / "old", 6, ON)
+    with pytest.raises(UnsupportedTableFeature, match=r"column\.list"):
+        old.create_index("column_stats", ["fare"])
+    with pytest.raises(ConfigError, match="opened as of"):
+        pyhudi.open_table(table.uri, as_of="2099-01-01").drop_index("files")
+
+
+def test_a_live_writer_keeps_the_metadata_table_as_it_is(tmp_path: Path) -> None:
+    """The golden table has a pending write, whose heartbeat unpacking has made young."""
+    table = pyhudi.open_table(unpack("v9_mor_inflight", tmp_path))
+    table.storage.put(f".hoodie/.heartbeat/{pending(table)[0]}", b"")
+    before = table.config.metadata_partitions
+    with pytest.raises(CommitConflict, match="at work"):
+        table.rebuild_metadata()
+    assert pyhudi.open_table(table.uri).config.metadata_partitions == before
+
+
+def pending(table: pyhudi.HudiTable) -> list[str]:
+    timeline = Timeline.load(table.storage, table.config)
+    return [one.requested for one in timeline.pending(DELTA_COMMIT)]
+
+
+@pytest.mark.parametrize("name", ["v8_mor_inflight", "v9_mor_inflight"])
+def test_files_of_failed_work_stay_out(tmp_path: Path, name: str) -> None:
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    table.storage.delete_dir(".hoodie/.heartbeat")
+    expected = ids_of(table)
+    assert pending(table)
+    pyhudi.open_table(table.uri, options=ON).drop_index("files")
+    assert "files" in table.rebuild_metadata()
+    assert pending(table) == []
+    assert ids_of(table) == expected
+
+
+def ids_of(table: pyhudi.HudiTable) -> list[str]:
+    return sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_beside_a_pending_compaction(tmp_path: Path, version: int) -> None:
+    table = make(tmp_path / "t", version, {"hoodie.metadata.enable": "false"}, "mor")
+    table = pyhudi.open_table(table.uri)
+    table.insert(rows("ax", "by"))
+    table.upsert(rows("ax", fare=2.0, ts=2))
+    plan = compaction_plan(
+        FileSystemView(
+            table.storage, table.config, Timeline.load(table.storage, table.config)
+        ).slices()
+    )
+    clock = SystemClock()
+    instant = format_instant(clock.now_ms(), "UTC")
+    data = content.encode_container("HoodieCompactionPlan", plan, clock)
+    table.config.layout.request(table.storage, instant, COMPACTION, data)
+    table.refresh()
+    if version == 6:
+        with pytest.raises(CommitConflict, match="pending"):
+            table.create_index("record_index")
+        assert not table.storage.list(".hoodie/metadata")
+        return
+    table.create_index("record_index")
+    table.upsert(rows("ax", "cy", fare=3.0, ts=3))
+    assert ids(table) == ids(table, "false") == ["ax", "by", "cy"]

@@ -1,0 +1,143 @@
+"""Statistics of partitions: tight ones, made of those of files that the metadata table knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pyhudi
+from pyhudi import _native
+from pyhudi.clock import SystemClock
+from pyhudi.config import TableConfig
+from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
+from pyhudi.metadata.derive import RECORD_ROWS, FactsTask, derive
+from pyhudi.metadata.files_left import RestOfPartitions
+from pyhudi.metadata.support import statistics_columns
+from pyhudi.metadata.table import PARTITION_STATS
+from pyhudi.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.instants import COMPACTION
+from pyhudi.timeline.metadata import CommitMetadata, WriteStat
+from pyhudi.txn.rollback import RollbackContext
+from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.names import base_file_name
+from tests.helpers.metadata_records import decode, stored_records
+from tests.helpers.tables import GoldenTables, unpack
+from tests.unit.test_metadata_derive import Both, files_of
+
+TABLES = ["v9_cow_all_stats", "v9_mor_all_stats", "v9_mor_part_avro"]
+
+
+def stats(partition: _native.MetadataPartition, field: pa.Field) -> dict[str, dict[str, Any]]:
+    rows = partition.all_stats(field.name, field.type).to_pylist()
+    return {row.pop("file_name"): row for row in rows}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tight_statistics_are_those_that_hudi_wrote(
+    name: str, golden: GoldenTables, tmp_path: Path
+) -> None:
+    both = Both(golden.unpack(name), tmp_path)
+    columns = statistics_columns(index_definitions(both.storage, both.config), both.schema)
+    tasks = []
+    for path in {one.partition for one in both.slices}:
+        files = [file for one in both.slices if one.partition == path for file in files_of(one)]
+        task = FactsTask(
+            both.recording,
+            path,
+            tuple(files[:1]),
+            columns=columns,
+            value_types=True,
+            partition_stats=True,
+            bloom_filters=False,
+            instant="1",
+            rest=tuple(files[1:]),
+            known=tuple(both.hudi.file_groups(COLUMN_STATS)),
+        )
+        tasks.append(task)
+    rows = pa.Table.from_batches([r for task in tasks for r in derive(task)], RECORD_ROWS)
+    rows = rows.filter(pc.starts_with(rows["route"], PARTITION_STATS))
+    mine = both.written(PARTITION_STATS, rows)
+    compared = 0
+    for field in columns:
+        ours = stats(mine, field)
+        for path, theirs in stats(both.hudi.partition(PARTITION_STATS), field).items():
+            assert ours[path] == theirs, (path, field)
+            compared += 1
+    assert compared >= 9
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_records_are_hudis_to_the_field(name: str, tmp_path: Path) -> None:
+    unpack(name, tmp_path)
+    both = Both(tmp_path / name, tmp_path / "scratch")
+    columns = statistics_columns(index_definitions(both.storage, both.config), both.schema)
+    tasks = [
+        FactsTask(
+            both.recording,
+            path,
+            tuple(file for one in both.slices if one.partition == path for file in files_of(one)),
+            columns=columns,
+            value_types=True,
+            partition_stats=True,
+            bloom_filters=False,
+            instant="1",
+            rest=(),
+        )
+        for path in {one.partition for one in both.slices}
+    ]
+    rows = pa.Table.from_batches([r for task in tasks for r in derive(task)], RECORD_ROWS)
+    keys = [key.encode() for key in rows["key"].to_pylist()]
+    pairs = zip(keys, rows["value"].to_pylist(), strict=True)
+    mine = dict(decode(both.recording.avro_schema, pairs))
+    compared = set()
+    for partition in (COLUMN_STATS, PARTITION_STATS):
+        folder = tmp_path / name / ".hoodie/metadata" / partition
+        # The newest of a key comes last.
+        for key, theirs in dict(stored_records(folder)).items():
+            if key in mine:
+                assert mine[key] == theirs
+                compared.add((partition, theirs["ColumnStatsMetadata"]["columnName"]))
+    assert compared == {(p, c) for p in (COLUMN_STATS, PARTITION_STATS) for c in columns.names}
+
+
+def test_bounds_of_a_partition_become_narrower(tmp_path: Path) -> None:
+    unpack("v9_cow_all_stats", tmp_path)
+    base = tmp_path / "v9_cow_all_stats"
+    age = pyhudi.open_table(str(base)).schema.field("age")
+    rows = pyhudi.open_table(str(base)).scan().to_arrow()
+    before = stats(Both(base, tmp_path).hudi.partition(PARTITION_STATS), age)
+    assert set(before) == set(rows["city"].to_pylist())
+    most = pc.max(rows["age"])
+    pyhudi.open_table(str(base)).delete(pc.field("age") == most)
+    rows = pyhudi.open_table(str(base)).scan().to_arrow()
+    found = stats(Both(base, tmp_path).hudi.partition(PARTITION_STATS), age)
+    assert found != before
+    for city in set(rows["city"].to_pylist()):
+        ages = rows.filter(pc.equal(rows["city"], city))["age"]
+        bounds = pc.min_max(ages).as_py()
+        assert (found[city]["min"], found[city]["max"]) == (bounds["min"], bounds["max"])
+
+
+def test_a_compaction_leaves_what_was_appended_since_it_was_planned(tmp_path: Path) -> None:
+    unpack("v9_mor_compaction", tmp_path)
+    base = tmp_path / "v9_mor_compaction"
+    (completed,) = (base / ".hoodie/timeline").glob("*.commit")
+    completed.unlink()
+    storage, clock = Storage(str(base)), SystemClock()
+    config = TableConfig.load(storage, clock)
+    timeline = Timeline.load(storage, config)
+    (planned,) = timeline.pending(COMPACTION)
+    slices = FileSystemView(storage, config, timeline).slices()
+    (newer,) = [log for one in slices for log in one.logs if log.instant > planned.requested]
+    name = base_file_name(newer.file_id, "0-0-0", planned.requested)
+    stat = WriteStat(file_id=newer.file_id, path=f"{newer.partition}/{name}")
+    context = RollbackContext(storage, config, InstantGenerator(clock, config.timezone), clock)
+    rest = RestOfPartitions(context, CommitMetadata({newer.partition: (stat,)}))
+    left = [path for path, _ in rest.of(newer.partition) if newer.file_id in path]
+    assert left == [newer.path]

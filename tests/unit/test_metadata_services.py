@@ -1,0 +1,242 @@
+"""Compaction and cleaning of the metadata table: the same files as Hudi's, and when they come."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import _native
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import ConfigError, MetadataTableWarning
+from pyhudi.metadata import cleaning, compaction
+from pyhudi.metadata.cleaning import _before
+from pyhudi.metadata.compact_group import EXTENSION, compact_group
+from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.own import OwnTable
+from pyhudi.metadata.service_options import ServiceOptions
+from pyhudi.metadata.support import record_schema
+from pyhudi.storage import Storage
+from pyhudi.timeline.instants import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT
+from pyhudi.view.names import parse_base_name
+from pyhudi.view.planned import planned_slices
+from pyhudi.view.slices import FileSlice
+from tests.engine.faulty import DiesAfterWriting, FaultyEngine, Twice
+from tests.helpers.tables import GoldenTables, unpack
+
+ARCHIVED = [
+    "v6_cow_archived",
+    "v6_mor_archived",
+    "v6by12_cow_archived",
+    "v8_cow_archived",
+    "v9_cow_archived",
+    "v9_mor_archived",
+]
+
+
+@pytest.mark.parametrize("name", ARCHIVED)
+def test_a_base_file_holds_what_hudi_puts_there(
+    golden: GoldenTables, name: str, tmp_path: Path
+) -> None:
+    base = golden.unpack(name)
+    own = OwnTable.open(Storage(str(base)))
+    compared = 0
+    for instant in own.timeline.completed(COMMIT):
+        operations = (own.timeline.plan(instant) or {}).get("operations") or ()
+        (slice_,) = planned_slices(own.storage, operations, EXTENSION)
+        (stat,) = own.timeline.commit_metadata(instant).write_stats
+        scratch = Storage(str(tmp_path))
+        for path in [slice_.base.path if slice_.base else "", *(log.path for log in slice_.logs)]:
+            if path:
+                (tmp_path / path).parent.mkdir(exist_ok=True)
+                (tmp_path / path).write_bytes(own.storage.read(path))
+        group = MetadataGroup(
+            scratch,
+            slice_.base.path if slice_.base else None,
+            tuple(log.path for log in slice_.logs),
+            None,
+            None,
+        )
+        path = f"mine/{str(stat.path).rsplit('/', 1)[-1]}"
+        schema = record_schema(own.config.version.metadata_schema)
+        written = _native.compact_metadata_group(group.open(), path, avro_schema=schema)
+        assert written.size == (tmp_path / path).stat().st_size
+        assert written.rows == stat.num_writes
+        mine = _native.MetadataPartition(scratch.native, [(path, [])]).files()
+        hudis = _native.MetadataPartition(own.storage.native, [(stat.path, [])]).files()
+        assert mine == hudis
+        for fact in ("minRecordKey", "maxRecordKey", "bloomFilterTypeCode"):
+            expected = _native.hfile_info(own.storage.native, str(stat.path), fact)
+            assert _native.hfile_info(scratch.native, path, fact) == expected
+        assert all(
+            path.rsplit("/", 1)[-1].encode() in value
+            for _, value in _native.hfile_pairs(scratch.native, path)
+        )
+        compared += 1
+    assert compared > 0
+
+
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v8_mor_part_avro", "v9_mor_record_index"])
+def test_compaction_comes_after_so_many_delta_commits(name: str, tmp_path: Path) -> None:
+    base = unpack(name, tmp_path)
+    table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 4})
+    rows = table.scan().to_arrow().slice(0, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        counts = []
+        for _ in range(9):
+            table.upsert(rows)
+            timeline = OwnTable.open(table.storage).timeline
+            last = max((one.requested for one in timeline.completed(COMMIT)), default="")
+            deltas = timeline.completed(DELTA_COMMIT)
+            counts.append(sum(one.requested > last for one in deltas))
+    assert max(counts) <= 4
+    assert counts.count(0) >= 2
+    own = OwnTable.open(table.storage)
+    for instant in own.timeline.completed(COMMIT):
+        if table.version == 6:
+            assert own.find(instant.requested[:17]) is not None
+            assert instant.requested[17:] == compaction.SUFFIX
+        else:
+            assert len(instant.requested) == 17
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+def test_a_pending_write_holds_compaction_up(tmp_path: Path) -> None:
+    base = unpack("v9_mor_record_index", tmp_path)
+    table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 1})
+    rows = table.scan().to_arrow().slice(0, 2)
+    layout = table.config.layout
+    layout.request(table.storage, "20200101000000000", COMPACTION, _empty_plan())
+    table.upsert(rows)
+    assert OwnTable.open(table.storage).timeline.completed(COMMIT) == ()
+
+
+def _empty_plan() -> bytes:
+    from pyhudi.clock import SystemClock
+    from pyhudi.plan.compact import compaction_plan
+    from pyhudi.timeline import content
+
+    return content.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
+
+
+def test_a_failing_service_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = unpack("v9_mor_record_index", tmp_path)
+    table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 1})
+    rows = table.scan().to_arrow().slice(0, 2)
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(compaction, "compact", broken)
+    with pytest.warns(MetadataTableWarning, match="no space"):
+        table.upsert(rows)
+    assert table.check(deep=True).ok
+
+
+def test_a_commit_completes_after_services_of_a_faster_clock(tmp_path: Path) -> None:
+    table = pyhudi.open_table(str(unpack("v9_mor_record_index", tmp_path)))
+    own = OwnTable.open(table.storage)
+    time, layout = "29990101000000000", own.config.layout
+    layout.request(own.storage, time, CLEAN)
+    layout.inflight(own.storage, time, CLEAN)
+    layout.complete(own.storage, time, CLEAN, "29990101000000001", b"")
+    table.upsert(table.scan().to_arrow().slice(0, 2))
+    newest = OwnTable.open(table.storage).timeline.completed(DELTA_COMMIT)[-1]
+    assert (newest.completed or "") > "29990101000000001"
+    assert (table.refresh()._state.timeline.commits[-1].completed or "") > (newest.completed or "")  # noqa: SLF001
+
+
+def _dies_when_compacting(work: Any) -> Any:
+    return DiesAfterWriting(work) if work is compact_group else work
+
+
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_record_index"])
+def test_attempts_that_are_lost_leave_no_base_files(name: str, tmp_path: Path) -> None:
+    base = unpack(name, tmp_path)
+    options = {"hoodie.metadata.compact.max.delta.commits": 1}
+    dying = FaultyEngine(LocalEngine(2), _dies_when_compacting)
+    table = pyhudi.open_table(str(base), options=options, engine=dying)
+    rows = table.scan().to_arrow().slice(0, 2)
+    with pytest.warns(MetadataTableWarning, match="after writing"):
+        table.upsert(rows)
+    assert len(OwnTable.open(table.storage).timeline.pending(COMPACTION)) == 1
+    twice = FaultyEngine(LocalEngine(2), Twice)
+    again = pyhudi.open_table(str(base), options=options, engine=twice)
+    again.upsert(rows)
+    own = OwnTable.open(table.storage)
+    assert own.timeline.pending() == ()
+    named = {
+        stat.path
+        for instant in own.timeline.completed(COMMIT)
+        for stat in own.timeline.commit_metadata(instant).write_stats
+    }
+    instants = {one.requested for one in own.timeline.completed(COMMIT)}
+    written = [
+        str(path.relative_to(base / ".hoodie" / "metadata"))
+        for path in (base / ".hoodie" / "metadata").glob(f"*/*.{EXTENSION}")
+        if path.stem.rsplit("_", 1)[-1] in instants
+    ]
+    assert sorted(written) == sorted(map(str, named))
+    assert again.check(deep=True).ok
+
+
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_record_index"])
+def test_slices_that_were_left_behind_go(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleaning, "RETAINED", 6)
+    base = unpack(name, tmp_path)
+    table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 4})
+    rows = table.scan().to_arrow().slice(0, 2)
+    for _ in range(16):
+        table.upsert(rows)
+    own = OwnTable.open(table.storage)
+    cleans = own.timeline.completed(CLEAN)
+    assert cleans
+    removed = [
+        f"{partition}/{name}"
+        for one in cleans
+        for partition, part in (own.timeline.read(one) or {})["partitionMetadata"].items()
+        for name in part["successDeleteFiles"]
+    ]
+    assert removed
+    assert not any(own.storage.exists(path) for path in removed)
+    assert any(parse_base_name(path.rsplit("/", 1)[-1], EXTENSION) for path in removed)
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+    both = [
+        pyhudi.open_table(str(base), options={"hoodie.metadata.enable": on}).scan().to_arrow()
+        for on in ("true", "false")
+    ]
+    assert both[0].sort_by("id") == both[1].sort_by("id")
+
+
+def test_the_slice_that_a_query_as_of_the_horizon_reads_stays() -> None:
+    slices = [FileSlice("files", "files-0000-0", str(time), None) for time in (9, 7, 5, 3)]
+    outdated = [[one.base_instant for one in _before(slices, horizon)] for horizon in "8642"]
+    assert outdated == [["5", "3"], ["3"], [], []]
+    assert [one.base_instant for one in _before(slices, "99")] == ["7", "5", "3"]
+
+
+@pytest.mark.parametrize("text", ["0", "many", "-1", ""])
+def test_options_are_checked(text: str) -> None:
+    with pytest.raises(ConfigError, match="compact"):
+        ServiceOptions.of({"hoodie.metadata.compact.max.delta.commits": text})
+    assert ServiceOptions.of({}).compact_after == 10
+
+
+def test_bounds_of_a_partition_are_united(tmp_path: Path) -> None:
+    base = unpack("v8_mor_part_avro", tmp_path)
+    table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 2})
+    rows: pa.Table = table.scan().to_arrow()
+    for start in range(4):
+        table.upsert(rows.slice(start, 1))
+    assert OwnTable.open(table.storage).timeline.completed(COMMIT)
+    found = table.check(deep=True)
+    assert found.ok, str(found)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pickle
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import picked
+from pyhudi.picked import PickedRows
+
+
+def chunked(lengths: list[int]) -> pa.Table:
+    """Rows 0, 1, 2 and so on, in batches of these lengths."""
+    batches, first = [], 0
+    for length in lengths:
+        batches.append(pa.record_batch({"n": pa.array(range(first, first + length), pa.int64())}))
+        first += length
+    return pa.Table.from_batches(batches, pa.schema([("n", pa.int64())]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_are_those_that_take_gives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picked, "_BATCH_ROWS", 3)
+    random = Random(seed)
+    table = chunked([random.choice([0, 1, 2, 7, 30]) for _ in range(random.randint(1, 8))])
+    numbers = [row for row in range(table.num_rows) if random.random() < 0.4]
+    rows = PickedRows(table, pa.array(numbers, pa.int64()))
+    assert pa.table(rows)["n"].to_pylist() == numbers
+    assert all(batch.num_rows in {1, 2, 3} for batch in rows.batches())
+    assert (rows.num_rows, len(rows)) == (len(numbers), len(numbers))
+    assert pa.table(rows.slice(2, 5))["n"].to_pylist() == numbers[2:7]
+    assert pa.table(rows.slice(1))["n"].to_pylist() == numbers[1:]
+
+
+def test_pickled_it_is_the_rows() -> None:
+    rows = PickedRows(chunked([2, 3]), pa.array([1, 2], pa.int64()))
+    assert pickle.loads(pickle.dumps(rows)).equals(pa.table({"n": pa.array([1, 2], pa.int64())}))
+
+
+def test_no_rows_have_the_schema() -> None:
+    rows = PickedRows(chunked([]), pa.array([], pa.int64()))
+    assert pa.table(rows).equals(chunked([]))
