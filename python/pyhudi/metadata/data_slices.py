@@ -13,19 +13,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyhudi.keys import RECORD_KEY
-from pyhudi.plan.read import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.metadata.slice_rows import log_file, read_columns
+from pyhudi.plan.read import ReadTask, TableState
 from pyhudi.schema import table_schema
 from pyhudi.timeline import Timeline
 from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.names import parse_log_name
 from pyhudi.view.slices import FileSlice, LogFile
 
 if TYPE_CHECKING:
     from pyhudi.timeline.metadata import WriteStat
     from pyhudi.txn.rollback import RollbackContext
-
-_LOG_MEMORY = 64 * 1024 * 1024
-"""Bytes of log records that one task holds; more of them go to local files."""
 
 
 class DataSlices:
@@ -76,13 +73,8 @@ class DataSlices:
         return self._known[partition]
 
     def _task(self, slice_: FileSlice, *, with_own: bool = False) -> ReadTask:
-        state = self._state
-        request = ScanRequest(output=(RECORD_KEY,), memory_limit=_LOG_MEMORY)
-        rule = merge_rule(state)
-        if with_own and rule.valid_instants is not None:
-            rule = replace(rule, valid_instants=(*rule.valid_instants, self._instant))
-        rule = replace(rule, max_instant=None)
-        return replace(slice_tasks(state, request, [slice_], rule)[0], path_values=())
+        pending = self._instant if with_own else None
+        return read_columns(self._state, slice_, (RECORD_KEY,), pending=pending)
 
     @cached_property
     def _state(self) -> TableState:
@@ -100,18 +92,7 @@ class DataSlices:
 
 
 def _log_file(stat: WriteStat) -> LogFile:
-    path = stat.path or ""
-    name = path.rsplit("/", 1)[-1]
-    parsed = parse_log_name(name)
-    if parsed is None:
-        raise AssertionError(path)
-    return LogFile(
-        stat.partition_path or "",
-        name,
-        parsed.file_id,
-        parsed.instant,
-        parsed.version,
-        parsed.write_token,
-        parsed.suffix,
-        stat.file_size_in_bytes,
-    )
+    found = log_file(stat.partition_path or "", stat)
+    if found is None:
+        raise AssertionError(stat.path)
+    return found

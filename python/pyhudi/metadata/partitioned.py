@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.start_group import START_TOKEN
 from pyhudi.metadata.table import RECORD_INDEX, check_group_number, escaped
 from pyhudi.view.names import log_file_name
 from pyhudi.view.slices import FileSlice, LogFile
@@ -31,7 +32,6 @@ NEW_GROUPS = 1
 
 Hudi's default of `hoodie.metadata.record.level.index.min.filegroup.count`.
 """
-FIRST_TOKEN = "0-0-0"  # noqa: S105 - Hudi's write token of the log that a file group begins with
 _FILE_ID = re.compile(r"record-index-(.*)-\d{4,}(?:-0)?", re.DOTALL)
 _NUMBER = re.compile(r"\d{4,}(?:-0)?$")
 _ESCAPE = re.compile("%([0-9A-F]{2})")
@@ -95,6 +95,6 @@ def new_groups(
 
 
 def _first_slice(new_id: str, instant: str) -> FileSlice:
-    name = log_file_name(new_id, instant, 1, FIRST_TOKEN)
-    log = LogFile(RECORD_INDEX, name, new_id, instant, 1, FIRST_TOKEN, "", 0)
+    name = log_file_name(new_id, instant, 1, START_TOKEN)
+    log = LogFile(RECORD_INDEX, name, new_id, instant, 1, START_TOKEN, "", 0)
     return FileSlice(RECORD_INDEX, new_id, instant, None, (log,))

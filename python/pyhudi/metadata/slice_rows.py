@@ -94,10 +94,17 @@ class SliceRows:
         )
 
 
-def read_columns(state: TableState, one: FileSlice, columns: tuple[str, ...]) -> ReadTask:
-    """The reading of a slice that may hold files of a pending commit."""
+def read_columns(
+    state: TableState, one: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
+) -> ReadTask:
+    """The reading of a slice that may hold files of a pending commit.
+
+    pending: the commit's instant, where its log blocks shall count as committed ones do.
+    """
     request = ScanRequest(output=columns, memory_limit=_LOG_MEMORY)
     rule = replace(merge_rule(state), max_instant=None)
+    if pending is not None and rule.valid_instants is not None:
+        rule = replace(rule, valid_instants=(*rule.valid_instants, pending))
     return replace(slice_tasks(state, request, [one], rule)[0], path_values=())
 
 
@@ -106,7 +113,7 @@ def _after(
 ) -> FileSlice:
     """The slice with the written files: a new base file takes the place of all that was."""
     bases = [base for stat in written if (base := _base(partition, stat)) is not None]
-    new = [log for stat in written if (log := _log(partition, stat)) is not None]
+    new = [log for stat in written if (log := log_file(partition, stat)) is not None]
     if bases:
         return FileSlice(partition, file_id, bases[-1].instant, bases[-1], _in_order(new))
     if before is None:
@@ -129,7 +136,8 @@ def _base(partition: str, stat: WriteStat) -> BaseFile | None:
     return BaseFile(partition, name, one.file_id, one.instant, one.write_token, size)
 
 
-def _log(partition: str, stat: WriteStat) -> LogFile | None:
+def log_file(partition: str, stat: WriteStat) -> LogFile | None:
+    """The log file that a stat is of, None for another file."""
     name = (stat.path or "").rsplit("/", 1)[-1]
     one = parse_log_name(name)
     if one is None:
