@@ -28,6 +28,8 @@ PYTHON_CODE := python tests rust/fuzz/seed.py $(wildcard benches examples script
 FUZZ_SECONDS ?= 30
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
+# Each process has Apache Hudi and its like for itself, some 2 GB.
+TEST_PROCESSES ?= 2
 MODEL_EXAMPLES ?= 5000
 DIFFERENTIAL_STEPS ?= 200
 
@@ -65,7 +67,7 @@ test-rust: $(STAMPS)/develop ## Rust tests
 
 .PHONY: test-python
 test-python: $(STAMPS)/native ## Python tests that need no JVM
-	$(BIN)/python -m pytest -q -m "not jvm and not s3" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not jvm and not s3" $(PYTEST_ARGS)
 
 .PHONY: test-s3
 test-s3: $(STAMPS)/native $(STAMPS)/s3 ## Python tests of tables in buckets, against a real S3 server
@@ -83,7 +85,7 @@ test-differential-long: $(STAMPS)/native $(STAMPS)/oracle ## pyhudi and Hudi in 
 
 .PHONY: test-jvm
 test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against Apache Hudi itself
-	$(BIN)/python -m pytest -q -m jvm $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
 
 .PHONY: test-spark
 test-spark: test-spark35 test-spark4 ## Spark tests on PySpark 3.5 and 4.x, with the wheel only

@@ -9,6 +9,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.index.options import BUCKET_FIELDS, BUCKETS, IndexOptions
 from pyhudi.metadata.options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
 from pyhudi.metadata.service_options import SERVICE_OPTIONS, ServiceOptions
+from pyhudi.option_values import switch
 from pyhudi.txn.options import WRITE_OPTIONS
 
 DATA_SKIPPING = "hoodie.enable.data.skipping"
@@ -33,8 +34,7 @@ def check_options(options: Mapping[str, object] | None) -> dict[str, str]:
             )
         checked[name] = str(value).lower() if isinstance(value, bool) else str(value)
     for name in _SWITCHES:
-        if checked.get(name, "true").lower() not in ("true", "false"):
-            raise ConfigError(f"{name} is {checked[name]!r}, neither true nor false")
+        switch(checked, name, default=True)
     IndexOptions.of(checked)
     MetadataOptions.of(checked)
     ServiceOptions.of(checked)

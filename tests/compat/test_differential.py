@@ -136,10 +136,13 @@ class History:
 
     def _by_hudi(self, step: Step) -> None:
         if step.action == "compaction":
+            # Without its options Hudi drops a record index.
             conf = {
-                "hoodie.metadata.enable": str(self._setting.metadata).lower(),
-                "hoodie.embed.timeline.server": "false",
-                "hoodie.write.auto.upgrade": "false",
+                name: value
+                for name, value in self._options.items()
+                if name.startswith(
+                    ("hoodie.metadata.", "hoodie.index.", "hoodie.embed.", "hoodie.write.")
+                )
             }
             self._hudi.call(self._base, "run_compaction(op => 'scheduleandexecute')", conf=conf)
             return

@@ -30,7 +30,7 @@ def rows(ids: Sequence[int], v: int, ts: int) -> pa.Table:
 
 
 def table_of(base: Path, version: int, **options: str) -> HudiTable:
-    """Merge-on-read, with eight rows."""
+    """Merge-on-read, with eight rows, under an index that knows where in a file a key is."""
     named = {key.replace("_", "."): value for key, value in options.items()}
     return pyhudi.create_table(
         base,
@@ -39,6 +39,7 @@ def table_of(base: Path, version: int, **options: str) -> HudiTable:
         order_by="ts",
         type="mor",
         version=version,
+        index="simple",
         options=named,
     )
 

@@ -29,6 +29,7 @@ from pyhudi.view.names import parse_log_name
 from tests.helpers.tables import unpack
 
 ON = {"hoodie.metadata.enable": "true"}
+OFF = {"hoodie.metadata.enable": "false"}
 SCHEMA = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("fare", pa.float64()), ("ts", pa.int64())]
 )
@@ -82,7 +83,7 @@ def test_definitions_are_hudis(tmp_path: Path, name: str) -> None:
 def test_a_new_table_gets_what_its_release_gives_and_a_record_index(
     tmp_path: Path, version: int
 ) -> None:
-    table = make(tmp_path / "t", version, ON)
+    table = make(tmp_path / "t", version)
     stats = set() if version == 6 else {"column_stats", "partition_stats"}
     assert set(table.config.metadata_partitions) == {"files", "record_index"} | stats
     own = OwnTable.open(table.storage)
@@ -105,23 +106,27 @@ def test_file_ids_have_the_prefixes_of_hudi() -> None:
     assert group_id("record_index", 10000) == "record-index-10000-0"
 
 
-def test_another_index_or_no_key_makes_no_record_index(tmp_path: Path) -> None:
-    assert (
-        "record_index"
-        not in make(tmp_path / "a", options=ON, index="bloom").config.metadata_partitions
-    )
-    table = make(tmp_path / "b", options=ON, key=None, order_by=None)
-    assert "record_index" not in table.config.metadata_partitions
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"index": "bloom"},
+        {"key": None, "order_by": None},
+        {"options": {"hoodie.populate.meta.fields": "false"}},
+    ],
+    ids=["another-index", "no-key", "virtual-keys"],
+)
+def test_without_a_use_for_it_no_record_index_is_made(tmp_path: Path, how: dict[str, Any]) -> None:
+    table = make(tmp_path / "t", **how)
+    assert set(table.config.metadata_partitions) == {"files", "column_stats", "partition_stats"}
     table.insert(rows("ax"))
     assert ids(table) == ["ax"]
 
 
-def test_a_record_index_brings_a_metadata_table(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", index="record_index")
-    assert "record_index" in table.config.metadata_partitions
-    table.upsert(rows("ax", "by"))
-    result = table.upsert(rows("ax", "cy", fare=2.0, ts=2))
-    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+def test_no_metadata_table_is_made_where_it_is_turned_off(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", options=OFF)
+    assert table.config.metadata_partitions == ()
+    table.upsert(rows("ax"))
+    assert not table.storage.list(".hoodie/metadata")
 
 
 @pytest.mark.parametrize(
@@ -264,7 +269,7 @@ def test_all_work_can_be_done_elsewhere(tmp_path: Path) -> None:
 
 def test_little_memory_takes_more_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_table, "memory_limit", lambda _: 512)
-    table = make(tmp_path / "t")
+    table = make(tmp_path / "t", options=OFF)
     keys = [f"{number}{city}" for number in range(20) for city in "xy"]
     table.insert(rows(*keys))
     table.create_index("record_index")
@@ -283,7 +288,7 @@ def test_little_memory_takes_more_turns(tmp_path: Path, monkeypatch: pytest.Monk
 def test_indexes_come_and_go_between_writes(
     tmp_path: Path, version: int, kind: Literal["cow", "mor"]
 ) -> None:
-    table = make(tmp_path / "t", version, {"hoodie.metadata.enable": "false"}, kind)
+    table = make(tmp_path / "t", version, OFF, kind)
     table = pyhudi.open_table(table.uri, options={"hoodie.index.bloom.num_entries": "64"})
     table.insert(rows("ax", "by"))
     table.upsert(rows("ax", "cy", fare=2.0, ts=2))
@@ -311,7 +316,7 @@ def test_indexes_come_and_go_between_writes(
 
 
 def test_a_write_makes_what_its_options_ask_for(tmp_path: Path) -> None:
-    uri = make(tmp_path / "t").uri
+    uri = make(tmp_path / "t", options=OFF).uri
     pyhudi.open_table(uri).upsert(rows("ax", "by"))
     assert pyhudi.open_table(uri).config.metadata_partitions == ()
     plain = pyhudi.open_table(uri, options=ON)
@@ -390,7 +395,7 @@ def ids_of(table: pyhudi.HudiTable) -> list[str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_beside_a_pending_compaction(tmp_path: Path, version: int) -> None:
-    table = make(tmp_path / "t", version, {"hoodie.metadata.enable": "false"}, "mor")
+    table = make(tmp_path / "t", version, OFF, "mor")
     table = pyhudi.open_table(table.uri)
     table.insert(rows("ax", "by"))
     table.upsert(rows("ax", fare=2.0, ts=2))

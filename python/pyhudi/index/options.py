@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import ConfigError
+from pyhudi.option_values import choice, switch, whole_number
 
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
@@ -39,6 +40,8 @@ RECORD_INDEX = "RECORD_INDEX"
 PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
 """The record index with file groups of each data partition, as Hudi 1.1 and later call it."""
 
+CONSISTENT = "CONSISTENT_HASHING"
+_ENGINES = ("SIMPLE", CONSISTENT)
 _SAME = {"GLOBAL_RECORD_LEVEL_INDEX": RECORD_INDEX}
 _TYPES = (
     SIMPLE,
@@ -76,12 +79,12 @@ class IndexOptions:
         fields = options.get(BUCKET_FIELDS, "").split(",")
         return cls(
             kind=_kind(options.get(INDEX_TYPE)),
-            buckets=_count(options.get(BUCKETS)),
+            buckets=whole_number(options, BUCKETS, default=256, most=_MOST_BUCKETS),
             bucket_fields=tuple(name.strip() for name in fields if name.strip()),
-            consistent=_engine(options.get(BUCKET_ENGINE)),
-            move_simple=_switch(options, MOVE_SIMPLE, default=True),
-            move_bloom=_switch(options, MOVE_BLOOM, default=True),
-            move_record=_switch(options, MOVE_RECORD, default=False),
+            consistent=choice(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
+            move_simple=switch(options, MOVE_SIMPLE, default=True),
+            move_bloom=switch(options, MOVE_BLOOM, default=True),
+            move_record=switch(options, MOVE_RECORD, default=False),
         )
 
 
@@ -95,31 +98,5 @@ def _kind(text: str | None) -> str | None:
     return kind
 
 
-def _count(text: str | None) -> int:
-    if text is None:
-        return 256
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_BUCKETS:
-        msg = f"{BUCKETS} is {text!r}, not a whole number from 1 to {_MOST_BUCKETS}"
-        raise ConfigError(msg)
-    return int(text)
-
-
 _MOST_BUCKETS = 99999
 """More would make file ids that are not told from random ones."""
-
-
-def _engine(text: str | None) -> bool:
-    if text is None or text.upper() == "SIMPLE":
-        return False
-    if text.upper() == "CONSISTENT_HASHING":
-        return True
-    msg = f"{BUCKET_ENGINE} is {text!r}"
-    raise ConfigError(msg, hint="SIMPLE or CONSISTENT_HASHING.")
-
-
-def _switch(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = options.get(name, str(default)).lower()
-    if text not in ("true", "false"):
-        msg = f"{name} is {text!r}, neither true nor false"
-        raise ConfigError(msg)
-    return text == "true"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
-from pyhudi.errors import ConfigError
 from pyhudi.index.options import INDEX_TYPE, RECORD_INDEX
+from pyhudi.option_values import number, switch, whole_number
 
 METADATA_ENABLE = "hoodie.metadata.enable"
-"""Whether the metadata table is used where a table has one, true by default. Given as true, the
-next write makes what a table lacks of it."""
+"""Whether a new table gets a metadata table, and one that is there is used: true by default. Given
+as true, the next write makes what a table lacks of it."""
 COLUMN_STATS_ENABLE = "hoodie.metadata.index.column.stats.enable"
 PARTITION_STATS_ENABLE = "hoodie.metadata.index.partition.stats.enable"
 BLOOM_ENABLE = "hoodie.metadata.index.bloom.filter.enable"
@@ -57,9 +58,6 @@ METADATA_OPTIONS = (
 )
 """Every option that `MetadataOptions.of` reads."""
 
-BY_DEFAULT = False
-"""Whether a new table gets a metadata table, with a record index, when no option is given."""
-
 _RECORD_BYTES = 48
 """Of one entry of a record index, as Hudi reckons (`RECORD_INDEX_AVERAGE_RECORD_SIZE`)."""
 
@@ -89,70 +87,36 @@ class MetadataOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> MetadataOptions:
         """From `hoodie.…` options. Raises `ConfigError` for a value that is none."""
-        record_index = _switch(options, *RECORD_INDEX_ENABLE)
+        record_index = switch(options, *RECORD_INDEX_ENABLE, default=None)
         if options.get(INDEX_TYPE, "").upper() in (RECORD_INDEX, "GLOBAL_RECORD_LEVEL_INDEX"):
             record_index = True if record_index is None else record_index
         columns = options.get(STATS_COLUMNS, "").split(",")
         return cls(
-            enable=_switch(options, METADATA_ENABLE),
-            column_stats=_switch(options, COLUMN_STATS_ENABLE),
-            partition_stats=_switch(options, PARTITION_STATS_ENABLE),
-            bloom_filters=_switch(options, BLOOM_ENABLE) or False,
+            enable=switch(options, METADATA_ENABLE, default=None),
+            column_stats=switch(options, COLUMN_STATS_ENABLE, default=None),
+            partition_stats=switch(options, PARTITION_STATS_ENABLE, default=None),
+            bloom_filters=switch(options, BLOOM_ENABLE, default=False),
             record_index=record_index,
             stats_columns=tuple(name.strip() for name in columns if name.strip()),
-            most_stats_columns=_number(options, 32, MOST_STATS_COLUMNS),
-            column_stats_groups=_number(options, 2, COLUMN_STATS_GROUPS),
-            partition_stats_groups=_number(options, 1, PARTITION_STATS_GROUPS),
-            bloom_groups=_number(options, 4, BLOOM_GROUPS),
-            least_record_groups=_number(options, 10, *LEAST_RECORD_GROUPS),
-            most_record_groups=_number(options, 10000, *MOST_RECORD_GROUPS),
-            record_growth=_factor(options),
-            record_group_bytes=_number(options, 1 << 30, RECORD_GROUP_BYTES),
+            most_stats_columns=whole_number(options, MOST_STATS_COLUMNS, default=32),
+            column_stats_groups=whole_number(options, COLUMN_STATS_GROUPS, default=2),
+            partition_stats_groups=whole_number(options, PARTITION_STATS_GROUPS, default=1),
+            bloom_groups=whole_number(options, BLOOM_GROUPS, default=4),
+            least_record_groups=whole_number(options, *LEAST_RECORD_GROUPS, default=10),
+            most_record_groups=whole_number(options, *MOST_RECORD_GROUPS, default=10000),
+            record_growth=number(
+                options, RECORD_GROWTH, lambda value: 0 < value < inf, "above 0", 2.0
+            ),
+            record_group_bytes=whole_number(options, RECORD_GROUP_BYTES, default=1 << 30),
         )
 
     @property
     def for_new_table(self) -> bool:
         """Whether a new table gets a metadata table."""
-        if self.enable is None:
-            return BY_DEFAULT or self.record_index is True
-        return self.enable
+        return self.enable is not False
 
     def record_groups(self, records: int) -> int:
         """Number of file groups of a record index (`estimateFileGroupCount`, 1.2.0)."""
         least, most = self.least_record_groups, self.most_record_groups
         expected = -(-records * self.record_growth // 1)
         return int(min(max(expected // (self.record_group_bytes // _RECORD_BYTES), least), most))
-
-
-def _switch(options: Mapping[str, str], *names: str) -> bool | None:
-    name = next((one for one in names if one in options), None)
-    if name is None:
-        return None
-    text = options[name].strip().lower()
-    if text not in ("true", "false"):
-        msg = f"{name} is {options[name]!r}, neither true nor false"
-        raise ConfigError(msg)
-    return text == "true"
-
-
-def _number(options: Mapping[str, str], default: int, *names: str) -> int:
-    name = next((one for one in names if one in options), None)
-    if name is None:
-        return default
-    text = options[name].strip()
-    if not text.isdecimal() or int(text) < 1:
-        msg = f"{name} is {options[name]!r}, not a whole number of at least 1"
-        raise ConfigError(msg)
-    return int(text)
-
-
-def _factor(options: Mapping[str, str]) -> float:
-    text = options.get(RECORD_GROWTH, "2.0")
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        msg = f"{RECORD_GROWTH} is {text!r}, not a number above 0"
-        raise ConfigError(msg)
-    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.errors import ConfigError
+from pyhudi.option_values import whole_number
 
 COMPACT_AFTER = "hoodie.metadata.compact.max.delta.commits"
 SERVICE_OPTIONS = (COMPACT_AFTER,)
@@ -22,7 +22,4 @@ class ServiceOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ServiceOptions:
         """From `hoodie.…` options. Raises `ConfigError` for what is no number from 1 on."""
-        text = options.get(COMPACT_AFTER, str(cls.compact_after))
-        if not text.isdecimal() or int(text) < 1:
-            raise ConfigError(f"{COMPACT_AFTER} is {text!r}, not a whole number from 1 on")
-        return cls(int(text))
+        return cls(whole_number(options, COMPACT_AFTER, default=cls.compact_after))

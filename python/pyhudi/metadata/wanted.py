@@ -79,7 +79,7 @@ def _partition_stats(config: TableConfig, options: MetadataOptions) -> bool:
 
 def _record_index(config: TableConfig, options: MetadataOptions, *, by_default: bool) -> bool:
     if options.record_index is None:
-        return by_default and bool(config.record_key_fields)
+        return by_default and bool(config.record_key_fields) and config.populate_meta_fields
     if options.record_index and not config.record_key_fields:
         msg = f"{RECORD_INDEX_ENABLE[0]}: the table's keys are generated, nothing looks for them"
         raise ConfigError(msg, hint="Leave the option out.")

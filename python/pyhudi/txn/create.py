@@ -89,8 +89,10 @@ def create_table(
     whose greater value wins among rows of one key; without them the last write wins.
     type: "cow" (copy-on-write) or "mor" (merge-on-read). version: 6, 8 or 9, the table version of
     Hudi 0.14, 1.0 and 1.1. index: how the handle's writes find keys, in lower case what
-    `hoodie.index.type` takes: "simple", "global_simple", "bloom", "global_bloom" or "bucket". No
-    table stores it; a bucket index can be told from the files. options: `hoodie.…` options; the
+    `hoodie.index.type` takes: "record_index" (the default where keys are stored: a key stands once
+    in the table), "simple", "global_simple", "bloom", "global_bloom" or "bucket". No table stores
+    it but as a record index; a bucket index can be told from the files. A metadata table is made
+    unless `hoodie.metadata.enable` is false. options: `hoodie.…` options; the
     table's name is the last part of the location unless `hoodie.table.name` says otherwise;
     `hoodie.table.keygenerator.type` may choose another generator than Hudi would, and
     `hoodie.keygen.timebased.…` say how a timestamp generator renders (zone: UTC by default).

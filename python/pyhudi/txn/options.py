@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal, cast
 
-from pyhudi.errors import ConfigError
 from pyhudi.index.options import INDEX_OPTIONS, IndexOptions
 from pyhudi.key_times import TIME_OPTIONS
 from pyhudi.keys import PARTITION_SPEC
+from pyhudi.option_values import choice, number, switch, whole_number
 from pyhudi.property_names import SLASH_DATES
 
 Codec = Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]
@@ -121,119 +122,60 @@ class WriteOptions:
         """
         standard = cls()
         return cls(
-            small_file_limit=_number(options, SMALL_FILE_LIMIT, standard.small_file_limit, 0),
-            max_file_size=_number(options, MAX_FILE_SIZE, standard.max_file_size),
-            row_group_bytes=_number(options, ROW_GROUP_SIZE, standard.row_group_bytes),
-            codec=_codec(options),
-            record_size_estimate=_number(options, RECORD_SIZE, standard.record_size_estimate),
-            record_size_threshold=_factor(
-                options, RECORD_SIZE_THRESHOLD, standard.record_size_threshold
+            small_file_limit=whole_number(
+                options, SMALL_FILE_LIMIT, default=standard.small_file_limit, least=0
+            ),
+            max_file_size=whole_number(options, MAX_FILE_SIZE, default=standard.max_file_size),
+            row_group_bytes=whole_number(options, ROW_GROUP_SIZE, default=standard.row_group_bytes),
+            codec=cast("Codec", choice(options, CODEC, _CODECS, "gzip")),
+            record_size_estimate=whole_number(
+                options, RECORD_SIZE, default=standard.record_size_estimate
+            ),
+            record_size_threshold=number(
+                options,
+                RECORD_SIZE_THRESHOLD,
+                lambda value: 0 <= value < inf,
+                "of at least 0",
+                standard.record_size_threshold,
             ),
             insert_split_rows=_insert_split(options),
-            small_slices_per_partition=_number(
-                options, SMALL_SLICES, standard.small_slices_per_partition, 0
+            small_slices_per_partition=whole_number(
+                options, SMALL_SLICES, default=standard.small_slices_per_partition, least=0
             ),
-            bloom_entries=_number(options, BLOOM_ENTRIES, standard.bloom_entries),
-            bloom_fpp=_fraction(options, BLOOM_FPP, standard.bloom_fpp),
-            bloom_max_entries=_number(options, BLOOM_MAX_ENTRIES, standard.bloom_max_entries),
+            bloom_entries=whole_number(options, BLOOM_ENTRIES, default=standard.bloom_entries),
+            bloom_fpp=number(
+                options,
+                BLOOM_FPP,
+                lambda value: 0 < value < 1,
+                "between 0 and 1",
+                standard.bloom_fpp,
+            ),
+            bloom_max_entries=whole_number(
+                options, BLOOM_MAX_ENTRIES, default=standard.bloom_max_entries
+            ),
             bloom_type=cast(
-                "BloomType", _one_of(options, BLOOM_TYPE, "DYNAMIC_V0", ("DYNAMIC_V0", "SIMPLE"))
+                "BloomType", choice(options, BLOOM_TYPE, ("DYNAMIC_V0", "SIMPLE"), "DYNAMIC_V0")
             ),
-            page_bytes=_number(options, PAGE_SIZE, standard.page_bytes),
-            dictionary=_flag(options, DICTIONARY, standard=standard.dictionary),
-            log_block_bytes=_number(options, LOG_BLOCK_SIZE, standard.log_block_bytes),
-            combine_inserts=_switch(options, COMBINE_INSERTS, default=standard.combine_inserts),
-            combine_upserts=_switch(options, COMBINE_UPSERTS, default=standard.combine_upserts),
-            combine_deletes=_switch(options, COMBINE_DELETES, default=standard.combine_deletes),
-            allow_duplicates=_switch(options, ALLOW_DUPLICATES, default=standard.allow_duplicates),
+            page_bytes=whole_number(options, PAGE_SIZE, default=standard.page_bytes),
+            dictionary=switch(options, DICTIONARY, default=standard.dictionary),
+            log_block_bytes=whole_number(options, LOG_BLOCK_SIZE, default=standard.log_block_bytes),
+            combine_inserts=switch(options, COMBINE_INSERTS, default=standard.combine_inserts),
+            combine_upserts=switch(options, COMBINE_UPSERTS, default=standard.combine_upserts),
+            combine_deletes=switch(options, COMBINE_DELETES, default=standard.combine_deletes),
+            allow_duplicates=switch(options, ALLOW_DUPLICATES, default=standard.allow_duplicates),
             index=IndexOptions.of(options),
-            log_file_bytes=_number(options, LOG_FILE_SIZE, standard.log_file_bytes),
+            log_file_bytes=whole_number(options, LOG_FILE_SIZE, default=standard.log_file_bytes),
             log_blocks=cast(
-                "LogBlocks", _one_of(options, LOG_BLOCKS, "avro", ("avro", "parquet", "hfile"))
+                "LogBlocks", choice(options, LOG_BLOCKS, ("avro", "parquet", "hfile"), "avro")
             ),
-            positions=_flag(options, POSITIONS, standard=standard.positions),
+            positions=switch(options, POSITIONS, default=standard.positions),
         )
-
-
-def _number(options: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
-    text = options.get(name)
-    if text is None:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least:
-        msg = f"{name} is {text!r}, not a whole number of at least {least}"
-        raise ConfigError(msg)
-    return value
 
 
 def _insert_split(options: Mapping[str, str]) -> int | None:
     """Rows of a new file, where they are not to follow from sizes (`UpsertPartitioner`, 1.2.0)."""
-    rows = _number(options, INSERT_SPLIT_SIZE, _INSERT_SPLIT_ROWS)
-    return None if _switch(options, AUTO_SPLIT, default=True) else rows
+    rows = whole_number(options, INSERT_SPLIT_SIZE, default=_INSERT_SPLIT_ROWS)
+    return None if switch(options, AUTO_SPLIT, default=True) else rows
 
 
 _INSERT_SPLIT_ROWS = 500_000
-
-
-def _factor(options: Mapping[str, str], name: str, default: float) -> float:
-    text = options.get(name)
-    if text is None:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        msg = f"{name} is {text!r}, not a number of at least 0"
-        raise ConfigError(msg)
-    return value
-
-
-def _switch(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = options.get(name, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        msg = f"{name} is {text!r}, neither true nor false"
-        raise ConfigError(msg)
-    return text == "true"
-
-
-def _fraction(options: Mapping[str, str], name: str, default: float) -> float:
-    text = options.get(name)
-    if text is None:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        msg = f"{name} is {text!r}, not a number between 0 and 1"
-        raise ConfigError(msg)
-    return value
-
-
-def _one_of(options: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
-    text = options.get(name, default)
-    found = next((one for one in allowed if one.lower() == text.lower()), None)
-    if found is None:
-        msg = f"{name} is {text!r}"
-        raise ConfigError(msg, hint=f"One of {', '.join(allowed)}.")
-    return found
-
-
-def _flag(options: Mapping[str, str], name: str, *, standard: bool) -> bool:
-    text = options.get(name, str(standard)).lower()
-    if text not in {"true", "false"}:
-        msg = f"{name} is {text!r}, neither true nor false"
-        raise ConfigError(msg)
-    return text == "true"
-
-
-def _codec(options: Mapping[str, str]) -> Codec:
-    text = options.get(CODEC, "gzip").lower()
-    if text not in _CODECS:
-        msg = f"{CODEC} is {text!r}"
-        raise ConfigError(msg, hint=f"One of {', '.join(_CODECS)}.")
-    return cast("Codec", text)

@@ -1,0 +1,69 @@
+"""What the text of one `hoodie.…` option means: switches, numbers and choices, refused alike.
+
+Where several names are given, the first one that is there counts. Which options there are, and
+their defaults, is said where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from pyhudi.errors import ConfigError
+
+Default = TypeVar("Default")
+
+
+def switch(options: Mapping[str, str], *names: str, default: Default) -> bool | Default:
+    """True or false. Raises `ConfigError` for anything else."""
+    name = _given(options, names)
+    if name is None:
+        return default
+    text = options[name].strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"{name} is {options[name]!r}, neither true nor false")
+    return text == "true"
+
+
+def whole_number(
+    options: Mapping[str, str], *names: str, default: int, least: int = 1, most: int | None = None
+) -> int:
+    """A whole number within bounds. Raises `ConfigError` for anything else."""
+    name = _given(options, names)
+    if name is None:
+        return default
+    text = options[name].strip()
+    value = int(text) if text.isdecimal() else -1
+    if value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ConfigError(f"{name} is {options[name]!r}, not a whole number {bounds}")
+    return value
+
+
+def number(
+    options: Mapping[str, str], name: str, fits: Callable[[float], bool], what: str, default: float
+) -> float:
+    """A number that fits; `what` says which do. Raises `ConfigError` for anything else."""
+    if name not in options:
+        return default
+    try:
+        value = float(options[name])
+    except ValueError:
+        value = float("nan")
+    if not fits(value):
+        raise ConfigError(f"{name} is {options[name]!r}, not a number {what}")
+    return value
+
+
+def choice(options: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
+    """One of the allowed texts, in any case. Raises `ConfigError` for anything else."""
+    text = options.get(name, default).strip().lower()
+    found = next((one for one in allowed if one.lower() == text), None)
+    if found is None:
+        hint = f"One of {', '.join(allowed)}."
+        raise ConfigError(f"{name} is {options[name]!r}", hint=hint)
+    return found
+
+
+def _given(options: Mapping[str, str], names: Sequence[str]) -> str | None:
+    return next((name for name in names if name in options), None)
