@@ -16,13 +16,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import pyhudi
 from pyhudi import _native
+from pyhudi.clock import SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.metadata import compact_group, initialise, start_group, write_group
+from pyhudi.new_config import NewTable, new_table_config
 from pyhudi.schema import table_schema
 from pyhudi.storage import Entry, Storage
 from pyhudi.timeline import Timeline
+from pyhudi.txn import create
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.listing import walk_partitions
 from pyhudi.view.names import parse_base_name, parse_log_name
@@ -150,8 +154,32 @@ class Handle:
     engine: Any = field(default_factory=lambda: LocalEngine(1))
 
 
+def people_table(base: Path, version: int, kind: str, options: dict[str, str]) -> Handle:
+    """An empty table for `people`, without a metadata table; `options` are its handle's."""
+    schema = people([0], 0, 0).schema
+    new = NewTable(
+        name="people",
+        table_type="COPY_ON_WRITE" if kind == "cow" else "MERGE_ON_READ",
+        version=version,
+        record_key_fields=("id",),
+        partition_fields=("city",),
+        ordering_fields=("ts",),
+        create_schema=_native.avro_schema(schema, "people_record", "hoodie.people"),
+    )
+    handle = Handle(Storage(str(base)), options)
+    create.make_table(handle.storage, new_table_config(new), SystemClock())
+    return handle
+
+
+def rows_read(base: Path, metadata: str, where: str | None = None) -> list[dict[str, Any]]:
+    """What a scan gives, with the metadata table ("true") or without, sorted by id."""
+    opened = pyhudi.open_table(str(base), options={"hoodie.metadata.enable": metadata})
+    rows: list[dict[str, Any]] = opened.scan(where=where).to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
 def rows_of(base: Path) -> list[dict[str, Any]]:
-    """What a fresh reader sees, sorted by id."""
+    """What the core reads of each slice, sorted by id; no plan and no metadata table between."""
     storage = Storage(str(base))
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)

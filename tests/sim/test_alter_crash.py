@@ -22,17 +22,11 @@ from tests.sim.crash import (
     CrashingStorage,
     Handle,
     Killed,
-    count_native_writes,
     leftovers,
     people,
 )
 
 TABLES = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor")]
-
-
-@pytest.fixture(autouse=True)
-def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    count_native_writes(monkeypatch)
 
 
 @pytest.fixture(params=TABLES, ids=lambda table: f"v{table[0]}_{table[1]}")

@@ -10,22 +10,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import _native
-from pyhudi.clock import SystemClock
 from pyhudi.config import TableConfig
-from pyhudi.new_config import NewTable, new_table_config
 from pyhudi.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import create, operations, operations_merge, operations_replace
+from pyhudi.txn import operations, operations_merge, operations_replace
 from pyhudi.txn.operations_merge import MergeClause
 from tests.sim.crash import (
     SMALL_BLOOM,
     CrashingStorage,
     Handle,
     Killed,
-    count_native_writes,
     leftovers,
     people,
+    people_table,
     rows_of,
 )
 
@@ -33,34 +30,16 @@ TABLES = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor", "c
 OPTIONS = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0"}
 
 
-@pytest.fixture(autouse=True)
-def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    count_native_writes(monkeypatch)
-
-
 @pytest.fixture(params=TABLES, ids=lambda table: f"v{table[0]}_{table[1]}")
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A table with a base file and, in merge-on-read, a log file in each of two partitions."""
     version, kind = request.param
     base = tmp_path / "table"
-    first = people(range(6), 1, 10)
-    schema = _native.avro_schema(first.schema, "people_record", "hoodie.people")
-    new = NewTable(
-        name="people",
-        table_type="MERGE_ON_READ" if kind == "mor" else "COPY_ON_WRITE",
-        version=version,
-        record_key_fields=("id",),
-        partition_fields=("city",),
-        ordering_fields=("ts",),
-        create_schema=schema,
-    )
-    storage = Storage(str(base))
-    create.make_table(storage, new_table_config(new), SystemClock())
+    handle = people_table(base, version, kind, OPTIONS)
     if kind == "cdc":
         with (base / ".hoodie" / "hoodie.properties").open("a") as properties:
             properties.write("\nhoodie.table.cdc.enabled=true\n")
-    handle = Handle(storage, OPTIONS)
-    operations.insert(handle, first)
+    operations.insert(handle, people(range(6), 1, 10))
     operations.upsert(handle, people([2, 3], 2, 20))
     return base
 

@@ -8,18 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi import _native
-from pyhudi.clock import SystemClock
-from pyhudi.new_config import NewTable, new_table_config
 from pyhudi.storage import Storage
-from pyhudi.txn import create, operations
+from pyhudi.txn import operations
 from tests.sim.crash import (
     SMALL_BLOOM,
     CrashingStorage,
     Handle,
     Killed,
-    count_native_writes,
     leftovers,
+    people_table,
     rows_of,
 )
 
@@ -42,7 +39,7 @@ def people(ids: range, city: str, v: int) -> pa.Table:
             "id": [f"k{number}" for number in ids],
             "city": [city] * count,
             "v": pa.array([v] * count, pa.int32()),
-            "ts": pa.array([v] * count, pa.int32()),
+            "ts": pa.array([v] * count, pa.int64()),
         }
     )
 
@@ -63,10 +60,10 @@ def test_rows_are_at_one_place_after_a_crash(
 ) -> None:
     if index == "ring" and kind == "cow":
         pytest.skip("rings are for merge-on-read tables")
-    count_native_writes(monkeypatch)
     options = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0", **INDEXES[index]}
     first = people(range(4), "oslo", 1)
-    base = made(tmp_path / "table", version, kind, first, options)
+    base = tmp_path / "table"
+    operations.insert(people_table(base, version, kind, options), first)
     city = "rome" if index == "moving" else "oslo"
     change = pa.concat_tables([people(range(2), city, 2), people(range(4, 6), "rome", 2)])
     before, after = wanted(first), wanted(people(range(2, 4), "oslo", 1), change)
@@ -82,19 +79,3 @@ def test_rows_are_at_one_place_after_a_crash(
         assert places(copy) == after, f"after change {n}"
         assert leftovers(copy) == [], f"after change {n}"
         shutil.rmtree(copy)
-
-
-def made(base: Path, version: int, kind: str, rows: pa.Table, options: dict[str, str]) -> Path:
-    new = NewTable(
-        name="people",
-        table_type="COPY_ON_WRITE" if kind == "cow" else "MERGE_ON_READ",
-        version=version,
-        record_key_fields=("id",),
-        partition_fields=("city",),
-        ordering_fields=("ts",),
-        create_schema=_native.avro_schema(rows.schema, "people_record", "hoodie.people"),
-    )
-    storage = Storage(str(base))
-    create.make_table(storage, new_table_config(new), SystemClock())
-    operations.insert(Handle(storage, options), rows)
-    return base

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import shutil
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import pyhudi
 from pyhudi.config import TableConfig
-from pyhudi.errors import MetadataTableWarning
 from pyhudi.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.instants import DELTA_COMMIT
 from pyhudi.txn import operations
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes
+from tests.sim.crash import CrashingStorage, Handle, Killed, rows_read
 
 TABLES = [
     "v8_mor_part_avro",
@@ -31,28 +27,12 @@ TABLES = [
 OPTIONS = {"hoodie.index.bloom.num_entries": "64", "hoodie.parquet.small.file.limit": "0"}
 
 
-@pytest.fixture(autouse=True)
-def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    count_native_writes(monkeypatch)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        # Up to version 6 a log file that a dying writer tore stays; pyhudi lists files then.
-        warnings.filterwarnings("ignore", r".*log blocks are damaged", MetadataTableWarning)
-        yield
-
-
 @pytest.fixture(params=TABLES)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A table of Hudi's with several indexes."""
     name: str = request.param
     unpack(name, tmp_path)
     return tmp_path / name
-
-
-def rows_of(base: Path, metadata: str) -> list[dict[str, Any]]:
-    opened = pyhudi.open_table(str(base), options={"hoodie.metadata.enable": metadata})
-    rows: list[dict[str, Any]] = opened.scan().to_arrow().to_pylist()
-    return sorted(rows, key=lambda row: str(row["id"]))
 
 
 def pending(base: Path) -> list[str]:
@@ -67,7 +47,7 @@ def write(handle: Handle, data: pa.Table) -> None:
 
 
 def test_metadata_table_tells_committed_files_only(table: Path, tmp_path: Path) -> None:
-    first = pa.Table.from_pylist(rows_of(table, "false"))
+    first = pa.Table.from_pylist(rows_read(table, "false"))
     schema = pyhudi.open_table(str(table)).scan().to_arrow().schema
     names = [name for name in schema.names if not name.startswith("_hoodie")]
     data = first.select(names).cast(pa.schema([schema.field(name) for name in names]))
@@ -79,8 +59,8 @@ def test_metadata_table_tells_committed_files_only(table: Path, tmp_path: Path) 
         copy = shutil.copytree(table, tmp_path / f"crash{n}")
         with pytest.raises(Killed):
             write(Handle(CrashingStorage(str(copy), n), OPTIONS), some)
-        assert rows_of(copy, "true") == rows_of(copy, "false"), f"after change {n}"
+        assert rows_read(copy, "true") == rows_read(copy, "false"), f"after change {n}"
         write(Handle(Storage(str(copy)), OPTIONS), others)
-        assert rows_of(copy, "true") == rows_of(copy, "false"), f"after the next write, {n}"
+        assert rows_read(copy, "true") == rows_read(copy, "false"), f"after the next write, {n}"
         assert pending(copy) == [], f"after change {n}"
         shutil.rmtree(copy)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,7 +18,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.instants import CLEAN, COMMIT
 from pyhudi.txn import operations
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes
+from tests.sim.crash import CrashingStorage, Handle, Killed, rows_read
 
 TABLES = ["v6_cow_record_index", "v8_mor_part_avro", "v9_mor_record_index"]
 OPTIONS = {
@@ -32,19 +29,9 @@ OPTIONS = {
 
 
 @pytest.fixture(autouse=True)
-def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    count_native_writes(monkeypatch)
+def _due_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaning, "RETAINED", 3)
     monkeypatch.setattr(cleaning, "_SINCE_COMPACTION", 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
-
-
-def rows_of(base: Path, metadata: str) -> list[dict[str, Any]]:
-    opened = pyhudi.open_table(str(base), options={"hoodie.metadata.enable": metadata})
-    rows: list[dict[str, Any]] = opened.scan().to_arrow().to_pylist()
-    return sorted(rows, key=lambda row: str(row["id"]))
 
 
 def write(storage: Storage, data: pa.Table) -> None:
@@ -75,9 +62,9 @@ def test_the_next_writer_finishes_what_was_begun(name: str, tmp_path: Path) -> N
         copy = shutil.copytree(table, tmp_path / f"crash{n}")
         with pytest.raises(Killed):
             write(CrashingStorage(str(copy), n), data)
-        assert rows_of(copy, "true") == rows_of(copy, "false"), f"after change {n}"
+        assert rows_read(copy, "true") == rows_read(copy, "false"), f"after change {n}"
         write(Storage(str(copy)), data)
-        assert rows_of(copy, "true") == rows_of(copy, "false"), f"after the next write, {n}"
+        assert rows_read(copy, "true") == rows_read(copy, "false"), f"after the next write, {n}"
         own = OwnTable.open(Storage(str(copy)))
         assert own.timeline.pending() == (), f"after change {n}"
         found = pyhudi.open_table(str(copy)).check(deep=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.errors import CorruptTable, MetadataTableWarning
+from pyhudi.errors import CorruptTable
 from pyhudi.storage import Storage
 from pyhudi.txn import operations, operations_replace
 from tests.helpers.record_index import check_index
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes
+from tests.sim.crash import CrashingStorage, Handle, Killed
 
 TABLES = [
     "v6_cow_record_index",
@@ -30,16 +29,6 @@ OPTIONS = {
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.record.index.update.partition.path": "true",
 }
-
-
-@pytest.fixture(autouse=True)
-def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    count_native_writes(monkeypatch)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        # Up to version 6 a log file that a dying writer tore stays; pyhudi does without then.
-        warnings.filterwarnings("ignore", r".*log blocks are damaged", MetadataTableWarning)
-        yield
 
 
 def replace_some(handle: Handle, data: pa.Table) -> None:

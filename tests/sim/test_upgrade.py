@@ -11,12 +11,7 @@ from pyhudi.config import TableConfig
 from pyhudi.storage import Storage
 from pyhudi.upgrade.run import change_version
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes, rows_of
-
-
-@pytest.fixture(autouse=True)
-def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    count_native_writes(monkeypatch)
+from tests.sim.crash import CrashingStorage, Handle, Killed, rows_of
 
 
 @pytest.mark.parametrize(
