@@ -91,6 +91,7 @@ def test_hudi_reads_and_compacts_every_kind_of_block(
         order_by="ts",
         type="mor",
         version=version,
+        index="simple",  # which knows positions
         options={
             "hoodie.logfile.data.block.format": blocks,
             "hoodie.parquet.small.file.limit": "0",

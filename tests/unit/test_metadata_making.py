@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +12,6 @@ import pytest
 import pyhudi
 from pyhudi import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.clock import SystemClock, format_instant
-from pyhudi.engine.local import LocalEngine
 from pyhudi.metadata.define import new_definitions
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.options import MetadataOptions
@@ -27,6 +25,7 @@ from pyhudi.txn import metadata_table
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.names import parse_log_name
 from tests.helpers.tables import unpack
+from tests.helpers.travelling import Travelling
 
 ON = {"hoodie.metadata.enable": "true"}
 OFF = {"hoodie.metadata.enable": "false"}
@@ -228,31 +227,6 @@ def test_rebuilt_it_says_what_hudis_says(tmp_path: Path, name: str) -> None:
             }
             assert {file for file in of_hudi if file[0] != "."} <= set(after[part])
     assert sorted(map(str, table.scan().to_arrow().to_pylist())) == expected
-
-
-class Travelling(LocalEngine):
-    """Sends tasks and work through pickle, as an engine of several processes does."""
-
-    def __init__(self) -> None:
-        super().__init__(2)
-        self.labels: set[str] = set()
-
-    def run(self, work: Any, tasks: Any, *, stage: int = 0, label: str = "") -> list[Any]:
-        self.labels.add(label)
-        if label.startswith("count"):
-            work, tasks = pickle.loads(pickle.dumps((work, tasks)))
-        return super().run(work, tasks, stage=stage, label=label)
-
-    def scan(self, work: Any, tasks: Any, schema: pa.Schema, *, label: str = "") -> Any:
-        work, tasks = pickle.loads(pickle.dumps((work, list(tasks))))
-        return super().scan(work, tasks, schema, label=label)
-
-    def exchange(
-        self, rows: Any, route: str, work: Any, *, stage: int = 0, label: str = ""
-    ) -> list[Any]:
-        self.labels.add(label)
-        work = pickle.loads(pickle.dumps(work))
-        return super().exchange(rows, route, work, stage=stage, label=label)
 
 
 def test_all_work_can_be_done_elsewhere(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +10,7 @@ import pytest
 
 import pyhudi
 from pyhudi.engine.local import LocalEngine
-from pyhudi.engine.protocol import Attempt
-
-
-class Travelling(LocalEngine):
-    """Sends everything through pickle, as an engine of other processes does."""
-
-    def run(
-        self,
-        work: Callable[[Any, Attempt], Any],
-        tasks: Sequence[Any],
-        *,
-        stage: int = 0,
-        label: str = "",
-    ) -> list[Any]:
-        sent = [pickle.loads(pickle.dumps((work, task))) for task in tasks]
-        attempts = [Attempt(index, stage, index) for index in range(len(sent))]
-        results = [there(task, a) for (there, task), a in zip(sent, attempts, strict=True)]
-        loaded: list[Any] = pickle.loads(pickle.dumps(results))
-        return loaded
+from tests.helpers.travelling import Travelling
 
 
 def rows(first: int, count: int, v: int) -> pa.Table:
@@ -43,7 +23,7 @@ def rows(first: int, count: int, v: int) -> pa.Table:
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_every_verb_travels(tmp_path: Path, kind: Any) -> None:
     contents = []
-    for engine in (LocalEngine(1), Travelling(1)):
+    for engine in (LocalEngine(1), Travelling()):
         base = tmp_path / type(engine).__name__
         table = pyhudi.create_table(
             base, rows(0, 60, 1), key="id", partition_by="part", order_by="v", type=kind,

@@ -69,7 +69,9 @@ def _check_alterable(config: TableConfig, changes: Sequence[Change]) -> None:
     by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
     if by_name and PARTITION_STATS in config.metadata_partitions:
         msg = f"hoodie.table.metadata.partitions has {PARTITION_STATS}, which go by column names"
-        raise UnsupportedTableFeature(msg, hint="Take that index away first.")
+        raise UnsupportedTableFeature(
+            msg, hint=f'Take them away first: drop_index("{PARTITION_STATS}").'
+        )
 
 
 def _fixed_columns(storage: Storage, config: TableConfig) -> frozenset[str]:
