@@ -154,6 +154,7 @@ def set_up(base: Path, version: int, kind: Any, pair: Pair) -> None:
         order_by="ts",
         type=kind,
         version=version,
+        options=WITHOUT,
     )
     rows = [first(f"k{n}", n) for n in range(6)]
     table.insert(arrow(rows, SCHEMA))
