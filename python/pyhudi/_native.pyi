@@ -212,6 +212,7 @@ def read_slice(
     bootstrap: tuple[Store, str] | None = None,
     plain_key: str | None = None,
     two_threads: bool = False,
+    base_part: tuple[int, int | None] | None = None,
 ) -> tuple[BatchReader, MergeStats]:
     """One file slice, merged, as a stream of batches.
 
@@ -249,6 +250,8 @@ def read_slice(
     plain_key: a text column that surely equals the stored key column. Where it is among `columns`
         it may be read in that one's place.
     two_threads: a second thread may decode some of the base file's columns.
+    base_part: only row groups of the base file that begin at or after the first of these bytes and
+        before the second (None for the file's end). Of a slice with nothing to merge alone.
     """
 
 def hfile_pairs(
@@ -692,6 +695,42 @@ class MetadataRecorder:
 
         groups: where the index is one by data partition, number of this one's first file group, and
         how many it has.
+        """
+
+    def expression_stats(
+        self,
+        index: str,
+        column: str,
+        partition: str,
+        files: pa.RecordBatch,
+        *,
+        value_types: bool,
+        tight: bool,
+    ) -> pa.RecordBatch:
+        """Of an `expr_index_…` with statistics, for files of one data partition, and of that.
+
+        files: name, size in bytes, nulls, values (not null), min and max; a row for each file with
+        rows. value_types: index version 2. tight: the files are all that the partition holds, else
+        readers widen by them what they knew of it.
+        """
+
+    def expression_filter(
+        self,
+        index: str,
+        partition: str,
+        name: str,
+        instant: str,
+        values: Any,
+        *,
+        simple: bool,
+        entries: int,
+        fpp: float,
+        max_entries: int,
+        passes_all: bool,
+    ) -> pa.RecordBatch:
+        """Of an `expr_index_…` with bloom filters: that of one file, over values as text.
+
+        simple: SIMPLE, else DYNAMIC_V0. passes_all: it lets everything through.
         """
 
     def secondary(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,23 +20,41 @@ class IndexVerbs:
         """The handle, if it may write."""
         raise NotImplementedError
 
-    def create_index(self, kind: str, columns: Sequence[str] = ()) -> tuple[str, ...]:
+    def create_index(
+        self,
+        kind: str,
+        columns: Sequence[str] = (),
+        *,
+        name: str | None = None,
+        function: str | None = None,
+        options: Mapping[str, str] | None = None,
+        partitioned: bool = False,
+    ) -> tuple[str, ...]:
         """Adds an index to the table's metadata table, which is made if there is none.
 
-        kind: "column_stats", "bloom_filters" or "record_index". columns: those with statistics; by
-        default the first 32 that can have some, or `hoodie.metadata.index.column.stats.column.list`
-        of the handle's options; in version 6 all columns. Where the table's version has them,
-        statistics of partitions come with those of columns. Every write keeps an index up to date
-        from then on.
+        kind: "column_stats", "bloom_filters", "record_index" or "secondary_index". columns: those
+        with statistics; by default the first 32 that can have some, or
+        `hoodie.metadata.index.column.stats.column.list` of the handle's options; in version 6 all
+        columns. Where the table's version has them, statistics of partitions come with those of
+        columns. Every write keeps an index up to date from then on.
+
+        A secondary index is over one column, and needs a name and a record index. With `function`,
+        such as "lower" or "from_unixtime", an index with statistics or bloom filters is an
+        expression index: over one column, with a name, and with `options` as Hudi's SQL has them,
+        such as `{"format": "yyyy-MM-dd"}`. partitioned: a record index in which each data partition
+        has its own keys (table version 9).
 
         Returns the partitions of the metadata table. Raises `ConfigError` for an index that is
-        there already or for wrong columns, `UnsupportedTableFeature` for another kind of index or a
-        table that pyhudi does not write to, `CommitConflict` while other work is pending that rules
-        it out.
+        there already or for wrong columns, names or options, `UnsupportedTableFeature` for another
+        kind of index, a column or function that it cannot be made of, or a table that pyhudi does
+        not write to, `CommitConflict` while other work is pending that rules it out.
         """
-        from pyhudi.txn import metadata_table  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.txn import metadata_table, row_indexes  # noqa: PLC0415 - not for reading
 
-        made = metadata_table.create_index(self._writable(), kind, columns)
+        asked = row_indexes.IndexRequest.of(
+            kind, columns, name, function, options, partitioned=partitioned
+        )
+        made = metadata_table.create_index(self._writable(), asked)
         self.refresh()
         return made
 

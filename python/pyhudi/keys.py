@@ -195,18 +195,25 @@ def _prefixed(config: TableConfig, generator: str, existing_key: str | None) -> 
     return existing_key.startswith(f"{config.record_key_fields[0]}:")
 
 
-def add_keys(rows: pa.Table, spec: KeySpec, *, instant: str | None = None) -> pa.Table:
+def add_keys(
+    rows: pa.Table,
+    spec: KeySpec,
+    *,
+    instant: str | None = None,
+    place: tuple[int, int] = (0, 0),
+) -> pa.Table:
     """The rows with record key and partition path in front.
 
-    instant: what generated keys begin with; None refuses to generate any. Raises `SchemaMismatch`
-    for a null or empty key, `UnsupportedTableFeature` for keys that would have to be generated.
+    instant: what generated keys begin with; None refuses to generate any. place: the number of the
+    task and of the first row in it, which they go on with. Raises `SchemaMismatch` for a null or
+    empty key, `UnsupportedTableFeature` for keys that would have to be generated.
     """
     if not spec.keys_are_generated:
         return _native_keys(rows, spec, spec.key_fields)
     if instant is None:
         msg = "hoodie.table.recordkey.fields is not set: rows of generated keys cannot be found"
         raise UnsupportedTableFeature(msg, hint="Add rows with insert.")
-    keys = _generated_keys(instant, rows.num_rows)
+    keys = _generated_keys(instant, place, rows.num_rows)
     with_keys = _native_keys(rows.append_column(_GENERATED, keys), spec, (_GENERATED,))
     return with_keys.drop_columns([_GENERATED])
 
@@ -214,11 +221,12 @@ def add_keys(rows: pa.Table, spec: KeySpec, *, instant: str | None = None) -> pa
 _GENERATED = "_hoodie_generated_key"
 
 
-def _generated_keys(instant: str, count: int) -> pa.Array[Any]:
+def _generated_keys(instant: str, place: tuple[int, int], count: int) -> pa.Array[Any]:
     """`<instant>_<task>_<row>` (`AutoRecordGenWrapperKeyGenerator`, Hudi 1.2.0)."""
+    task, first = place
     ones = pa.repeat(pa.scalar(1, pa.int64()), count)
-    rows = pc.subtract(pc.cumulative_sum(ones), 1).cast(pa.string())
-    return pc.binary_join_element_wise(pa.scalar(f"{instant}_0"), rows, "_")
+    rows = pc.add(pc.cumulative_sum(ones), first - 1).cast(pa.string())
+    return pc.binary_join_element_wise(pa.scalar(f"{instant}_{task}"), rows, "_")
 
 
 def _native_keys(rows: pa.Table, spec: KeySpec, key_fields: Sequence[str]) -> pa.Table:

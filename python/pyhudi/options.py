@@ -19,6 +19,10 @@ READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS)
 KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS, *METADATA_OPTIONS, *SERVICE_OPTIONS))
 """Names and meanings are Hudi's."""
 
+COMMIT_METADATA_PREFIX = "_"
+"""Options whose names begin so go into the extra metadata of commits, as in Hudi by the default of
+`hoodie.datasource.write.commitmeta.key.prefix`."""
+
 _SWITCHES = (METADATA_ENABLE, DATA_SKIPPING)
 
 
@@ -26,7 +30,7 @@ def check_options(options: Mapping[str, object] | None) -> dict[str, str]:
     """The options as text. Raises `ConfigError` for an unknown one, with the nearest known."""
     checked = {}
     for name, value in (options or {}).items():
-        if name not in KNOWN_OPTIONS:
+        if name not in KNOWN_OPTIONS and not name.startswith(COMMIT_METADATA_PREFIX):
             near = difflib.get_close_matches(name, sorted(KNOWN_OPTIONS), n=1)
             raise ConfigError(
                 f"the option {name!r} is not known",
@@ -39,6 +43,11 @@ def check_options(options: Mapping[str, object] | None) -> dict[str, str]:
     MetadataOptions.of(checked)
     ServiceOptions.of(checked)
     return checked
+
+
+def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:
+    """What the options add to the extra metadata of each commit."""
+    return {name: text for name, text in options.items() if name.startswith(COMMIT_METADATA_PREFIX)}
 
 
 def is_enabled(options: Mapping[str, str], name: str) -> bool:

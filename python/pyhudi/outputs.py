@@ -63,6 +63,16 @@ class Outputs(ABC):
         """
         return connection.register(name, self)
 
+    def to_spark(self) -> Any:
+        """The rows as a Spark DataFrame, of a table that was opened with a `SparkEngine`.
+
+        Planned now, read by the executors at each action; see `pyhudi.spark.read`. Raises
+        `ConfigError` for another engine, `UnsupportedTableFeature` for a type that Spark lacks.
+        """
+        from pyhudi.spark.frames import frame_of  # noqa: PLC0415 - an extra
+
+        return frame_of(self)
+
     def count(self) -> int:
         """How many rows there are."""
         return sum(batch.num_rows for batch in self.to_reader())
@@ -84,7 +94,7 @@ def stream(
     if not isinstance(rows, pa.RecordBatchReader):
         raise ConfigError(
             f"{type(engine).__name__} does not give Arrow streams",
-            hint="On Spark, read with pyhudi.spark.read(spark, uri).",
+            hint="On Spark take to_spark(), or pyhudi.spark.read(spark, uri).",
         )
     return rows
 

@@ -56,9 +56,14 @@ class Scan(Outputs):
     """The range of an incremental query, None for a scan of all rows."""
 
     @property
+    def shown(self) -> pa.Schema:
+        """All columns of the table as scans give them, Hudi's own first."""
+        return shown_schema(self.state)
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of the result, in order."""
-        shown = shown_schema(self.state)
+        shown = self.shown
         return pa.schema([shown.field(name) for name in self.request.output])
 
     @cached_property

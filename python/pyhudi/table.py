@@ -89,6 +89,11 @@ class HudiTable(WritingVerbs, IndexVerbs):
         return self.storage.uri
 
     @property
+    def state(self) -> TableState:
+        """What reads of the handle are planned from."""
+        return self._state
+
+    @property
     def config(self) -> TableConfig:
         """The table's properties."""
         return self._state.config
@@ -276,8 +281,8 @@ class HudiTable(WritingVerbs, IndexVerbs):
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
         """Makes the table one of a later version; nothing else ever does.
 
-        to: 5, 6, 8 or 9. Log files are compacted first, the metadata table is removed (Hudi makes
-        it anew). dry_run: say what would change, and change nothing.
+        to: 5, 6, 8 or 9. Log files are compacted first, the metadata table is removed, and made
+        again in the new version. dry_run: say what would change, and change nothing.
 
         Raises `UnsupportedTableFeature` for a table that cannot become one of that version, naming
         the property; `CommitConflict` while a compaction, clustering or the like is pending;

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyhudi.errors import ConfigError
+from pyhudi.frames import is_spark_frame
 
 if TYPE_CHECKING:
     from pyhudi.alter import Alter
@@ -50,11 +51,13 @@ class WritingVerbs:
         """Replaces rows whose keys the table has, adds the others, in one commit.
 
         data: anything with the Arrow PyCapsule interface, such as a `pyarrow.RecordBatchReader`,
-        or a pandas DataFrame. schema_mode: "strict" wants the table's columns, "merge" gives the
-        table new ones and wider numbers, and nulls to columns that the data lack; the same for
-        every piece of a stream, by its schema. partial: the data may lack columns, which rows of
-        the table then keep, and which are null in new rows. memory_limit: bytes, a quarter of the
-        machine's memory by default; larger data are read as a stream and go through local files.
+        a pandas DataFrame, or a Spark DataFrame, whose session then does the work. schema_mode:
+        "strict" wants the table's columns, "merge" gives the table new ones and wider numbers, and
+        nulls to columns that the data lack; the same for every piece of a stream, by its schema.
+        partial: the data may lack columns, which rows of the table then keep, and which are null in
+        new rows. memory_limit: bytes, a quarter of the machine's memory by default; larger data are
+        read as a stream and go through local files. With a Spark DataFrame it is for each task,
+        512 MiB by default.
         progress: True draws a bar in a terminal, if `rich` is installed; a function is called with
         a `pyhudi.Step` at each step.
 
@@ -102,7 +105,8 @@ class WritingVerbs:
         """Adds rows to new files, without looking for their keys, in one commit.
 
         sort: "none", "partition" (each run of rows that is in memory at once) or "global" (all rows
-        of a partition); by `sort_columns`, else by record key. The rest as in `upsert`.
+        of a partition); by `sort_columns`, else by record key. Under a bucket index rows go to
+        their buckets, where they meet rows of their keys. The rest as in `upsert`.
         """
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
 
@@ -238,6 +242,12 @@ class WritingVerbs:
     ) -> WriteResult:
         from pyhudi.txn.progress import watched  # noqa: PLC0415 - reading needs none of it
 
+        if is_spark_frame(given):
+            from pyhudi.spark.write import carry  # noqa: PLC0415 - an extra
+
+            result = carry(verb, self._writable(), given, *more, **how)
+            self.refresh()
+            return result
         with watched(self._writable(), progress) as table:
             result = verb(table, given, *more, **how)
         self.refresh()

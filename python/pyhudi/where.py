@@ -136,6 +136,14 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
     return Where(expression, columns, tuple(_conjuncts(condition, schema)))
 
 
+def both(one: Where, other: Where | None) -> Where:
+    """The filter that wants both; None wants nothing."""
+    if other is None:
+        return one
+    columns = tuple(dict.fromkeys((*one.columns, *other.columns)))
+    return Where(one.expression & other.expression, columns, (*one.conjuncts, *other.conjuncts))
+
+
 def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
     """pyarrow does not tell which fields an expression names, but its text has every name in it."""
     text = str(expression)

@@ -135,6 +135,20 @@ def test_writing_in_turn(
     assert [key[2:] for key, _, _ in found] == list("cdefhijklmnpqrs")
     if "global" in index or "fixed" in index:
         check_moves(hudi, base, index, hudi_writes, in_turn=(version, kind) not in _DOUBLED)
+    check_some_columns(hudi, base, index)
+
+
+def check_some_columns(hudi: HudiOracle, base: Path, index: str) -> None:
+    """A row that moves, or goes to its bucket, keeps the columns that an upsert leaves out."""
+    before = {key: v for key, _, v in check(hudi, base, "before")}
+    city = "lima" if "global" in index else "oslo"
+    given = arrow(rows("c", city, 40) + rows("z", "oslo", 40)).drop_columns(["v"])
+    open_with(base, index).upsert(given, partial=True)
+    found = check(hudi, base, "our upsert of some columns")
+    only_once(found)
+    places: dict[str, Any] = {key: (place, v) for key, place, v in found}
+    assert places["k-c"] == (city, before["k-c"])
+    assert places["k-z"] == ("oslo", None)
 
 
 _DOUBLED: tuple[tuple[int, str], ...] = ((9, "mor"),)

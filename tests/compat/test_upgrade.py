@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import pyhudi
 from pyhudi.table import HudiTable
 from tests.compat.test_write_and_continue import VERSION_OF
@@ -27,6 +29,7 @@ def options(version: int) -> dict[str, str]:
         "hoodie.compact.inline": "false",
         "hoodie.embed.timeline.server": "false",
         "hoodie.parquet.small.file.limit": "0",
+        "hoodie.metadata.record.index.enable": "true",
     }
     payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
     if version == 6:
@@ -49,6 +52,7 @@ def same(hudi: HudiOracle, table: HudiTable, wanted: dict[str, int]) -> None:
     assert {one["id"]: one["v"] for one in ours} == wanted
 
 
+@pytest.mark.timeout(900)
 def test_hudi_goes_on_after_every_step(oracle: OraclePool, tmp_path: Path) -> None:
     """One table from version 6 to 9 and back, each release of Hudi writing log files on the way."""
     base = tmp_path / "moved"
@@ -59,9 +63,12 @@ def test_hudi_goes_on_after_every_step(oracle: OraclePool, tmp_path: Path) -> No
     for number, to in enumerate((8, 9, 8, 6), start=3):
         change = table.upgrade(to) if to > table.version else table.downgrade(to)
         assert change.compaction is not None
+        assert {"files", "record_index"} <= set(change.metadata_made)
+        assert table.check().ok
         hudi = oracle(RELEASE_OF[to])
         same(hudi, table, wanted)
         write(hudi, base, to, [row(n, number) for n in (1, 6, 7)])
         wanted |= {"k1": number, "k6": number, "k7": number}
         assert table.refresh().version == to
         same(hudi, table, wanted)
+        assert table.check().ok

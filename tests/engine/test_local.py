@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pyhudi.engine import local
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError
@@ -228,6 +229,17 @@ def test_one_thread_runs_in_the_calling_one() -> None:
 def test_any_arrow_data_can_be_exchanged(rows: object) -> None:
     results = LocalEngine(2).exchange(rows, "to", jobs.write_group)
     assert [value for value, _, _ in results] == ["a", "a", "b", "b"]
+
+
+def test_rows_beyond_memory_are_exchanged_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [f"r{n % 7}" for n in range(5000)]
+    rows = pa.table({"to": pa.array(values, pa.large_string()), "n": range(5000)})
+    wanted = LocalEngine(2).exchange(rows.to_reader(100), "to", jobs.write_group)
+    monkeypatch.setattr(local, "_EXCHANGE", 20_000)
+    assert LocalEngine(2).exchange(rows.to_reader(100), "to", jobs.write_group) == wanted
+    late = pa.concat_tables([rows, pa.table({"to": [None], "n": [1]}, rows.schema)])
+    with pytest.raises(ValueError, match="'to' holds nulls"):
+        LocalEngine(2).exchange(late, "to", jobs.write_group)
 
 
 def test_it_travels() -> None:

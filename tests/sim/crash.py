@@ -21,7 +21,7 @@ from pyhudi import _native
 from pyhudi.clock import SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.engine.local import LocalEngine
-from pyhudi.metadata import compact_group, initialise, start_group, write_group
+from pyhudi.metadata import compact_group, initialise, start_group, upkeep, write_group
 from pyhudi.new_config import NewTable, new_table_config
 from pyhudi.schema import table_schema
 from pyhudi.storage import Entry, Storage
@@ -117,7 +117,9 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_log, "store_log_files", _counted_logs(write_log.store_log_files))
     monkeypatch.setattr(write_group, "store_group_log", _counted(write_group.store_group_log))
     monkeypatch.setattr(start_group, "store_base", _counted(start_group.store_base))
-    monkeypatch.setattr(initialise, "store_start_log", _counted(start_group.store_start_log))
+    start = _counted(start_group.store_start_log)
+    for module in (initialise, upkeep):
+        monkeypatch.setattr(module, "store_start_log", start)
     base = _counted(compact_group.store_group_base)
     monkeypatch.setattr(compact_group, "store_group_base", base)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.storage import Storage
-from pyhudi.txn import operations
+from pyhudi.txn import operations, operations_replace
 from tests.sim.crash import (
     SMALL_BLOOM,
     CrashingStorage,
@@ -56,7 +56,7 @@ def wanted(*tables: pa.Table) -> list[tuple[str, str, int]]:
 @pytest.mark.parametrize("index", sorted(INDEXES))
 @pytest.mark.parametrize(("version", "kind"), TABLES)
 def test_rows_are_at_one_place_after_a_crash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: str, index: str
+    tmp_path: Path, version: int, kind: str, index: str
 ) -> None:
     if index == "ring" and kind == "cow":
         pytest.skip("rings are for merge-on-read tables")
@@ -77,5 +77,37 @@ def test_rows_are_at_one_place_after_a_crash(
         assert places(copy) in (before, after), f"after change {n}"
         operations.upsert(Handle(Storage(str(copy)), options), change)
         assert places(copy) == after, f"after change {n}"
+        assert leftovers(copy) == [], f"after change {n}"
+        shutil.rmtree(copy)
+
+
+@pytest.mark.parametrize(("version", "kind", "index"), [(6, "mor", "ring"), (9, "mor", "ring")])
+def test_a_dead_overwrite_leaves_the_old_ring(
+    tmp_path: Path, version: int, kind: str, index: str
+) -> None:
+    options = {**SMALL_BLOOM, **INDEXES[index]}
+    first = people(range(4), "oslo", 1)
+    base = tmp_path / "table"
+    operations.insert(people_table(base, version, kind, options), first)
+    new = pa.concat_tables([people(range(1, 3), "oslo", 2), people(range(4, 6), "rome", 2)])
+    late = people(range(2, 4), "oslo", 3)
+    before = wanted(first.slice(0, 2), late)
+    after = wanted(people(range(1, 2), "oslo", 2), people(range(4, 6), "rome", 2), late)
+    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
+    operations_replace.overwrite_partitions(Handle(counting, options), new)
+    for n in range(1, counting.changes + 1):
+        copy = shutil.copytree(base, tmp_path / f"crash{n}")
+        with pytest.raises(Killed):
+            operations_replace.overwrite_partitions(
+                Handle(CrashingStorage(str(copy), n), options), new
+            )
+        done = places(copy) == wanted(new)
+        assert done or places(copy) == wanted(first), f"after change {n}"
+        operations.upsert(Handle(Storage(str(copy)), options), late)
+        assert places(copy) == (after if done else before), f"after change {n}"
+        rings = {
+            path.name for path in (copy / ".hoodie/.bucket_index").rglob("oslo/*.hashing_meta")
+        }
+        assert len(rings) == (2 if done else 1), f"after change {n}"
         assert leftovers(copy) == [], f"after change {n}"
         shutil.rmtree(copy)

@@ -13,6 +13,7 @@ import pytest
 import pyhudi
 from pyhudi.storage import Storage
 from pyhudi.txn import metadata_table, operations
+from pyhudi.txn.row_indexes import IndexRequest
 from tests.sim.crash import CrashingStorage, Handle, Killed, people, rows_read
 
 NOT_THEN = {"hoodie.metadata.enable": "false"}
@@ -93,14 +94,14 @@ def test_making_leaves_all_or_nothing(table: Path, tmp_path: Path) -> None:
 
 
 def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
-    metadata_table.create_index(Handle(Storage(str(table)), {}), "bloom_filters")
+    metadata_table.create_index(Handle(Storage(str(table)), {}), IndexRequest("bloom_filters"))
     before = set(partitions(table))
     assert before == {"files", "bloom_filters"}
 
     def add(handle: Handle) -> object:
         if "record_index" in partitions(Path(handle.storage.uri)):
             return None
-        return metadata_table.create_index(handle, "record_index")
+        return metadata_table.create_index(handle, IndexRequest("record_index"))
 
     after = before | {"record_index"}
     crash_everywhere(table, tmp_path, add, again=add, whole=(before, after))

@@ -17,6 +17,7 @@ SHIPPED = (
     "tests.spark.bench",
     "tests.spark.test_engine",
     "tests.spark.test_types",
+    "tests.spark.test_write_frames",
 )
 """Modules whose functions travel by value: executors have the wheel, not the tests."""
 

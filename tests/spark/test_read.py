@@ -103,11 +103,16 @@ def test_columns_in_the_order_asked_for_beside_a_filter_on_another(
     assert_same(frame, local(base, **arguments))
 
 
-def test_one_task_a_slice(spark: SparkSession, golden: GoldenTables) -> None:
+def test_small_slices_are_packed(spark: SparkSession, golden: GoldenTables) -> None:
     base = golden.unpack(PARTITIONED)
     slices = pyhudi.open_table(base).scan().plan().num_rows
-    assert slices > 1
-    assert read(spark, base).rdd.getNumPartitions() == slices
+    assert 2 <= read(spark, base).rdd.getNumPartitions() < slices
+    most = "spark.sql.files.maxPartitionBytes"
+    spark.conf.set(most, "1b")
+    try:
+        assert read(spark, base).rdd.getNumPartitions() == slices
+    finally:
+        spark.conf.unset(most)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 7, 1000])

@@ -226,6 +226,27 @@ def test_file_ids_are_those_of_hudi_and_flink() -> None:
     assert bucket.bucket_of("00000041-9f0e-4c3a-8f00-112233445566") == 41
 
 
+def test_a_file_id_that_was_taken_away_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As writers that share file ids would make it."""
+    table = make(tmp_path / "t", 9, "mor", "bucket", **BUCKETED)
+    table.overwrite(pa.concat_tables([rows("abc", "x", 1), rows("yz", "y", 1)]))
+    alone = bucket.new_file_id
+
+    def shared_id(number: int, random: Any, *, shared: bool = False) -> str:  # noqa: ARG001
+        return alone(number, random, shared=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bucket, "new_file_id", shared_id)
+        table.upsert(pa.concat_tables([rows("abc", "u", 2), rows("yz", "w", 2)]))
+    table.delete_partitions(["u"])
+    table.upsert(pa.concat_tables([rows("abd", "u", 3), rows("yt", "w", 3)]))
+    assert [key for key, part, _ in values(table) if part in "uw"] == list("abdtyz")
+    zeros = [one for one in slices(table) if "-0000-0000-0000-" in one.file_id]
+    assert [bucket.bucket_of(one.file_id) for one in zeros if one.partition == "u"] == [3]
+
+
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_ring_starts_for_each_partition(tmp_path: Path, version: int) -> None:
     options = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING", **BUCKETED}

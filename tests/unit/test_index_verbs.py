@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import CorruptTable, SchemaMismatch
 from pyhudi.index.bucket import bucket_of
 from pyhudi.table import HudiTable
 
@@ -130,6 +130,90 @@ def check_buckets(table: HudiTable, index: str) -> None:
 def file_ids(files: pa.Table) -> set[str]:
     names = files.column("_hoodie_file_name").to_pylist()
     return {name.lstrip(".").split("_")[0] for name in names}
+
+
+@pytest.mark.parametrize(
+    ("index", "version", "kind"), [("bucket", 6, "cow"), ("bucket", 9, "mor"), ("ring", 9, "mor")]
+)
+@pytest.mark.parametrize("limit", [MIB, None])
+def test_bulk_insert_and_overwriting_keep_to_buckets(
+    tmp_path: Path, index: str, version: int, kind: str, limit: int | None
+) -> None:
+    table = make(tmp_path / "t", index, version, kind)
+    model: dict[str, tuple[int, str]] = {}
+
+    def write(verb: str, data: pa.Table, **more: Any) -> None:
+        getattr(table, verb)(data, memory_limit=limit, **more)
+        if verb == "overwrite":
+            model.clear()
+        if verb == "overwrite_partitions":
+            gone = set(data.column("part").to_pylist())
+            for key in [key for key, (_, part) in model.items() if part in gone]:
+                del model[key]
+        for row in data.filter(pc.invert(data.column("_hoodie_is_deleted"))).to_pylist():
+            model[row["id"]] = (row["v"], row["part"])
+        found = content(table).to_pylist()
+        assert [(one["id"], one["v"], one["part"]) for one in found] == [
+            (key, *values) for key, values in sorted(model.items())
+        ], verb
+        check_buckets(table, index)
+
+    write("bulk_insert", rows(range(6000), 10), sort="partition")
+    assert all(path.suffix == ".parquet" for path in (tmp_path / "t/p1").glob("*-*"))
+    write("bulk_insert", rows(range(5000, 9000), 20))
+    write("overwrite_partitions", rows(range(1, 9000, 3), 30, part="p1"))
+    write("upsert", rows(range(100, 300), 40))
+    write("overwrite", pa.concat_tables([rows(range(7000), 50), rows(range(20), 50, deleted=True)]))
+    write("upsert", rows(range(6000, 8000), 60))
+    table.delete_partitions(["p2"])
+    for key in [key for key, (_, part) in model.items() if part == "p2"]:
+        del model[key]
+    write("upsert", rows(range(6000), 70))
+    assert table.check().ok
+
+
+def test_a_partition_that_hudi_overwrote_beside_its_ring_is_not_written_to(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "ring", 9, "mor")
+    table.overwrite(rows(range(30), 10))
+    table.overwrite_partitions(rows(range(30), 20, part="p1"))
+    folder = tmp_path / "t/.hoodie/.bucket_index/consistent_hashing_metadata/p1"
+    for path in folder.iterdir():
+        if not path.name.startswith("00000000000000."):
+            path.unlink()
+    table = pyhudi.open_table(table.uri)
+    for verb in (table.upsert, table.insert, table.bulk_insert):
+        with pytest.raises(CorruptTable, match="without a new ring"):
+            verb(rows(range(30), 30, part="p1"))
+    table.overwrite_partitions(rows(range(30), 40, part="p1"))
+    table.upsert(rows(range(10, 40), 50, part="p1"))
+    found = content(table).filter(pc.field("part") == "p1")
+    assert found.column("v").to_pylist() == [40] * 10 + [50] * 30
+
+
+@pytest.mark.parametrize(("index", "version", "kind"), CASES)
+def test_some_columns(tmp_path: Path, index: str, version: int, kind: str) -> None:
+    table = make(tmp_path / "t", index, version, kind)
+    table.upsert(rows(range(30), 10))
+    everywhere = "bucket" not in INDEXES[index][0]
+    changes = [
+        rows(range(10), 20, part="p1" if everywhere else None),
+        rows(range(10, 12), 5, part="p1" if everywhere else None),
+        rows(range(12, 14), 20, deleted=True),
+        rows(range(28, 32), 20),
+    ]
+    data = pa.concat_tables(changes).drop_columns(["text"])
+    table.upsert(data, partial=True)
+    found = table.scan().to_arrow().sort_by("id")
+    expected = [*range(12), *range(14, 32)]
+    assert found.column("id").to_pylist() == [f"k{n:06}" for n in expected]
+    texts = ["x" * 100 if n < 30 else None for n in expected]
+    assert found.column("text").to_pylist() == texts
+    assert found.column("v").to_pylist() == [20 if n < 10 or n >= 28 else 10 for n in expected]
+    moved = "p1" if index in ("global_simple", "global_bloom") else None
+    homes = [moved if moved and n < 10 else f"p{n % 3}" for n in expected]
+    assert found.column("part").to_pylist() == homes
+    with pytest.raises(SchemaMismatch, match="part"):
+        table.upsert(data.drop_columns(["part"]), partial=True)
 
 
 @pytest.mark.parametrize(("index", "version", "kind"), CASES)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi.errors import CorruptTable, MetadataTableWarning, UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, MetadataTableWarning
 from pyhudi.metadata import partitioned
 from pyhudi.plan.write import FileGroup
 from pyhudi.view.slices import FileSlice
@@ -210,8 +210,18 @@ def test_some_columns_are_updated_where_the_index_says(tmp_path: Path, name: str
     ]
 
 
-def test_some_columns_do_not_go_with_moves(tmp_path: Path) -> None:
+def test_some_columns_move_with_the_others(tmp_path: Path) -> None:
     base = unpack("v9_mor_record_index", tmp_path)
     table = opened(base, **{MOVE: "true"})
-    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.index\.type is RECORD_INDEX"):
-        table.upsert(rows(range(2), 1).select(["id", "ts", "city"]), partial=True)
+    table.upsert(rows(range(3998, 4003), 1000))
+    moved = rows(range(4000, 4005), 2000).select(["id", "ts"])
+    moved = moved.append_column("city", pa.array(["elsewhere"] * 5))
+    table.upsert(moved, partial=True)
+    check_index(base)
+    found = table.scan(where="id >= 'w0004000' AND ts = 2000").to_arrow().sort_by("id")
+    assert found.column("city").to_pylist() == ["elsewhere"] * 5
+    assert found.column("name").to_pylist() == [
+        *(f"name {n}" for n in range(4000, 4003)),
+        None,
+        None,
+    ]

@@ -28,7 +28,7 @@ def test_plain_table_may_be_written() -> None:
         ("hoodie.table.version", "5"),
         ("hoodie.table.metadata.partitions", "column_stats"),
         ("hoodie.table.metadata.partitions", "files,secondary_index_by_name"),
-        ("hoodie.table.metadata.partitions", "expr_index_by_day,files"),
+        ("hoodie.table.metadata.partitions", "files,vector_index"),
         ("hoodie.table.metadata.partitions.inflight", "column_stats"),
         ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.partition.metafile.use.base.format", "true"),
@@ -71,7 +71,6 @@ def without_metadata_table(base: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("v8_cow_expression_index", r"metadata\.partitions has expr_index_"),
         ("v6_cow_timestamp_key", r"hoodie\."),
     ],
 )

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
+import pyhudi
 from pyhudi.errors import ConfigError
 from pyhudi.txn.options import WriteOptions
 
@@ -44,3 +48,14 @@ def test_rows_of_a_new_file_are_fixed_only_without_auto_split() -> None:
     assert WriteOptions.of(size).insert_split_rows is None
     assert WriteOptions.of({**size, **off}).insert_split_rows == 70
     assert WriteOptions.of(off).insert_split_rows == 500_000
+
+
+def test_options_for_the_commits_metadata(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"]})
+    table = pyhudi.create_table(tmp_path / "t", rows.schema, key="id")
+    pyhudi.open_table(tmp_path / "t", options={"_batch": "7"}).upsert(rows)
+    pyhudi.open_table(tmp_path / "t").upsert(rows)
+    timeline = table.refresh().state.timeline
+    told = [timeline.commit_metadata(one).extra_metadata for one in timeline.commits]
+    assert [one.get("_batch") for one in told] == ["7", None]
+    assert all(one["schema"] for one in told)

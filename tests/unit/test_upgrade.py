@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import pyhudi
 from pyhudi.config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.metadata.definitions import index_definitions
 from pyhudi.storage import Storage
 from pyhudi.table import HudiTable
 from pyhudi.upgrade.properties import changed
@@ -156,3 +158,39 @@ def test_a_pending_clustering_stands_in_the_way(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_mor_pending_clusterings", tmp_path))
     with pytest.raises(CommitConflict, match="clustering"):
         table.downgrade(8)
+
+
+def test_the_metadata_table_is_made_again(tmp_path: Path) -> None:
+    options = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.column.stats.column.list": "v",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    }
+    data = pa.table({"id": ["a", "b"], "p": ["x", "y"], "v": [1, 2]})
+    table = pyhudi.create_table(
+        tmp_path / "t",
+        data.schema,
+        key="id",
+        partition_by="p",
+        version=9,
+        type="mor",
+        options=options,
+    )
+    table.upsert(data)
+    made = {"files", "column_stats", "bloom_filters", "record_index"}
+    for to, more in ((8, {"partition_stats"}), (6, set()), (9, set())):
+        change = pyhudi.open_table(table.uri).upgrade(to) if to == 9 else table.downgrade(to)
+        assert set(change.metadata_made) == made | more
+        config = TableConfig.load(Storage(str(tmp_path / "t")))
+        assert set(config.metadata_partitions) == made | more
+        table = pyhudi.open_table(table.uri)
+        assert table.check().ok
+        table.upsert(data)
+        assert table.check().ok
+        definitions = index_definitions(Storage(table.uri), config)
+        if to == 8:
+            assert "v" in definitions["column_stats"].columns
+            assert "p" not in definitions["column_stats"].columns

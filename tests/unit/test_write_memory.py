@@ -88,6 +88,11 @@ def test_a_large_stream_is_not_sorted_as_a_whole(tmp_path: Path) -> None:
     assert not list((tmp_path / "t").glob("p*"))
 
 
+RECORD_INDEX = [
+    "hoodie.metadata.enable=true",
+    "hoodie.metadata.record.index.enable=true",
+    "hoodie.metadata.global.record.level.index.enable=true",
+]
 PROGRAM = """
 import sys
 import pyhudi
@@ -100,20 +105,26 @@ def peak_mib():
     return int(status.split("VmHWM:")[1].split()[0]) >> 10
 
 
-base, kind, limit = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-table = make(base, kind)
-rows = 10 * 16 * MIB // 1030
-table.bulk_insert(stream(0, rows, 1), memory_limit=limit)
+base, kind, limit, width = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+table = make(base, kind, **dict(one.split("=") for one in sys.argv[5:]))
+rows = 10 * 16 * MIB // (width + 30)
+table.bulk_insert(stream(0, rows, 1, width), memory_limit=limit)
 loaded = peak_mib()
-result = table.upsert(stream(rows // 2, rows, 2), memory_limit=limit)
+result = table.upsert(stream(rows // 2, rows, 2, width), memory_limit=limit)
 print(loaded, peak_mib(), rows - rows // 2 == result.rows_updated)
 """
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_the_limit_holds_for_ten_times_as_much(tmp_path: Path, kind: str) -> None:
-    arguments = [sys.executable, "-c", PROGRAM, str(tmp_path / "t"), kind, str(16 * MIB)]
+@pytest.mark.parametrize(
+    ("kind", "width", "options"), [("cow", 1000, []), ("mor", 250, RECORD_INDEX)]
+)
+def test_the_limit_holds_for_ten_times_as_much(
+    tmp_path: Path, kind: str, width: int, options: list[str]
+) -> None:
+    """Beside a record index it is the number of keys that counts."""
+    arguments = [str(tmp_path / "t"), kind, str(16 * MIB), str(width), *options]
+    arguments = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)
     loaded, peak, right = done.stdout.split()
     assert right == "True"

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic
@@ -20,6 +21,8 @@ from pyhudi.engine.protocol import Attempt, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
 
 _LOOK_AHEAD = 16 * 1024 * 1024
+_EXCHANGE = 8 * 1024 * 1024
+"""Bytes of an exchange's rows that are brought together in memory; more go through local files."""
 
 
 class LocalEngine:
@@ -107,15 +110,14 @@ class LocalEngine:
         """As `Engine.exchange`; `rows` is any object with the Arrow PyCapsule interface."""
         from pyhudi.engine import routes  # noqa: PLC0415 - scans need none of it
 
-        # One chunk, so that taking a group's rows does not go through all chunks for each group.
-        table = pa.table(rows).combine_chunks()
+        def write(group: tuple[str, routes.GroupRows], attempt: Attempt) -> Sequence[Result]:
+            value, group_rows = group
+            return work(value, group_rows(), attempt)
 
-        def write(group: tuple[str, pa.Array], attempt: Attempt) -> Sequence[Result]:
-            value, indices = group
-            return work(value, table.take(indices), attempt)
-
-        found = self.run(write, routes.groups(table, route), stage=stage, label=label)
-        return list(chain.from_iterable(found))
+        with ExitStack() as stack:
+            found = routes.brought_together(stack, rows, route, _EXCHANGE)
+            results = self.run(write, found, stage=stage, label=label)
+        return list(chain.from_iterable(results))
 
 
 class _Call(Generic[Task, Result]):

@@ -5,11 +5,55 @@ Shared by the engines' `exchange`. Where the rows come from and who works on the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pyhudi.shelf import Shelf
+
+_SHELF = 2
+"""A shelf holds its rows several times while it writes them."""
+
+GroupRows = Callable[[], pa.Table]
+"""Gives the rows of one route value."""
+
+
+def brought_together(
+    stack: ExitStack, rows: Any, route: str, in_memory: int
+) -> list[tuple[str, GroupRows]]:
+    """Each route value, in ascending order, with its rows, which keep their order.
+
+    rows: any object with the Arrow PyCapsule interface. More than `in_memory` bytes of them go to
+    local files that `stack` removes. Raises as `groups` does.
+    """
+    own = isinstance(rows, pa.RecordBatchReader)
+    # Through a C stream errors would lose their kind.
+    reader = rows if own else pa.RecordBatchReader.from_stream(rows)
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in reader:
+        held.append(batch)
+        size += batch.nbytes
+        if size > in_memory:
+            break
+    else:
+        # One chunk, so that taking a group's rows does not go through all chunks for each group.
+        table = pa.Table.from_batches(held, reader.schema).combine_chunks()
+        return [(value, partial(table.take, indices)) for value, indices in groups(table, route)]
+    shelf: Shelf[str] = stack.enter_context(Shelf(in_memory // _SHELF))
+    while held:
+        _put(shelf, held.pop(0), route)
+    for batch in reader:
+        _put(shelf, batch, route)
+    return [(value, part.to_table) for value, part in shelf.routes().items()]
+
+
+def _put(shelf: Shelf[str], batch: pa.RecordBatch, route: str) -> None:
+    shelf.add(_route_values(batch, route), pa.Table.from_batches([batch]))
 
 
 def groups(rows: pa.Table, route: str) -> list[tuple[str, pa.Array]]:

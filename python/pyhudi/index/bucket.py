@@ -21,6 +21,7 @@ from pyhudi.errors import ConfigError, CorruptTable
 from pyhudi.index.choice import is_bucket, last_written
 from pyhudi.index.located import IndexedTable, Located
 from pyhudi.index.options import BUCKET_FIELDS, BUCKETS
+from pyhudi.index.renewal import taken_away
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan.write import FileGroup, Tagged, row_numbers, split
 from pyhudi.view.slices import FileSlice
@@ -52,28 +53,38 @@ class KeyHash:
         return _native.ring_hashes(keys, self.fields, scan=self.scan)
 
 
-def tag(table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any]) -> Located:
+def tag(
+    table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any], *, anew: bool = False
+) -> Located:
     """The bucket of each row: an existing file group, or one to be made.
 
     rows: columns record key and partition path. wanted: for each row whether it may need a new
-    file group; the others are tagged only if theirs is there. Raises `ConfigError` when keys on
-    storage are in other buckets than the options say.
+    file group; the others are tagged only if theirs is there. anew: existing file groups go, so
+    every one is to be made. Raises `ConfigError` when keys on storage are in other buckets than the
+    options say.
     """
     partitions = rows.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
     count = table.options.index.buckets
-    known = _by_bucket(groups, count)
+    known = {} if anew else _by_bucket(groups, count)
     key_hash = proven_hash(
         table,
         slices,
-        lambda key_hash, slice_, keys: _all(
-            pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id))
+        lambda key_hash, slice_, keys: (
+            is_bucket(slice_.file_id)
+            and _all(pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id)))
         ),
     )
-    shared = any(one.slice.file_id.endswith(_SHARED_ENDING) for one in groups)
+    # What was taken away cannot be written to again, so no name may come twice.
+    shared = any(is_shared(one.slice.file_id) for one in groups) and not anew
+    gone = taken_away(table) if shared else {}
+    groups = [] if anew else groups
 
     def new_group(partition: str, bucket: int) -> FileGroup:
-        return to_be_made(partition, new_file_id(bucket, table.new_file_id, shared=shared))
+        file_id = new_file_id(bucket, table.new_file_id, shared=shared)
+        if file_id in gone.get(partition, {}):
+            file_id = new_file_id(bucket, table.new_file_id)
+        return to_be_made(partition, file_id)
 
     buckets = key_hash.buckets(_flat(rows.column(RECORD_KEY)), count)
     return place(rows, buckets, wanted, groups, known, new_group)
@@ -91,6 +102,11 @@ def new_file_id(bucket: int, random: Callable[[], str], *, shared: bool = False)
     """
     number = f"{bucket:0{_DIGITS}d}"
     return number + (_SHARED_ENDING if shared else random()[_DIGITS:])
+
+
+def is_shared(file_id: str) -> bool:
+    """Whether several writers make the file id alike (non-blocking concurrency)."""
+    return file_id.endswith(_SHARED_ENDING)
 
 
 def to_be_made(partition: str, file_id: str, *, by_log: bool = False) -> FileGroup:

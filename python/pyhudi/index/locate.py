@@ -115,6 +115,17 @@ def for_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
     return Located(located.tagged.only(keep), located.groups)
 
 
+def look_up_anew(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
+    """Where rows have to go under a bucket index once all file groups of their partitions are gone.
+
+    All those file groups are to be made. Arguments as of `look_up`; deletes are nowhere.
+    """
+    tag = ring.tag if table.index.consistent else bucket.tag
+    located = tag(table, keys, pc.invert(marked_deleted), anew=True)
+    keep = pc.invert(marked_deleted.take(located.tagged.rows))
+    return Located(located.tagged.only(keep), located.groups)
+
+
 def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> Located:
     """Where keys are that are to be deleted.
 
@@ -171,26 +182,11 @@ def in_slices(
     )
 
 
-def check_partial(table: IndexedTable) -> None:
-    """Refuses partial updates where a row may need a new file group for its bucket, or may move.
-
-    Raises `UnsupportedTableFeature` naming the index.
-    """
+def keeps_places(table: IndexedTable) -> bool:
+    """Whether every row that is found stays in its file group, and new ones go to base files."""
     index = table.index
     by_partition = (options.SIMPLE, options.BLOOM, options.PARTITIONED_RECORD_INDEX)
-    fixed = index.kind == options.RECORD_INDEX and not index.moves
-    if index.kind not in by_partition and not fixed:
-        raise _refused(index, "partial updates")
-
-
-def check_free_placement(table: IndexedTable, what: str) -> None:
-    """Refuses `what` where the key says which file group a row goes to.
-
-    Raises `UnsupportedTableFeature` naming the index.
-    """
-    index = table.index
-    if index.kind == options.BUCKET:
-        raise _refused(index, what)
+    return index.kind in by_partition or (index.kind == options.RECORD_INDEX and not index.moves)
 
 
 def _refused(index: IndexChoice, what: str) -> UnsupportedTableFeature:

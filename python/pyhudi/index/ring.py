@@ -1,8 +1,8 @@
 """The consistent-hashing bucket index: a ring of hash ranges for each partition, stored as JSON.
 
 A new partition gets the ring that Hudi starts with. Rings are never resized here, and not written
-to while a resize is on its way. Sources: `HoodieConsistentHashingMetadata`,
-`ConsistentBucketIndexUtils` (Hudi 0.15.0, 1.2.0).
+to while a resize is on its way; rings with new file ids are `renewal.py`'s part. Sources:
+`HoodieConsistentHashingMetadata`, `ConsistentBucketIndexUtils` (Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
@@ -16,33 +16,43 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.errors import CommitConflict
 from pyhudi.index.bucket import KeyHash, place, proven_hash, to_be_made
+from pyhudi.index.renewal import Ring, file_id_of, taken_away, usable_ring
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan.buckets import FIRST_RING, RING_SUFFIX, committed_ring, ring_folder
 from pyhudi.plan.write import row_numbers, split
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyhudi.index.located import IndexedTable, Located
+    from pyhudi.plan.write import FileGroup
     from pyhudi.storage import Storage
     from pyhudi.timeline import Timeline
     from pyhudi.view.slices import FileSlice
 
-Ring = list[tuple[int, str]]
-"""Last hash and file id prefix of each range, rising."""
 
-
-def tag(table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any]) -> Located:
+def tag(
+    table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any], *, anew: bool = False
+) -> Located:
     """The node of each row: an existing file group, or one to be made.
 
-    Arguments and errors are as of `bucket.tag`; `CommitConflict` while a ring is being resized. A
-    partition without a ring gets its first one on storage.
+    Arguments and errors are as of `bucket.tag`; `CommitConflict` while a ring is being resized,
+    `CorruptTable` as `renewal.usable_ring` has it. A partition without a ring gets its first one on
+    storage.
     """
     partitions = rows.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
     growing = rows.column(PARTITION_PATH).filter(wanted).unique().to_pylist()
     rings = {path: _ring(table, path, make=path in growing) for path in partitions}
+    if anew:
+        groups = []
+    else:
+        rings = _usable(table, rings, groups)
 
     def holds(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
         ring = rings.get(slice_.partition) or _ring(table, slice_.partition, make=False)
+        if anew and slice_.file_id not in {_file_id(node) for node in ring}:
+            return True
         if not ring:
             return False
         nodes = _nodes_of(ring, key_hash.places(keys)).unique().to_pylist()
@@ -52,22 +62,33 @@ def tag(table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any]) -> Located:
     known = {}
     for number, group in enumerate(groups):
         nodes = {_file_id(node): at for at, node in enumerate(rings[group.slice.partition])}
-        node = nodes.get(group.slice.file_id)
-        if node is not None:
-            known[group.slice.partition, node] = number
-    nodes = _nodes(rows, rings, key_hash)
+        known[group.slice.partition, nodes[group.slice.file_id]] = number
+    nodes_of_rows = _nodes(rows, rings, key_hash)
     return place(
         rows,
-        nodes,
+        nodes_of_rows,
         wanted,
         groups,
         known,
-        lambda path, node: to_be_made(path, _file_id(rings[path][node]), by_log=True),
+        lambda path, node: to_be_made(path, _file_id(rings[path][node]), by_log=not anew),
     )
 
 
+def _usable(
+    table: IndexedTable, rings: dict[str, Ring], groups: Sequence[FileGroup]
+) -> dict[str, Ring]:
+    live: dict[str, set[str]] = {path: set() for path in rings}
+    for group in groups:
+        live[group.slice.partition].add(group.slice.file_id)
+    gone = taken_away(table)
+    return {
+        path: usable_ring(table, path, ring, live[path], gone.get(path, {}))
+        for path, ring in rings.items()
+    }
+
+
 def _file_id(node: tuple[int, str]) -> str:
-    return f"{node[1]}-0"
+    return file_id_of(node[1])
 
 
 def _nodes(rows: pa.Table, rings: dict[str, Ring], key_hash: KeyHash) -> pa.Array[Any]:

@@ -22,22 +22,53 @@ Definitions = dict[str, Any]
 
 
 def new_definitions(
-    config: TableConfig, partitions: Collection[str], columns: Sequence[str]
+    config: TableConfig,
+    partitions: Collection[str],
+    columns: Sequence[str],
+    *,
+    partitioned: bool = False,
 ) -> Definitions:
-    """The definitions that these partitions come with. columns: those with statistics."""
+    """The definitions that these partitions come with.
+
+    columns: those with statistics. partitioned: a record index is one by data partition.
+    """
     version = config.version
     found = {}
     if RECORD_INDEX in partitions and version.index_versions:
-        options = {"isPartitioned": "false"}
-        found[RECORD_INDEX] = _definition(RECORD_INDEX, "", (), options, "V1")
+        options = {"isPartitioned": str(partitioned).lower()}
+        found[RECORD_INDEX] = _definition(RECORD_INDEX, RECORD_INDEX, "", (), options, "V1")
     if COLUMN_STATS in partitions and version.has_index_definitions:
-        stats = "V2" if version.index_versions else None
-        found[COLUMN_STATS] = _definition(COLUMN_STATS, COLUMN_STATS, columns, {}, stats)
+        stats = COLUMN_STATS
+        found[stats] = _definition(stats, stats, stats, columns, {}, _newest(config))
     return found
+
+
+def index_definition(
+    config: TableConfig,
+    name: str,
+    kind: str,
+    function: str,
+    column: str,
+    options: Mapping[str, str],
+) -> Definitions:
+    """The definition of a secondary or expression index. name: of its partition."""
+    found = _definition(name, kind, function, (column,), options, _newest(config))
+    return {name: found}
+
+
+def stored_definitions(storage: Storage, config: TableConfig) -> Definitions:
+    """The definitions as the table's file has them. Raises `CorruptTable` for a damaged one."""
+    return _known(storage, config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH)
+
+
+def _newest(config: TableConfig) -> str | None:
+    """The index version that the matching release gives a new index."""
+    return "V2" if config.version.index_versions else None
 
 
 def _definition(
     name: str,
+    kind: str,
     function: str,
     columns: Sequence[str],
     options: Mapping[str, str],
@@ -45,7 +76,7 @@ def _definition(
 ) -> dict[str, Any]:
     definition: dict[str, Any] = {
         "indexName": name,
-        "indexType": name,
+        "indexType": kind,
         "indexFunction": function,
         "sourceFields": list(columns),
         "indexOptions": dict(options),

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.metadata.expression import ExpressionTask, expression_rows
 from pyhudi.metadata.group import MetadataGroup, open_together
 from pyhudi.metadata.secondary import SecondaryTask, secondary_rows
 from pyhudi.view.names import parse_base_name
@@ -117,7 +118,10 @@ class ReplacedTask:
     slice: ReadTask
 
 
-Task = FileTask | FactsTask | KeysTask | ReplacedTask | SecondaryTask
+_BATCH_KEYS = 16 * 1024
+"""Record rows are several times as large as keys, so they are made of so many at once."""
+
+Task = FileTask | FactsTask | KeysTask | ReplacedTask | SecondaryTask | ExpressionTask
 
 
 def derive(task: Task) -> Iterator[pa.RecordBatch]:
@@ -138,6 +142,8 @@ def derive(task: Task) -> Iterator[pa.RecordBatch]:
         )
     elif isinstance(task, SecondaryTask):
         yield from secondary_rows(task)
+    elif isinstance(task, ExpressionTask):
+        yield from expression_rows(task)
     elif isinstance(task, ReplacedTask):
         for batch in read_task(task.slice):
             keys = batch.column(0)
@@ -162,14 +168,15 @@ def _located(
     ranges = task.recording.index_ranges
     if ranges is not None and task.partition not in ranges and not len(added):
         return
-    yield task.recording.recorder().locations(
-        task.partition,
-        task.file_id,
-        task.instant_ms,
-        added=added,
-        removed=removed,
-        groups=None if ranges is None else ranges[task.partition],
-    )
+    for start in range(0, max(len(added), len(removed)), _BATCH_KEYS):
+        yield task.recording.recorder().locations(
+            task.partition,
+            task.file_id,
+            task.instant_ms,
+            added=added.slice(start, _BATCH_KEYS),
+            removed=removed.slice(start, _BATCH_KEYS),
+            groups=None if ranges is None else ranges[task.partition],
+        )
 
 
 def _changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
@@ -195,9 +202,7 @@ def _changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
 
 def _standing(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
     """Those of the keys that have a record in a slice."""
-    none: pa.Array[Any] = pa.array([], pa.string())
-    found = (batch.column(0) for batch in read_task(slice_))
-    return pa.concat_arrays([none, *(one.filter(pc.is_in(one, value_set=keys)) for one in found)])
+    return keys.filter(_held(keys, (batch.column(0) for batch in read_task(slice_))))
 
 
 def _previous_base(task: KeysTask) -> str | None:
@@ -223,4 +228,13 @@ def _column(reader: Iterable[pa.RecordBatch]) -> pa.Array[Any]:
 
 
 def _without(keys: pa.Array[Any], others: pa.Array[Any]) -> pa.Array[Any]:
-    return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))
+    return keys.filter(pc.invert(_held(keys, [others])))
+
+
+def _held(keys: pa.Array[Any], others: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
+    """For each key whether it is among others, with far less memory than `is_in` takes."""
+    tagger = _native.KeyTagger(keys)
+    schema = pa.schema([pa.field("key", pa.string())])
+    batches = (pa.RecordBatch.from_arrays([part], schema=schema) for part in others)
+    tagger.probe(pa.RecordBatchReader.from_batches(schema, batches), 0)
+    return pc.is_valid(tagger.locations())

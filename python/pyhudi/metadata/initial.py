@@ -1,9 +1,9 @@
 """What a new partition of the metadata table holds at its start, as tasks over the table's files.
 
 All files that completed commits left count for `files`, statistics and bloom filters, replaced
-ones too; for the record index and statistics of partitions the newest slices do
-(`HoodieBackedTableMetadataWriter`, 0.15.0, 1.0.2 and 1.2.0). Keys and rows stay with the tasks.
-A further kind of index adds its maker to `_MAKERS`.
+ones too; for statistics of partitions the newest slices do (`HoodieBackedTableMetadataWriter`,
+0.15.0, 1.0.2 and 1.2.0). Keys and rows stay with the tasks. Indexes over keys and rows are made in
+`initial_rows.py`.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.clock import parse_instant
-from pyhudi.metadata.derive import FactsTask, FileTask, KeysTask, Recording, derive
+from pyhudi.metadata.derive import FactsTask, FileTask, Recording, Task, derive
+from pyhudi.metadata.start_group import group_id
 from pyhudi.metadata.support import record_schema, statistics_columns
 from pyhudi.metadata.table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
     PARTITION_STATS,
-    RECORD_INDEX,
 )
-from pyhudi.plan.read import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.plan.read import ReadTask, TableState
 from pyhudi.timeline.instants import INDEXING
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.listing import list_files
 from pyhudi.view.names import parse_base_name, parse_log_name
-from pyhudi.work.read import open_slice, read_task
+from pyhudi.work.read import read_task
 
 if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Attempt, Engine
+    from pyhudi.engine.protocol import Engine
     from pyhudi.metadata.definitions import IndexDefinition
     from pyhudi.metadata.options import MetadataOptions
+    from pyhudi.metadata.partitioned import GroupRange
     from pyhudi.storage import Entry
     from pyhudi.view.slices import FileSlice
 
@@ -45,9 +45,6 @@ _NO_PATH = "."
 NO_INSTANT = "00000000000000"
 """In place of a table's newest instant while it has none (`SOLO_COMMIT_TIMESTAMP`)."""
 _FILES_OF_A_TASK = 64
-_RECORD_KEY = "_hoodie_record_key"
-_LOCATION_BYTES = 512
-"""Of a key with its location, on its way through an exchange, which holds some copies."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +84,15 @@ class Source:
         """Columns with statistics."""
         return statistics_columns(self.definitions, self.state.schema)
 
-    def recording(self, groups: Mapping[str, int]) -> Recording:
-        """What tasks share. groups: numbers of file groups by partition of the metadata table."""
+    def recording(
+        self, groups: Mapping[str, int], ranges: Mapping[str, GroupRange] | None = None
+    ) -> Recording:
+        """What tasks share. groups: numbers of file groups by partition of the metadata table.
+
+        ranges: those of each data partition in a record index by data partition.
+        """
         schema = record_schema(self.state.config.version.metadata_schema)
-        return Recording(self.state.storage, schema, groups)
+        return Recording(self.state.storage, schema, groups, ranges)
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,15 @@ class InitialPartition:
     tasks: Sequence[InitialTask]
     portions: int = 1
     """In how many turns its file groups are written, so that each turn's records fit in memory."""
+    ids: tuple[str, ...] | None = None
+    """File ids of its groups in order, None for those that are plain numbers."""
+
+    @cached_property
+    def file_ids(self) -> tuple[str, ...]:
+        """File ids of its groups, in the order in which keys are hashed over them."""
+        if self.ids is not None:
+            return self.ids
+        return tuple(group_id(self.name, number) for number in range(self.groups))
 
     def turns(self) -> Iterator[list[PortionTask]]:
         """The tasks of each turn: all of them, each giving the records of that turn's groups."""
@@ -122,7 +133,7 @@ class LocationsTask:
     instant_ms: int
 
 
-InitialTask = FactsTask | FileTask | KeysTask | LocationsTask
+InitialTask = Task | LocationsTask
 """Those of commits may give records of other partitions too."""
 
 
@@ -147,16 +158,17 @@ def _rows(task: InitialTask) -> Iterator[pa.RecordBatch]:
         return
     recorder = task.recording.recorder()
     one = task.read.slice
+    ranges = task.recording.index_ranges
     for batch in read_task(task.read):
         keys = batch.column(0)
         yield recorder.locations(
-            one.partition, one.file_id, task.instant_ms, added=keys, removed=keys.slice(0, 0)
+            one.partition,
+            one.file_id,
+            task.instant_ms,
+            added=keys,
+            removed=keys.slice(0, 0),
+            groups=None if ranges is None else ranges[one.partition],
         )
-
-
-def initial_partition(source: Source, name: str) -> InitialPartition:
-    """Size and content of a partition. To be asked for one of `support.MAINTAINED`."""
-    return _MAKERS[name](source)
 
 
 def _files(source: Source) -> InitialPartition:
@@ -210,42 +222,13 @@ def _bloom_filters(source: Source) -> InitialPartition:
     return InitialPartition(BLOOM_FILTERS, groups, tasks)
 
 
-def _record_index(source: Source) -> InitialPartition:
-    options = source.options
-    reads = _reads(source, (_RECORD_KEY,))
-    records = sum(source.engine.run(count_rows, _reads(source, ()), label="count records"))
-    groups = options.record_groups(records)
-    recording = source.recording({RECORD_INDEX: groups})
-    zone = source.state.config.timezone
-    tasks = [
-        LocationsTask(recording, read, parse_instant(read.slice.base_instant, zone))
-        for read in reads
-    ]
-    portions = -(-records * _LOCATION_BYTES // source.memory)
-    return InitialPartition(RECORD_INDEX, groups, tasks, min(max(portions, 1), groups))
-
-
-_MAKERS: Mapping[str, Callable[[Source], InitialPartition]] = {
+FILE_MAKERS: Mapping[str, Callable[[Source], InitialPartition]] = {
     FILES: _files,
     COLUMN_STATS: _column_stats,
     PARTITION_STATS: _partition_stats,
     BLOOM_FILTERS: _bloom_filters,
-    RECORD_INDEX: _record_index,
 }
-
-
-def count_rows(task: ReadTask, _attempt: Attempt) -> int:
-    """How many records a slice has."""
-    reader = open_slice(task)
-    try:
-        return sum(batch.num_rows for batch in reader)
-    finally:
-        reader.close()
-
-
-def _reads(source: Source, columns: tuple[str, ...]) -> list[ReadTask]:
-    request = ScanRequest(output=columns)
-    return slice_tasks(source.state, request, source.slices, merge_rule(source.state))
+"""What makes the partitions that tell about files."""
 
 
 def _facts(

@@ -18,7 +18,7 @@ from pyhudi import _native
 from pyhudi import property_names as names
 from pyhudi.clock import INSTANT_DIGITS
 from pyhudi.errors import CommitConflict
-from pyhudi.metadata.define import change_definitions, new_definitions
+from pyhudi.metadata.define import Definitions, change_definitions, new_definitions
 from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions, parse_definitions
 from pyhudi.metadata.derive import RECORD_ROWS
 from pyhudi.metadata.initial import (
@@ -26,8 +26,8 @@ from pyhudi.metadata.initial import (
     InitialPartition,
     Source,
     derive_initial,
-    initial_partition,
 )
+from pyhudi.metadata.initial_rows import initial_partition
 from pyhudi.metadata.own import OwnTable
 from pyhudi.metadata.own_config import own_config
 from pyhudi.metadata.start_group import StartTarget, start_log, store_start_log, write_base
@@ -59,11 +59,13 @@ def initialise(
     partitions: set[str],
     options: MetadataOptions,
     memory: int,
+    definitions: Definitions | None = None,
 ) -> TableConfig:
     """Makes partitions that the table lacks, and gives its properties with them.
 
     context, state: of the data table, cleaned up after dead writers. Without a metadata table
-    `files` is made too. memory: bytes for records that are on their way to files.
+    `files` is made too. memory: bytes for records that are on their way to files. definitions:
+    those of partitions that are not known by their names alone.
 
     Raises `CommitConflict` while other work is pending that rules it out.
     """
@@ -74,7 +76,10 @@ def initialise(
         return config
     check_can_start(config, state.timeline.pending())
     columns = stats_columns(state.schema, options) if COLUMN_STATS in wanted else ()
-    added = new_definitions(config, wanted, columns)
+    added = new_definitions(
+        config, wanted, columns, partitioned=options.record_index_by_partition is True
+    )
+    added |= definitions or {}
     known = index_definitions(context.storage, config)
     defined = {**known, **parse_definitions(added)}
     source = Source(state, engine, options, defined, memory)
@@ -144,7 +149,7 @@ class _Making:
         layout.request(own.storage, instant, DELTA_COMMIT)
         layout.inflight(own.storage, instant, DELTA_COMMIT)
         schema = record_schema(version.metadata_schema)
-        target = StartTarget(own.storage, name, instant, schema)
+        target = StartTarget(own.storage, name, instant, schema, self.partition.file_ids)
         self._open_groups(target)
         stats = self._write(target)
         self._remove_unlisted({stat.path for stat in stats})

@@ -9,13 +9,12 @@ loses by its ordering value leaves the record in the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.clock import parse_instant
 from pyhudi.field_merge import field_merge
-from pyhudi.metadata.data_slices import DataSlices
 from pyhudi.metadata.derive import KeysTask, ReplacedTask
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyhudi.config import TableConfig
     from pyhudi.metadata.derive import Recording
+    from pyhudi.metadata.slice_rows import SliceRows
     from pyhudi.timeline.metadata import CommitMetadata, WriteStat
     from pyhudi.txn.rollback import RollbackContext
 
@@ -37,6 +37,7 @@ def location_tasks(
     instant: str,
     metadata: CommitMetadata,
     schema: pa.Schema,
+    rows: SliceRows,
     *,
     every_log: bool,
 ) -> Iterator[KeysTask | ReplacedTask]:
@@ -47,16 +48,15 @@ def location_tasks(
     """
     if metadata.operation_type == _COMPACT:
         return
-    slices = DataSlices(context, instant)
     ms = parse_instant(instant, context.config.timezone)
-    for slice_, read in slices.replaced(metadata.partition_to_replace_file_ids or {}):
-        yield ReplacedTask(recording, slice_.partition, slice_.file_id, ms, read)
+    for one in rows.replaced():
+        yield ReplacedTask(recording, one.partition, one.file_id, ms, rows.keys(one))
     for stats in _by_group(metadata.write_stats):
         first = stats[0]
         changed = any(stat.num_inserts or stat.num_deletes for stat in stats)
         if changed or (every_log and is_log_path(first.path)):
             task = KeysTask(recording, schema, first.partition_path or "", first.file_id, ms)
-            yield _looked_at(task, slices, context.config, metadata.operation_type, stats)
+            yield _looked_at(task, rows, context.config, metadata.operation_type, stats)
 
 
 def is_log_path(path: str | None) -> bool:
@@ -75,10 +75,10 @@ def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
 
 def _looked_at(
     task: KeysTask,
-    slices: DataSlices,
+    rows: SliceRows,
     config: TableConfig,
     operation: str | None,
-    stats: Sequence[WriteStat],
+    stats: list[WriteStat],
 ) -> KeysTask:
     """The task with the files that tell which keys came and left."""
     first = stats[0]
@@ -86,12 +86,14 @@ def _looked_at(
         task = replace(task, logs=tuple(stat.path for stat in stats if stat.path))
         if not any(stat.num_deletes for stat in stats):
             return task
-        return replace(task, after=slices.after(stats, alone=_always_wins(config, operation)))
+        after = rows.after(stats, alone=_always_wins(config, operation))
+        return replace(task, after=rows.keys(after, with_own=True))
     task = replace(task, base=first.path)
     if first.prev_commit == NO_PREVIOUS_COMMIT:
         return task
     if config.is_merge_on_read:
-        return replace(task, before=slices.before(first))
+        before = rows.before(first)
+        return replace(task, before=None if before is None else rows.keys(before))
     return replace(task, previous_instant=first.prev_commit)
 
 

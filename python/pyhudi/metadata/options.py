@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-from pyhudi.index.options import INDEX_TYPE, RECORD_INDEX
+from pyhudi.errors import ConfigError
+from pyhudi.index.options import INDEX_TYPE, PARTITIONED_RECORD_INDEX, RECORD_INDEX
 from pyhudi.option_values import number, switch, whole_number
 
 METADATA_ENABLE = "hoodie.metadata.enable"
@@ -24,6 +25,8 @@ RECORD_INDEX_ENABLE = (
     "hoodie.metadata.global.record.level.index.enable",
     "hoodie.metadata.record.index.enable",
 )
+PARTITIONED_RECORD_INDEX_ENABLE = "hoodie.metadata.record.level.index.enable"
+"""A record index by data partition (Hudi 1.1 and later)."""
 STATS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
 MOST_STATS_COLUMNS = "hoodie.metadata.index.column.stats.max.columns.to.index"
 COLUMN_STATS_GROUPS = "hoodie.metadata.index.column.stats.file.group.count"
@@ -37,6 +40,9 @@ MOST_RECORD_GROUPS = (
     "hoodie.metadata.global.record.level.index.max.filegroup.count",
     "hoodie.metadata.record.index.max.filegroup.count",
 )
+LEAST_PARTITIONED_GROUPS = "hoodie.metadata.record.level.index.min.filegroup.count"
+MOST_PARTITIONED_GROUPS = "hoodie.metadata.record.level.index.max.filegroup.count"
+EXPRESSION_GROUPS = "hoodie.metadata.index.expression.file.group.count"
 RECORD_GROWTH = "hoodie.metadata.record.index.growth.factor"
 RECORD_GROUP_BYTES = "hoodie.metadata.record.index.max.filegroup.size"
 
@@ -46,6 +52,7 @@ METADATA_OPTIONS = (
     PARTITION_STATS_ENABLE,
     BLOOM_ENABLE,
     *RECORD_INDEX_ENABLE,
+    PARTITIONED_RECORD_INDEX_ENABLE,
     STATS_COLUMNS,
     MOST_STATS_COLUMNS,
     COLUMN_STATS_GROUPS,
@@ -53,6 +60,9 @@ METADATA_OPTIONS = (
     BLOOM_GROUPS,
     *LEAST_RECORD_GROUPS,
     *MOST_RECORD_GROUPS,
+    LEAST_PARTITIONED_GROUPS,
+    MOST_PARTITIONED_GROUPS,
+    EXPRESSION_GROUPS,
     RECORD_GROWTH,
     RECORD_GROUP_BYTES,
 )
@@ -71,6 +81,8 @@ class MetadataOptions:
     partition_stats: bool | None = None
     bloom_filters: bool = False
     record_index: bool | None = None
+    record_index_by_partition: bool | None = None
+    """A record index is one by data partition."""
     stats_columns: tuple[str, ...] = ()
     """None named: the first ones that can have statistics."""
     most_stats_columns: int = 32
@@ -80,6 +92,10 @@ class MetadataOptions:
     bloom_groups: int = 4
     least_record_groups: int = 10
     most_record_groups: int = 10000
+    least_partitioned_groups: int = 1
+    """Of each data partition."""
+    most_partitioned_groups: int = 10
+    expression_groups: int = 2
     record_growth: float = 2.0
     """How many times as many keys the record index is laid out for."""
     record_group_bytes: int = 1 << 30
@@ -90,6 +106,14 @@ class MetadataOptions:
         record_index = switch(options, *RECORD_INDEX_ENABLE, default=None)
         if options.get(INDEX_TYPE, "").upper() in (RECORD_INDEX, "GLOBAL_RECORD_LEVEL_INDEX"):
             record_index = True if record_index is None else record_index
+        by_partition = switch(options, PARTITIONED_RECORD_INDEX_ENABLE, default=None)
+        if options.get(INDEX_TYPE, "").upper() == PARTITIONED_RECORD_INDEX:
+            by_partition = True if by_partition is None else by_partition
+        if by_partition and not record_index:
+            record_index = True
+        elif by_partition:
+            msg = f"{PARTITIONED_RECORD_INDEX_ENABLE} and {RECORD_INDEX_ENABLE[0]} are both true"
+            raise ConfigError(msg, hint="A table has one record index: choose.")
         columns = options.get(STATS_COLUMNS, "").split(",")
         return cls(
             enable=switch(options, METADATA_ENABLE, default=None),
@@ -97,6 +121,7 @@ class MetadataOptions:
             partition_stats=switch(options, PARTITION_STATS_ENABLE, default=None),
             bloom_filters=switch(options, BLOOM_ENABLE, default=False),
             record_index=record_index,
+            record_index_by_partition=by_partition,
             stats_columns=tuple(name.strip() for name in columns if name.strip()),
             most_stats_columns=whole_number(options, MOST_STATS_COLUMNS, default=32),
             column_stats_groups=whole_number(options, COLUMN_STATS_GROUPS, default=2),
@@ -104,6 +129,9 @@ class MetadataOptions:
             bloom_groups=whole_number(options, BLOOM_GROUPS, default=4),
             least_record_groups=whole_number(options, *LEAST_RECORD_GROUPS, default=10),
             most_record_groups=whole_number(options, *MOST_RECORD_GROUPS, default=10000),
+            least_partitioned_groups=whole_number(options, LEAST_PARTITIONED_GROUPS, default=1),
+            most_partitioned_groups=whole_number(options, MOST_PARTITIONED_GROUPS, default=10),
+            expression_groups=whole_number(options, EXPRESSION_GROUPS, default=2),
             record_growth=number(
                 options, RECORD_GROWTH, lambda value: 0 < value < inf, "above 0", 2.0
             ),
@@ -117,6 +145,12 @@ class MetadataOptions:
 
     def record_groups(self, records: int) -> int:
         """Number of file groups of a record index (`estimateFileGroupCount`, 1.2.0)."""
-        least, most = self.least_record_groups, self.most_record_groups
+        return self._estimate(records, self.least_record_groups, self.most_record_groups)
+
+    def partitioned_groups(self, records: int) -> int:
+        """Number of file groups of a data partition in a record index by data partition."""
+        return self._estimate(records, self.least_partitioned_groups, self.most_partitioned_groups)
+
+    def _estimate(self, records: int, least: int, most: int) -> int:
         expected = -(-records * self.record_growth // 1)
         return int(min(max(expected // (self.record_group_bytes // _RECORD_BYTES), least), most))

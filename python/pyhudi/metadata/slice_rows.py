@@ -1,7 +1,8 @@
-"""The rows of file groups before and after a commit, as read tasks for indexes that follow rows.
+"""The file groups that a commit changes, before and after it, for indexes that follow rows.
 
-Both sides are merged as a snapshot reads them: what a log file deletes may win or lose by its
-ordering value. Nothing is read here but what files there are.
+Indexes follow records, not what files hold: what a log file deletes may be elsewhere by now, and
+what it seems to delete may win by its ordering value. So both sides are read merged, as a snapshot
+reads them. Nothing is read here but what files there are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pyhudi.keys import RECORD_KEY
 from pyhudi.plan.read import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
 from pyhudi.schema import table_schema
 from pyhudi.timeline import Timeline
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 _LOG_MEMORY = 64 * 1024 * 1024
 """Bytes of log records that one task holds; more of them go to local files."""
 
+AloneFile = tuple[str, int, FileSlice]
+"""Name and bytes of a file, and a slice of nothing else."""
+
 
 @dataclass(frozen=True)
 class GroupChange:
@@ -40,10 +45,16 @@ class SliceRows:
     """The file groups that a commit touches, while it is still pending."""
 
     def __init__(
-        self, context: RollbackContext, metadata: CommitMetadata, schema: pa.Schema, avro: str
+        self,
+        context: RollbackContext,
+        instant: str,
+        metadata: CommitMetadata,
+        schema: pa.Schema,
+        avro: str,
     ) -> None:
         """`schema`, `avro`: the table's with the commit, the first with meta fields."""
         self._context = context
+        self._instant = instant
         self._metadata = metadata
         self._schema = schema
         self._avro = avro
@@ -51,11 +62,50 @@ class SliceRows:
     @cached_property
     def changes(self) -> list[GroupChange]:
         """Every group that files came to, and every one that is taken away."""
-        return [*self._written(), *self._replaced()]
+        return [*self._written(), *(GroupChange(one, None) for one in self.replaced())]
 
     def task(self, one: FileSlice | None, columns: tuple[str, ...]) -> ReadTask | None:
         """The reading of some columns of a slice, as they are stored."""
-        return None if one is None else read_columns(self._state, one, columns)
+        return None if one is None else self.read(one, columns)
+
+    def read(self, one: FileSlice, columns: tuple[str, ...]) -> ReadTask:
+        """As `task`, of a slice that there is."""
+        return read_columns(self._state, one, columns)
+
+    def keys(self, one: FileSlice, *, with_own: bool = False) -> ReadTask:
+        """The reading of a slice's record keys. with_own: blocks of the commit count, too."""
+        return read_columns(
+            self._state, one, (RECORD_KEY,), pending=self._instant if with_own else None
+        )
+
+    def before(self, stat: WriteStat) -> FileSlice | None:
+        """The file group that a stat is of, None for a new one."""
+        return self._slices(stat.partition_path or "").get(stat.file_id)
+
+    def after(self, stats: list[WriteStat], *, alone: bool) -> FileSlice:
+        """The file group that the stats' log files went to, with them.
+
+        alone: with nothing else.
+        """
+        before = None if alone else self.before(stats[0])
+        return _after(stats[0].partition_path or "", stats[0].file_id, before, stats)
+
+    def replaced(self) -> Iterator[FileSlice]:
+        """Every file group that the commit takes away."""
+        for partition, ids in (self._metadata.partition_to_replace_file_ids or {}).items():
+            known = self._slices(partition) if ids else {}
+            yield from (known[one] for one in ids if one in known)
+
+    @cached_property
+    def files(self) -> dict[str, list[AloneFile]]:
+        """Every written file by partition, each as a slice of nothing else."""
+        found: dict[str, list[AloneFile]] = {}
+        for partition, stats in self._metadata.partition_to_write_stats.items():
+            for stat in stats:
+                if stat.path:
+                    one = _after(partition, stat.file_id, None, [stat])
+                    found.setdefault(partition, []).extend(alone(one))
+        return found
 
     def _written(self) -> Iterator[GroupChange]:
         for partition, stats in self._metadata.partition_to_write_stats.items():
@@ -67,11 +117,6 @@ class SliceRows:
             for file_id, written in groups.items():
                 before = known.get(file_id)
                 yield GroupChange(before, _after(partition, file_id, before, written))
-
-    def _replaced(self) -> Iterator[GroupChange]:
-        for partition, ids in (self._metadata.partition_to_replace_file_ids or {}).items():
-            known = self._slices(partition) if ids else {}
-            yield from (GroupChange(known[one], None) for one in ids if one in known)
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
         if partition not in self._known:
@@ -94,6 +139,14 @@ class SliceRows:
         )
 
 
+def alone(one: FileSlice) -> list[AloneFile]:
+    """The files of a slice, each by itself."""
+    base = one.base
+    found = [] if base is None else [(base.name, base.size, replace(one, logs=()))]
+    logs = ((log.name, log.size, replace(one, base=None, logs=(log,))) for log in one.logs)
+    return [*found, *logs]
+
+
 def read_columns(
     state: TableState, one: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
 ) -> ReadTask:
@@ -113,7 +166,7 @@ def _after(
 ) -> FileSlice:
     """The slice with the written files: a new base file takes the place of all that was."""
     bases = [base for stat in written if (base := _base(partition, stat)) is not None]
-    new = [log for stat in written if (log := log_file(partition, stat)) is not None]
+    new = [log for stat in written if (log := _log(partition, stat)) is not None]
     if bases:
         return FileSlice(partition, file_id, bases[-1].instant, bases[-1], _in_order(new))
     if before is None:
@@ -136,7 +189,7 @@ def _base(partition: str, stat: WriteStat) -> BaseFile | None:
     return BaseFile(partition, name, one.file_id, one.instant, one.write_token, size)
 
 
-def log_file(partition: str, stat: WriteStat) -> LogFile | None:
+def _log(partition: str, stat: WriteStat) -> LogFile | None:
     """The log file that a stat is of, None for another file."""
     name = (stat.path or "").rsplit("/", 1)[-1]
     one = parse_log_name(name)

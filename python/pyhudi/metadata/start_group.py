@@ -1,4 +1,4 @@
-"""The first files of a file group of the metadata table. Runs on an engine's workers.
+"""The first files of a file group of the metadata table.
 
 Every group begins with a log file without records, so that it is known by its files even if no
 record comes to it; a base file follows where there are records. How many groups there are is not
@@ -8,7 +8,7 @@ decided here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyhudi import _native
 from pyhudi.timeline.metadata import RuntimeStats, WriteStat
@@ -36,6 +36,8 @@ class StartTarget:
     instant: str
     avro_schema: str
     """Of the records, with meta fields."""
+    file_ids: tuple[str, ...]
+    """Of the partition's file groups, in the order of their numbers."""
 
 
 def group_id(partition: str, number: int) -> str:
@@ -46,7 +48,7 @@ def group_id(partition: str, number: int) -> str:
 
 def start_log(target: StartTarget, number: int) -> str:
     """Path of the log file that opens a file group."""
-    file_id = group_id(target.partition, number)
+    file_id = target.file_ids[number]
     return f"{target.partition}/{log_file_name(file_id, target.instant, 1, START_TOKEN)}"
 
 
@@ -54,7 +56,7 @@ def write_base(
     target: StartTarget, route: str, rows: pa.Table, attempt: Attempt
 ) -> list[WriteStat]:
     """Writes the base file of the file group that `route` names."""
-    file_id = group_id(target.partition, int(route.rsplit("/", 1)[1]))
+    file_id = target.file_ids[int(route.rsplit("/", 1)[1])]
     name = f"{file_id}_{attempt.write_token}_{target.instant}.hfile"
     written = store_base(target, f"{target.partition}/{name}", rows)
     return [
@@ -71,14 +73,33 @@ def write_base(
     ]
 
 
-def store_start_log(target: StartTarget, path: str) -> _native.LogFile:
+class LogTarget(Protocol):
+    """What writing a log file without records takes."""
+
+    @property
+    def storage(self) -> Storage:
+        """The metadata table's."""
+        ...
+
+    @property
+    def instant(self) -> str:
+        """Of the delta commit."""
+        ...
+
+    @property
+    def avro_schema(self) -> str:
+        """Of the records, with meta fields."""
+        ...
+
+
+def store_start_log(target: LogTarget, path: str) -> _native.LogFile:
     """The one place where the log files that open file groups come into being."""
     return _native.write_metadata_log(
         target.storage.native,
         path,
         instant=target.instant,
         avro_schema=target.avro_schema,
-        partition=target.partition,
+        partition=path.split("/", 1)[0],
     )
 
 

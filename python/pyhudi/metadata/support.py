@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.field_merge import field_merge
-from pyhudi.metadata import secondary
+from pyhudi.metadata import expression, secondary
 from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition, index_definitions
 from pyhudi.metadata.table import (
     BLOOM_FILTERS,
@@ -50,7 +50,7 @@ def check_partitions(config: TableConfig) -> None:
             if RECORD_INDEX not in listed:
                 msg = f"{_PARTITIONS} has {name}, without {RECORD_INDEX}"
                 raise UnsupportedTableFeature(msg, hint=_HINT)
-        elif name not in MAINTAINED:
+        elif name not in MAINTAINED and not name.startswith(expression.PREFIX):
             msg = f"{_PARTITIONS} has {name}: pyhudi cannot keep this index up to date"
             raise UnsupportedTableFeature(msg, hint=_HINT)
     if listed and FILES not in listed:
@@ -97,14 +97,26 @@ def _check_row_indexes(
     config: TableConfig, definitions: Mapping[str, IndexDefinition], schema: pa.Schema
 ) -> None:
     for name in config.metadata_partitions:
-        if not name.startswith(secondary.PREFIX):
-            continue
-        reason = secondary.refusal(definitions.get(name), schema)
-        if config.is_merge_on_read and field_merge(config) is None:
-            reason = reason or unsupported_merge(config)
-        if reason:
-            msg = f"{_PARTITIONS} has {name}: {reason}"
-            raise UnsupportedTableFeature(msg, hint=_HINT)
+        if name.startswith((secondary.PREFIX, expression.PREFIX)):
+            check_index(config, name, definitions.get(name), schema)
+
+
+def check_index(
+    config: TableConfig, name: str, definition: IndexDefinition | None, schema: pa.Schema
+) -> None:
+    """Raises `UnsupportedTableFeature` for a secondary or expression index that cannot be kept."""
+    if name.startswith(secondary.PREFIX):
+        reason = secondary.refusal(definition, schema)
+    else:
+        reason = expression.refusal(definition, schema)
+        if config.is_merge_on_read and definition and definition.kind == BLOOM_FILTERS:
+            # HoodieMetadataPayload.createBloomFilterMetadataRecord takes base files only.
+            reason = reason or "Hudi's writers fail on a log file under such bloom filters"
+    if config.is_merge_on_read and field_merge(config) is None:
+        reason = reason or unsupported_merge(config)
+    if reason:
+        msg = f"{_PARTITIONS} has {name}: {reason}"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
 
 
 def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Schema) -> pa.Schema:

@@ -114,8 +114,7 @@ class MetadataTable:
     def check_groups(self, name: str) -> None:
         """Raises `CorruptTable` where files of one of its partitions are missing or cut off."""
         slices = self._slices(name)
-        definition = self.definitions.get(name)
-        if definition is None or not definition.is_partitioned:
+        if not self._is_partitioned(name):
             _check_numbers(name, slices)
 
     def data_partitions(self) -> list[str]:
@@ -162,6 +161,11 @@ class MetadataTable:
         pattern = re.compile(re.escape(f"record-index-{escaped(path)}-") + r"\d{4,}(-0)?")
         return [one for one in slices if pattern.fullmatch(one.file_id)]
 
+    def _is_partitioned(self, name: str) -> bool:
+        """Whether each data partition has file groups of its own there, none without rows."""
+        definition = self.definitions.get(name)
+        return definition is not None and definition.is_partitioned
+
     def _slices(self, name: str) -> list[FileSlice]:
         if not self.has(name):
             raise CorruptTable(f"it has no partition {name}")
@@ -172,7 +176,7 @@ class MetadataTable:
             present.update((file.name, (file.file_id, file.size)) for file in group.logs)
         check_files(self._timeline, name, present)
         slices = view.slices()
-        if not slices:
+        if not slices and not self._is_partitioned(name):
             raise CorruptTable(f"its partition {name} is empty")
         return slices
 

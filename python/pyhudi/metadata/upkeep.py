@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.metadata import partitioned, secondary
+from pyhudi.metadata import expression, partitioned, secondary
 from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
 from pyhudi.metadata.derive import RECORD_ROWS, FactsTask, FileTask, Recording, Task
 from pyhudi.metadata.derive import derive as derive_rows
@@ -23,9 +23,10 @@ from pyhudi.metadata.files_left import RestOfPartitions
 from pyhudi.metadata.locations import is_log_path, location_tasks
 from pyhudi.metadata.own import GroupsByPartition, OwnTable, roll_back_delta_commit
 from pyhudi.metadata.slice_rows import SliceRows
+from pyhudi.metadata.start_group import store_start_log
 from pyhudi.metadata.support import check_replaceable, record_schema, statistics_columns
 from pyhudi.metadata.table import BLOOM_FILTERS, FILES, PARTITION_STATS, RECORD_INDEX
-from pyhudi.metadata.write_group import GroupTarget, begin_group, write_group
+from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.timeline.instants import DELTA_COMMIT
 from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 
@@ -68,9 +69,10 @@ def record_commit(
     own = OwnTable.open(context.storage)
     commit = _Commit(context, own, instant, by_record_index=by_record_index)
     schema = _native.arrow_schema(_native.with_meta_fields(avro_schema))
-    tasks = commit.tasks(metadata, schema)
+    rows = SliceRows(context, instant, metadata, schema, avro_schema)
+    tasks = [*commit.tasks(metadata, schema, rows), *commit.expression_tasks(rows)]
     if metadata.operation_type not in _SAME_ROWS:
-        tasks += commit.secondary_tasks(SliceRows(context, metadata, schema, avro_schema))
+        tasks += commit.secondary_tasks(rows)
     commit.write(engine, tasks)
 
 
@@ -162,8 +164,8 @@ class _Commit:
         self._groups[RECORD_INDEX] = sorted(groups, key=lambda group: group.slice.file_id)
         self.recording = self._recording()
 
-    def tasks(self, metadata: CommitMetadata, schema: pa.Schema) -> list[Task]:
-        """Everything that a commit changes. schema: the table's, with meta fields."""
+    def tasks(self, metadata: CommitMetadata, schema: pa.Schema, rows: SliceRows) -> list[Task]:
+        """What every commit changes. schema: the table's, with meta fields."""
         self._add_groups(metadata)
         tasks: list[Task] = [FileTask(self.recording, tuple(file_entries(metadata)))]
         tasks += self._facts(metadata, schema)
@@ -174,9 +176,16 @@ class _Commit:
                 self._instant,
                 metadata,
                 schema,
+                rows,
                 every_log=not self._by_record_index,
             )
         return tasks
+
+    def expression_tasks(self, rows: SliceRows) -> Iterator[Task]:
+        """What files add to expression indexes."""
+        definitions = index_definitions(self._context.storage, self._context.config)
+        indexes = expression.maintained(definitions, self._partitions)
+        return expression.expression_tasks(self.recording, indexes, rows, self._instant)
 
     def secondary_tasks(self, rows: SliceRows) -> Iterator[Task]:
         """What changed values change in secondary indexes."""
@@ -224,7 +233,7 @@ class _Commit:
         rows = engine.scan(derive_rows, tasks, RECORD_ROWS, label="find metadata records")
         target = GroupTarget(own.storage, version, self._instant, self._schema, self._groups)
         for group in self._new_groups:
-            begin_group(target, group)
+            store_start_log(target, group.slice.logs[0].path)
         stats = engine.exchange(
             rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
         )

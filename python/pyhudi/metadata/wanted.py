@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.metadata import expression, secondary
 from pyhudi.metadata.options import (
     COLUMN_STATS_ENABLE,
     PARTITION_STATS_ENABLE,
+    PARTITIONED_RECORD_INDEX_ENABLE,
     RECORD_INDEX_ENABLE,
     STATS_COLUMNS,
 )
@@ -78,6 +80,11 @@ def _partition_stats(config: TableConfig, options: MetadataOptions) -> bool:
 
 
 def _record_index(config: TableConfig, options: MetadataOptions, *, by_default: bool) -> bool:
+    by_partition = options.record_index and options.record_index_by_partition
+    if by_partition and not config.version.index_versions:
+        name = PARTITIONED_RECORD_INDEX_ENABLE
+        msg = f"{name}: not in tables of version {config.version.code}"
+        raise UnsupportedTableFeature(msg, hint="Upgrade the table first.")
     if options.record_index is None:
         return by_default and bool(config.record_key_fields) and config.populate_meta_fields
     if options.record_index and not config.record_key_fields:
@@ -89,7 +96,7 @@ def _record_index(config: TableConfig, options: MetadataOptions, *, by_default: 
 def check_makeable(names: tuple[str, ...]) -> None:
     """Raises `UnsupportedTableFeature` for a partition that pyhudi does not make."""
     for name in names:
-        if name not in MAINTAINED:
+        if name not in MAINTAINED and not name.startswith((secondary.PREFIX, expression.PREFIX)):
             msg = f"hoodie.table.metadata.partitions has {name}: pyhudi does not make such an index"
             raise UnsupportedTableFeature(msg, hint="Drop it first, or make it with Apache Hudi.")
 

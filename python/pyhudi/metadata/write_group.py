@@ -1,7 +1,7 @@
 """Writing the log file of one file group of the metadata table. Runs on an engine's workers.
 
 The file groups are there since the partition was initialised: a write only appends to them, but
-those of a new data partition in a record index by data partition, which the write begins.
+those of a new data partition in a record index by data partition, which begin with the write.
 """
 
 from __future__ import annotations
@@ -69,12 +69,7 @@ def write_group(
     ]
 
 
-def begin_group(target: GroupTarget, group: FileGroup) -> None:
-    """Writes the log file without records that a new file group begins with. On the driver."""
-    store_group_log(target, group.slice.logs[0].path, None)
-
-
-def store_group_log(target: GroupTarget, path: str, rows: pa.Table | None) -> _native.LogFile:
+def store_group_log(target: GroupTarget, path: str, rows: pa.Table) -> _native.LogFile:
     """The one place where log files of the metadata table come into being."""
     return _native.write_metadata_log(
         target.storage.native,

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyhudi.view.slices import FileSlice
     from pyhudi.where import Conjunct
 
-_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
+RING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 RING_SUFFIX = ".hashing_meta"
-_MARKER = ".commit"
+RING_COMMITTED = ".commit"
 FIRST_RING = "00000000000000"
 _BUCKET_FILE_ID = re.compile(r"(\d{8})-")
 
@@ -140,13 +140,13 @@ def hash_rings(
     found = _hash_keys(config, options, conjuncts, besides) if certain else None
     if found is None or timeline.bound is not None:
         return None
-    folders, files = storage.list_dir(_FOLDER)
+    folders, files = storage.list_dir(RING_FOLDER)
     return HashRings(storage, timeline, *found) if folders or files else None
 
 
 def ring_folder(partition: str) -> str:
     """Where the rings of a partition are stored."""
-    return f"{_FOLDER}/{partition}".rstrip("/")
+    return f"{RING_FOLDER}/{partition}".rstrip("/")
 
 
 def committed_ring(
@@ -160,7 +160,7 @@ def committed_ring(
     names = {entry.name for entry in storage.list_dir(folder)[1]}
     for name in sorted((n for n in names if n.endswith(RING_SUFFIX)), reverse=True):
         instant = name.removesuffix(RING_SUFFIX)
-        committed = instant == FIRST_RING or f"{instant}{_MARKER}" in names
+        committed = instant == FIRST_RING or f"{instant}{RING_COMMITTED}" in names
         if committed or timeline.is_committed(instant):
             return _nodes(storage, f"{folder}/{name}")
     return None

@@ -71,7 +71,7 @@ def select_commits(state: TableState, span: IncrementalRange) -> Selection:
     timeline, by_completion = state.timeline, state.config.version.incremental_by_completion_time
     active: Sequence[Instant] = timeline.commits
     if not by_completion:
-        active = _without_hollow(state, span.hollow_commits)
+        active = without_hollow(state, span.hollow_commits)
         by_completion = span.hollow_commits == "transition_time"
     times = Span(span.start, span.end, by_completion)
     found = {one.requested: one for one in active if times.holds(one)}
@@ -90,7 +90,7 @@ def select_commits(state: TableState, span: IncrementalRange) -> Selection:
     return Selection(commits, metadata, by_completion)
 
 
-def _without_hollow(state: TableState, policy: HollowCommits) -> Sequence[Instant]:
+def without_hollow(state: TableState, policy: HollowCommits) -> Sequence[Instant]:
     """Completed commits that a range by requested times may take."""
     commits = state.timeline.commits
     pending = first_incomplete_commit(state.timeline)

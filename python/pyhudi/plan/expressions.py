@@ -25,7 +25,8 @@ _ZONES = timedelta(days=1)
 """No time zone is further from UTC; the index was made in that of a session nobody noted."""
 
 _FIELDS = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"))
-_DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
+DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
+"""Of `from_unixtime`."""
 _BELOW = {"<": "<=", "<=": "<="}
 _ABOVE = {">": ">=", ">=": ">="}
 
@@ -46,7 +47,7 @@ def implied(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
         case "upper":
             return _mapped(conjunct, str.upper)
         case "from_unixtime":
-            pattern = definition.options.get("format", _DEFAULT_FORMAT)
+            pattern = definition.options.get("format", DEFAULT_FORMAT)
             return _days(name, op, values, pattern) if at.is_int64(values.type) else []
         case _:
             return []
@@ -78,6 +79,20 @@ def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]
     except (OverflowError, ValueError):
         return []  # beyond the years with four digits
     return found
+
+
+def unixtime_bounds(least: int, greatest: int, pattern: str) -> tuple[str, str] | None:
+    """Texts that `from_unixtime` keeps within for times in seconds, in any time zone.
+
+    None for a pattern whose texts do not grow with time, and beyond the years with four digits.
+    """
+    form = _growing_format(pattern)
+    if form is None:
+        return None
+    try:
+        return _text(least, -_ZONES, form), _text(greatest, _ZONES, form)
+    except (OverflowError, ValueError):
+        return None
 
 
 def _text(second: int, shift: timedelta, form: str) -> str:

@@ -40,7 +40,7 @@ from pyhudi.storage import Entry
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.listing import GivenFiles, list_files
 from pyhudi.view.partition_values import partition_filter
-from pyhudi.where import Where
+from pyhudi.where import Where, both
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -84,7 +84,7 @@ def plan_incremental(
     if not chosen.commits:
         return []
     check_archive_is_whole(state, span, chosen)
-    narrowed = replace(request, where=_conjunction(_of_commits(chosen, span), request.where))
+    narrowed = replace(request, where=both(_of_commits(chosen, span), request.where))
     last = chosen.instants[-1]
     then = replace(state, timeline=state.timeline.until(last))
     slices = _slices(then, narrowed, chosen)
@@ -143,14 +143,7 @@ def _of_commits(chosen: Selection, span: IncrementalRange) -> Where:
     if span.start is None:
         return upper
     bound = ((COMMIT_TIME, ">", pa.array([span.start], kind)),)
-    return _conjunction(Where(column > span.start, (COMMIT_TIME,), bound), upper)
-
-
-def _conjunction(one: Where, other: Where | None) -> Where:
-    if other is None:
-        return one
-    columns = tuple(dict.fromkeys((*one.columns, *other.columns)))
-    return Where(one.expression & other.expression, columns, (*one.conjuncts, *other.conjuncts))
+    return both(Where(column > span.start, (COMMIT_TIME,), bound), upper)
 
 
 def _slices(state: TableState, request: ScanRequest, chosen: Selection) -> list[FileSlice]:

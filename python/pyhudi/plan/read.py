@@ -82,6 +82,8 @@ class ReadTask:
     """How the record key is made that the task gives, where rows have none stored."""
     whole: WholeSlice | None = None
     """What is read in place of `slice` when that holds records of some columns only."""
+    base_part: tuple[int, int | None] | None = None
+    """Of a base file with nothing to merge: only row groups that begin in this range of bytes."""
 
 
 @dataclass(frozen=True)

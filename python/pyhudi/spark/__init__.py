@@ -3,7 +3,19 @@
 Driver and executors need the pyhudi wheel and PySpark 3.5 or 4.x, and nothing else: no Hudi JAR.
 """
 
+from typing import Any
+
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.read import read, read_incremental
+from pyhudi.spark.register import register, register_source
+from pyhudi.spark.sink import sink
 
-__all__ = ["SparkEngine", "read", "read_incremental"]
+__all__ = ["SparkEngine", "read", "read_incremental", "register", "register_source", "sink"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "HudiDataSource":  # PySpark 3.5 has no data sources in Python
+        from pyhudi.spark.source import HudiDataSource  # noqa: PLC0415
+
+        return HudiDataSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Reading a table as a DataFrame: planned on the driver, one Spark task a file slice.
+"""Reading a table as a DataFrame: planned on the driver, read by tasks of file slices.
 
 The plan and the work are those of `HudiTable.scan`; only the engine differs.
 """
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.frames import frame_of
 from pyhudi.table import open_table
-from pyhudi.work.read import read_task
 
 if TYPE_CHECKING:
     from pyhudi.clock import Moment
-    from pyhudi.scan import Scan
 
 
 def read(
@@ -73,7 +72,7 @@ def read(
         read_optimized=read_optimized,
         memory_limit=memory_limit,
     )
-    return _frame(engine, scan)
+    return frame_of(scan)
 
 
 def read_incremental(
@@ -86,17 +85,10 @@ def read_incremental(
     options: Mapping[str, object] | None = None,
     **how: Any,
 ) -> DataFrame:
-    """The rows that commits of a range wrote: `HudiTable.incremental`, one Spark task a slice.
+    """The rows that commits of a range wrote: `HudiTable.incremental` as a DataFrame.
 
     how: its other arguments, such as `columns`. Raises what it and its outputs raise.
     """
     engine = SparkEngine(spark)
     table = open_table(uri, engine=engine, storage_options=storage_options, options=options)
-    return _frame(engine, table.incremental(start, end, **how))
-
-
-def _frame(engine: SparkEngine, scan: Scan) -> DataFrame:
-    frame = engine.scan(read_task, scan.tasks, scan.schema)
-    limit = scan.request.limit
-    # Each task stops at the limit already; this one is over all of them.
-    return frame if limit is None else frame.limit(limit)
+    return frame_of(table.incremental(start, end, **how))

@@ -19,6 +19,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.config_file import FILE
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.frames import is_spark_frame
 from pyhudi.index.options import (
     INDEX_TYPE,
     PARTITIONED_RECORD_INDEX,
@@ -109,6 +110,11 @@ def create_table(
     storage = Storage(os.fspath(uri), storage_options)
     clock = SystemClock()
     _check_absent(storage)
+    frame = schema_or_data if is_spark_frame(schema_or_data) else None
+    if frame is not None:
+        from pyhudi.spark.flow import arrow_schema  # noqa: PLC0415 - an extra
+
+        schema_or_data = arrow_schema(frame)
     schema, rows = _schema_and_rows(schema_or_data)
     new = _new_table(
         storage,
@@ -140,8 +146,8 @@ def create_table(
     if wanted:
         make_partitions(table, wanted)
         table.refresh()
-    if rows is not None:
-        table.insert(rows)
+    if rows is not None or frame is not None:
+        table.insert(rows if frame is None else frame)
     return table
 
 

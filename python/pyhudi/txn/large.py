@@ -9,7 +9,7 @@ from there; an engine of other processes sends each task its rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ from pyhudi.txn.rows import marked_deleted
 if TYPE_CHECKING:
     from pyhudi.txn.intake import Intake
     from pyhudi.txn.session import Session
+
+LookUp = Callable[["Session", pa.Table, "pa.Array[Any]"], Located]
 
 _PARTS = 64
 """So many parts of keys: data of that many times a shelf's memory are brought together."""
@@ -84,17 +86,20 @@ def by_location(
     *,
     combine: bool,
     deletes: bool = True,
+    find: LookUp = locate.look_up,
+    order: tuple[str, ...] = (),
 ) -> Parts:
     """The rows by the file group that has their keys, those that none has by partition.
 
     shelved: as `by_key` gives them. Deletes of keys that are nowhere fall away, all deletes do
-    without `deletes`. Raises `CommitConflict` as `plan_rows` does.
+    without `deletes`. find: what asks the index. order: columns by which each run of rows of a file
+    group in memory is sorted. Raises `CommitConflict` as `plan_rows` does.
     """
-    place = _Placing(stack, session, limit)
+    place = _Placing(stack, session, limit, order)
     for batch in _key_batches(session, shelved, limit, combine=combine):
         keys = pa.concat_tables(keys for _, keys in batch)
         deleted = keys.column(_DELETED).combine_chunks()
-        located = locate.look_up(session, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
+        located = find(session, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
         first = 0
         for rows in _again(session, [part for part, _ in batch], combine=combine):
             part = _part_of(located.tagged, first, rows.num_rows)
@@ -164,9 +169,11 @@ class _Placing:
     File groups are numbered as they come up, since each look into the index has its own numbers.
     """
 
-    def __init__(self, stack: ExitStack, session: Session, limit: int) -> None:
+    def __init__(
+        self, stack: ExitStack, session: Session, limit: int, order: tuple[str, ...] = ()
+    ) -> None:
         self._session = session
-        self._hit: Shelf[int] = stack.enter_context(Shelf(limit // _SHELF))
+        self._hit: Shelf[int] = stack.enter_context(Shelf(limit // _SHELF, order))
         self._fresh: Shelf[str] = stack.enter_context(Shelf(limit // _SHELF))
         self._counts: dict[int, tuple[int, int]] = {}
         self._groups: list[FileGroup] = []

@@ -8,7 +8,8 @@ it. What a partition holds is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,14 @@ from pyhudi import _native
 from pyhudi import property_names as names
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import TableConfig
-from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, UnsupportedTableFeature
 from pyhudi.index.options import INDEX_TYPE
-from pyhudi.metadata.define import change_definitions
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.define import Definitions, change_definitions, stored_definitions
+from pyhudi.metadata.definitions import SECONDARY_INDEX, index_definitions, parse_definitions
 from pyhudi.metadata.initialise import check_can_start, initialise
 from pyhudi.metadata.options import METADATA_ENABLE, MetadataOptions
+from pyhudi.metadata.partitioned import is_partitioned
+from pyhudi.metadata.support import check_index
 from pyhudi.metadata.table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -30,9 +33,11 @@ from pyhudi.metadata.table import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
-from pyhudi.metadata.wanted import check_makeable, stats_columns, wanted_partitions
+from pyhudi.metadata.wanted import check_makeable, in_order, stats_columns, wanted_partitions
 from pyhudi.timeline.instants import ROLLBACK
 from pyhudi.txn.intake import memory_limit
+from pyhudi.txn.row_indexes import IndexRequest, definition
+from pyhudi.txn.schema_ids import check_names
 from pyhudi.txn.session import Session
 from pyhudi.txn.transaction import check_no_live_writer, failed_writes
 
@@ -40,9 +45,10 @@ if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
     from pyhudi.storage import Storage
     from pyhudi.txn.session import WritableTable
+    from pyhudi.version import TableVersion
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-_MADE_HERE = (COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
+_MADE_HERE = (COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, SECONDARY_INDEX)
 _OTHER_INDEXES = ("secondary_index_", "expr_index_")
 _GO_TOGETHER = {COLUMN_STATS: PARTITION_STATS}
 """A partition that is of no use without another one."""
@@ -115,8 +121,13 @@ def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]
     options = _as_before(session, options)
     if COLUMN_STATS in wanted:
         stats_columns(session.schema.arrow, options)
+    kept = {
+        name: one
+        for name, one in stored_definitions(table.storage, config).items()
+        if name in wanted and name.startswith(_OTHER_INDEXES)
+    }
     _take_away(table.storage, config, config.metadata_partitions, clock)
-    return _make(table, set(wanted), options, clock)
+    return _make(table, set(wanted), options, clock, kept)
 
 
 def _check_free(session: Session) -> None:
@@ -128,44 +139,109 @@ def _check_free(session: Session) -> None:
 
 
 def _as_before(session: Session, options: MetadataOptions) -> MetadataOptions:
-    """The options with the columns that have statistics now, unless they name others."""
+    """The options with the kind of record index and the columns with statistics that there are.
+
+    Columns that the options name come before.
+    """
     config = session.config
-    known = index_definitions(session.storage, config).get(COLUMN_STATS)
+    defined = index_definitions(session.storage, config)
+    known = defined.get(RECORD_INDEX)
+    if RECORD_INDEX in config.metadata_partitions:
+        by_partition = known is not None and known.is_partitioned
+        options = replace(options, record_index_by_partition=by_partition)
+    known = defined.get(COLUMN_STATS)
     if options.stats_columns or known is None or COLUMN_STATS not in config.metadata_partitions:
         return options
     left = tuple(name for name in known.columns if name in session.schema.arrow.names)
     return replace(options, stats_columns=left)
 
 
+@dataclass(frozen=True)
+class Remaking:
+    """A metadata table that goes because the table's version changes, to be made again."""
+
+    partitions: tuple[str, ...]
+    """None where the new version's writers have no metadata table of pyhudi's."""
+    stats_columns: tuple[str, ...] = ()
+    """Columns that have statistics now, where the table says which."""
+
+
+def remaking(storage: Storage, config: TableConfig, version: TableVersion) -> Remaking:
+    """What there will be of the metadata table when the table has another version.
+
+    Partitions that the version does not have, or that pyhudi does not make, are left out.
+    """
+    if not version.writable:
+        return Remaking(())
+    kept = {*config.metadata_partitions} & {*_MADE_HERE, FILES, PARTITION_STATS}
+    if not version.has_index_definitions:
+        kept -= {PARTITION_STATS}
+    if is_partitioned(storage, config):
+        kept -= {RECORD_INDEX}
+    if not version.has_index_definitions or not config.version.has_index_definitions:
+        return Remaking(in_order(kept))
+    known = index_definitions(storage, config).get(COLUMN_STATS)
+    return Remaking(in_order(kept), () if known is None else tuple(known.columns))
+
+
+def make_again(table: WritableTable, wanted: Remaking, clock: Clock) -> None:
+    """Makes a metadata table after the table's version has changed.
+
+    Where that fails the table stays without, with a `MetadataTableWarning`.
+    """
+    if not wanted.partitions:
+        return
+    options = MetadataOptions.of(table.options)
+    try:
+        session = Session.open(_Plain(table.storage, table.engine), clock)
+        _check_free(session)
+        left = tuple(n for n in wanted.stats_columns if n in session.schema.arrow.names)
+        options = replace(options, stats_columns=options.stats_columns or left)
+        _make(table, set(wanted.partitions), options, clock)
+    except HudiError as error:
+        warnings.warn(
+            f"{table.storage.uri}: the metadata table was not made again: {error}",
+            MetadataTableWarning,
+            stacklevel=2,
+        )
+
+
 def create_index(
-    table: WritableTable,
-    kind: str,
-    columns: Sequence[str] = (),
-    clock: Clock | None = None,
+    table: WritableTable, asked: IndexRequest, clock: Clock | None = None
 ) -> tuple[str, ...]:
     """Adds an index to the metadata table; see `HudiTable.create_index`."""
     clock = clock or SystemClock()
+    kind, columns = asked.kind, asked.columns
     if kind not in _MADE_HERE:
         msg = f"hoodie.table.metadata.partitions: pyhudi makes no index of the kind {kind!r}"
         raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(_MADE_HERE)}.")
     config = TableConfig.load(table.storage, clock)
-    if kind in config.metadata_partitions:
-        msg = f"the table has the index {kind} already"
-        raise ConfigError(msg, hint="Drop it first to make another one.")
+    options = MetadataOptions.of(table.options)
+    if asked.is_named:
+        defined = definition(table.storage, config, asked)
+        _check_new(config, *defined)
+        return _make(table, set(defined), options, clock, defined)
+    _check_new(config, kind)
     if columns and kind != COLUMN_STATS:
         msg = f"the index {kind} is over the record key: it takes no columns"
         raise ConfigError(msg)
-    options = MetadataOptions.of(table.options)
     only = replace(
         options,
         column_stats=kind == COLUMN_STATS,
         partition_stats=options.partition_stats if kind == COLUMN_STATS else None,
         bloom_filters=kind == BLOOM_FILTERS,
         record_index=kind == RECORD_INDEX,
-        stats_columns=tuple(columns) or options.stats_columns,
+        record_index_by_partition=asked.partitioned or options.record_index_by_partition,
+        stats_columns=columns or options.stats_columns,
     )
     wanted = wanted_partitions(config, only, index_by_default=False)
     return _make(table, set(wanted), only, clock)
+
+
+def _check_new(config: TableConfig, name: str) -> None:
+    if name in config.metadata_partitions:
+        msg = f"the table has the index {name} already"
+        raise ConfigError(msg, hint="Drop it first to make another one.")
 
 
 def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> tuple[str, ...]:
@@ -216,10 +292,21 @@ def _take_away(storage: Storage, config: TableConfig, gone: Collection[str], clo
 
 
 def _make(
-    table: WritableTable, wanted: set[str], options: MetadataOptions, clock: Clock
+    table: WritableTable,
+    wanted: set[str],
+    options: MetadataOptions,
+    clock: Clock,
+    definitions: Definitions | None = None,
 ) -> tuple[str, ...]:
-    """Makes partitions, and gives all that the table has then."""
-    session = Session.open(_Plain(table.storage, table.engine), clock).recovered()
+    """Makes partitions, and gives all that the table has then.
+
+    definitions: those of secondary and expression indexes among them.
+    """
+    session = Session.open(_Plain(table.storage, table.engine), clock)
+    check_names(session.schema, definitions or ())
+    for name, one in parse_definitions(definitions or {}).items():
+        check_index(session.config, name, one, session.schema.arrow)
+    session = session.recovered()
     config = initialise(
         session.writer.rollback,
         session.engine,
@@ -227,5 +314,6 @@ def _make(
         wanted,
         options,
         memory_limit(None),
+        definitions,
     )
     return config.metadata_partitions

@@ -22,9 +22,9 @@ from pyhudi.index.options import BUCKET
 from pyhudi.plan import parts
 from pyhudi.plan import write as plan
 from pyhudi.plan.write import Incoming
-from pyhudi.txn import intake, large, metadata_table, targets
+from pyhudi.txn import bucketed, intake, large, metadata_table, targets
 from pyhudi.txn.bulk import plan_bulk, sort_order
-from pyhudi.txn.partial import partial_rows
+from pyhudi.txn.partial import partial_rows, whole_rows
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.rows import marked_deleted
 from pyhudi.txn.running import BULK_INSERT, DELETE, INSERT, UPSERT, carry_out
@@ -111,16 +111,18 @@ def bulk_insert(
     sort: "none" keeps the order of the data; "partition" sorts each run of rows that is in memory
     at once by partition, then by `sort_columns` or else the record key; "global" sorts all rows of
     a partition so. Data with one row a key are not combined unless `hoodie.combine.before.insert`
-    is true.
+    is true. Under a bucket index rows go to their buckets, and what goes to one that is there is
+    merged with its rows as by `upsert`.
 
     Raises as `upsert` does, and `ConfigError` for a sort mode or column that is none, and for
     "global" where the data do not fit in a quarter of the memory limit.
     """
     limit = intake.memory_limit(memory_limit)
     session = opened(table, clock, limit)
-    locate.check_free_placement(session, "bulk_insert")
     order = sort_order(sort, sort_columns, session.schema.arrow)
     session, taken = intake.take(session, data, limit, schema_mode=schema_mode, generate=True)
+    if session.index.kind == BUCKET:
+        return bucketed.bulk_insert(session, taken, sort=sort, order=order)
     with ExitStack() as stack:
         rows = plan_bulk(stack, session, taken, sort=sort, order=order)
         session = session.recovered()
@@ -176,14 +178,17 @@ def _upsert_partial(session: Session, data: Any, schema_mode: SchemaMode) -> Wri
     if schema_mode != "strict":
         msg = f"partial does not go with schema_mode {schema_mode!r}"
         raise ConfigError(msg, hint="Add the columns first, then update some of them.")
-    locate.check_partial(session)
     if not session.config.populate_meta_fields:
         msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
         raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
+    locate.check_mergeable(session)
     rows = partial_rows(session, data)
     if session.options.combine_upserts:
         rows = locate.combined(session, rows)
-    return _write_rows(session.recovered(), rows, UPSERT, partial=True)
+    session = session.recovered()
+    if locate.keeps_places(session):
+        return _write_rows(session, rows, UPSERT, partial=True)
+    return _write_rows(session, whole_rows(session, rows), UPSERT)
 
 
 def _write_rows(

@@ -64,9 +64,9 @@ def merge(
     """
     session = opened(table, clock, intake.memory_limit(None))
     given = to_table(source)
-    keyed = _keyed(session, given)
-    on_match = _clauses(session, given, clauses, matched=True)
-    on_absence = _clauses(session, given, clauses, matched=False)
+    keyed = keyed_source(session, given)
+    on_match = checked_clauses(session, given, clauses, matched=True)
+    on_absence = checked_clauses(session, given, clauses, matched=False)
     session = session.recovered()
     located = locate.for_merge(session, keyed)
     tagged, groups = located.tagged, located.groups
@@ -76,7 +76,7 @@ def merge(
         session, given, keyed, {n: (groups[n].slice, rows) for n, rows in found.items()}, on_match
     )
     live = [rows.take(hits[number].matched) for number, rows in found.items()]
-    inserted = _inserted(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
+    inserted = inserted_rows(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
     with Transaction(session.writer, UPSERT) as txn:
         target = session.target(txn.instant)
         planned = _tasks(session, target, hits, inserted, _placed(inserted, located), groups)
@@ -114,7 +114,7 @@ def _match(
 # --- the source -----------------------------------------------------------------------------------
 
 
-def _keyed(session: Session, given: pa.Table) -> pa.Table:
+def keyed_source(session: Session, given: pa.Table) -> pa.Table:
     """Record key and partition path of the source's rows."""
     spec = session.key_spec()
     columns = {}
@@ -132,7 +132,7 @@ def _keyed(session: Session, given: pa.Table) -> pa.Table:
     return keyed
 
 
-def _clauses(
+def checked_clauses(
     session: Session, given: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
 ) -> tuple[Clause, ...]:
     """The clauses for matched rows, or for the others, checked against both schemas."""
@@ -191,13 +191,17 @@ class _Inserted:
     numbers: pa.Array[Any]
 
 
-def _inserted(
+def inserted_rows(
     session: Session,
     given: pa.Table,
     keyed: pa.Table,
     fresh: pa.Array[Any],
     clauses: tuple[Clause, ...],
 ) -> _Inserted:
+    """The rows that clauses make of some of the source's, which the table has no row for.
+
+    Raises `ConfigError` where they have other keys than the source's.
+    """
     schema = data_schema(session.schema.arrow)
     source = joined(given.take(fresh), None)
     parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]

@@ -11,11 +11,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import ConfigError
-from pyhudi.index import locate
+from pyhudi.index.options import BUCKET
+from pyhudi.index.renewal import confirm_rings, renew_rings
 from pyhudi.metadata.support import check_replaceable
 from pyhudi.plan import parts
 from pyhudi.plan import write as plan
-from pyhudi.txn import intake, targets
+from pyhudi.txn import bucketed, intake, targets
 from pyhudi.txn.bulk import plan_bulk
 from pyhudi.txn.chosen_partitions import chosen
 from pyhudi.txn.operations import opened
@@ -82,9 +83,12 @@ def delete_partitions(
     if not session.config.version.lists_absent_partitions:
         present = {path for path, _ in walk_partitions(session.storage)}
         paths = [path for path in paths if path in present]
-    replaced = _groups_of(session, paths)
+    replaced = groups_of(session, paths)
     with Transaction(session.writer, DELETE_PARTITION) as txn:
-        return carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
+        renewed = renew_rings(session, replaced, txn.instant)
+        result = carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
+    confirm_rings(session.storage, renewed, result.instant)
+    return result
 
 
 def _overwrite(
@@ -96,13 +100,17 @@ def _overwrite(
 ) -> WriteResult:
     limit = intake.memory_limit(memory_limit)
     session = opened(table, clock, limit)
-    locate.check_free_placement(session, "overwriting")
     check_replaceable(session.config)
     session, taken = intake.take(session, data, limit, generate=True)
     with ExitStack() as stack:
+        if session.index.kind == BUCKET:
+            session, anew = bucketed.placed_anew(stack, session, taken)
+            whole = operation == INSERT_OVERWRITE_TABLE
+            replaced = groups_of(session, None if whole else anew.partitions)
+            return bucketed.overwrite(session, anew, operation, replaced)
         rows = plan_bulk(stack, session, taken)
         session = session.recovered()
-        replaced = _groups_of(session, None if operation == INSERT_OVERWRITE_TABLE else list(rows))
+        replaced = groups_of(session, None if operation == INSERT_OVERWRITE_TABLE else list(rows))
         with Transaction(session.writer, operation) as txn:
             tasks = parts.plan_new_files(
                 session.target(txn.instant),
@@ -113,7 +121,7 @@ def _overwrite(
             return carry_out(session, txn, tasks, operation, replaced=replaced)
 
 
-def _groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:
+def groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:
     """The file ids of every file group of partitions (None for all), by partition path.
 
     A partition that has none is there too, as Hudi has it. Raises `CommitConflict` where a

@@ -1,7 +1,9 @@
 """Data with some of a table's columns: rows of keys that the table has keep their other columns.
 
 How that is written is the work functions' part: as log blocks with those columns only where readers
-know such blocks, else as whole rows, completed from what is stored.
+know such blocks, else as whole rows, completed from what is stored. Where rows may go to another
+file group than they are in, they are completed before they are written, since what follows wants
+whole rows.
 """
 
 from __future__ import annotations
@@ -9,11 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.keys import META_COLUMNS, add_keys
+from pyhudi.index import locate
+from pyhudi.keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
+from pyhudi.plan.write import check_not_clustered, row_numbers
 from pyhudi.txn import guard
 from pyhudi.txn.rows import conform, data_schema, to_table
+from pyhudi.work.completing import NUMBER, CompletingTask, stored_columns
 
 if TYPE_CHECKING:
     from pyhudi.txn.session import Session
@@ -40,3 +46,43 @@ def partial_rows(session: Session, data: Any) -> pa.Table:
             msg, hint="An update of some columns names the record, and when it happened."
         )
     return add_keys(conform(given, pa.schema([f for f in schema if f.name in names])), spec)
+
+
+def whole_rows(session: Session, rows: pa.Table) -> pa.Table:
+    """Rows of `partial_rows`, one a key, with the columns that they lack as they are stored.
+
+    Of keys that the table lacks those are null. Raises `SchemaMismatch` where they must not be.
+    """
+    schema = data_schema(session.schema.arrow)
+    lacking = tuple(name for name in schema.names if name not in rows.column_names)
+    if not lacking:
+        return rows
+    found = _found(session, rows, lacking)
+    at = pc.index_in(row_numbers(rows.num_rows), value_set=found.column(NUMBER).combine_chunks())
+    columns = {
+        name: (rows if name in rows.column_names else found.take(at)).column(name)
+        for name in schema.names
+    }
+    whole = conform(pa.table(columns), schema)
+    for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
+        key = rows.schema.field(name)
+        whole = whole.add_column(place, key, rows.column(name))
+    return whole
+
+
+def _found(session: Session, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Table:
+    """The columns of rows whose keys the table has, with their numbers."""
+    keys = rows.select([RECORD_KEY, PARTITION_PATH])
+    # As if all were deletes: nothing is to be made for them here.
+    located = locate.look_up(session, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
+    target = session.target("")
+    tasks = []
+    for number, at in located.tagged.by_group():
+        group = located.groups[number]
+        check_not_clustered([group])
+        own = keys.column(RECORD_KEY).combine_chunks().take(at)
+        tasks.append(CompletingTask(target, group.read or group.slice, at, own, lacking))
+    stored = session.stored_schema
+    fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
+    found = session.engine.run(stored_columns, tasks, label="complete rows")
+    return pa.concat_tables([pa.schema(fields).empty_table(), *found])

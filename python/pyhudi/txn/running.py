@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyhudi.index.options import PARTITIONED_RECORD_INDEX, RECORD_INDEX
@@ -12,6 +12,7 @@ from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.work.write import write_file
 
 if TYPE_CHECKING:
+    from pyhudi.timeline.metadata import WriteStat
     from pyhudi.txn.session import Session
     from pyhudi.txn.transaction import Transaction
 
@@ -31,16 +32,21 @@ def carry_out(
     operation: str,
     *,
     replaced: Mapping[str, tuple[str, ...]] | None = None,
+    write: Callable[[], Iterable[tuple[WriteStat, ...]]] | None = None,
 ) -> WriteResult:
     """Writes the files of the tasks and commits them.
 
-    replaced: file ids by partition path that a replace commit takes away.
+    replaced: file ids by partition path that a replace commit takes away. write: writes the files
+    where the rows of the tasks are not with them.
     """
     txn.by_record_index = session.index.kind in (RECORD_INDEX, PARTITIONED_RECORD_INDEX)
     # Hudi's bulk insert has no profile.
     txn.start(None if operation == BULK_INSERT else plan.workload_profile(tasks))
-    written = session.engine.run(
-        write_file, tasks, stage=WRITE_STAGE, label=f"write files of {txn.instant}"
+    label = f"write files of {txn.instant}"
+    written = (
+        session.engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
+        if write is None
+        else write()
     )
     stats = [stat for stats in written for stat in stats]
     completion = txn.commit(stats, session.schema_words, replaced)

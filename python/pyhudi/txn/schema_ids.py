@@ -27,6 +27,8 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.metadata import SCHEMA_KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyhudi.config import TableConfig
     from pyhudi.storage import Storage
     from pyhudi.timeline import InstantGenerator
@@ -103,15 +105,20 @@ def check_ids(schema: TableSchema, config: TableConfig) -> None:
     Older files hold such a column by its name; with an id it would be null there. Raises
     `UnsupportedTableFeature`.
     """
-    by_name = [name for name in config.metadata_partitions if name not in _WITH_IDS]
+    check_names(schema, config.metadata_partitions)
+    if schema.history is not None and tree_of(schema, config).added:
+        msg = "hoodie.schema.on.read.enable: columns were added without ids after others got them"
+        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
+
+
+def check_names(schema: TableSchema, partitions: Iterable[str]) -> None:
+    """Refuses partitions of the metadata table that go by names where files use other ones."""
+    by_name = [name for name in partitions if name not in _WITH_IDS]
     if schema.evolution is not None and by_name:
         msg = (
             f"hoodie.schema.on.read.enable with {by_name[0]} in "
             "hoodie.table.metadata.partitions: that index goes by column names"
         )
-        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
-    if schema.history is not None and tree_of(schema, config).added:
-        msg = "hoodie.schema.on.read.enable: columns were added without ids after others got them"
         raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
 
 

@@ -191,12 +191,12 @@ class Session:
         """
         rows = conform(self._rows(data), data_schema(self.schema.arrow))
         spec = self.key_spec()
-        return add_keys(rows, spec, instant=self._key_instant() if generate else None)
+        return add_keys(rows, spec, instant=self.key_instant() if generate else None)
 
     def _rows(self, data: Any) -> pa.Table:
         return as_stored(to_table(data), self.config, self.schema.arrow)
 
-    def _key_instant(self) -> str:
+    def key_instant(self) -> str:
         """What generated keys begin with: later than every write there has been."""
         self.writer.generator.observe(self.timeline)
         return self.writer.generator.next()

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING
 
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CommitConflict
+from pyhudi.index.renewal import forget_rings
 from pyhudi.metadata import upkeep
 from pyhudi.metadata.service_options import ServiceOptions
 from pyhudi.metadata.services import run_services
+from pyhudi.options import commit_metadata
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.instants import (
     COMMIT,
@@ -64,6 +66,8 @@ class Writer:
     """What derives and writes the metadata table's records."""
     services: ServiceOptions = field(default_factory=ServiceOptions)
     """When the metadata table's own services are due."""
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
+    """What the handle's options add to the extra metadata of commits."""
 
     @classmethod
     def of(
@@ -77,7 +81,8 @@ class Writer:
         """With a fresh source of instants. options: the table handle's."""
         generator = InstantGenerator(clock, config.timezone)
         services = ServiceOptions.of(options or {})
-        return cls(storage, config, clock, generator, engine or LocalEngine(), services)
+        told = commit_metadata(options or {})
+        return cls(storage, config, clock, generator, engine or LocalEngine(), services, told)
 
     @property
     def rollback(self) -> RollbackContext:
@@ -106,6 +111,7 @@ def recover(writer: Writer) -> Timeline:
     for instant in reversed(failed):
         # First, or nothing would tell of it once the write is gone.
         schema_ids.forget(writer.storage, instant.requested)
+        forget_rings(writer.storage, instant.requested)
         rollback.roll_back(writer.rollback, timeline, instant)
     if failed:
         timeline = _load(writer)
@@ -205,7 +211,7 @@ class Transaction:
         writer = self._writer
         metadata = CommitMetadata(
             by_partition(stats),
-            extra_metadata=schema.extra_metadata(self.instant),
+            extra_metadata={**writer.commit_metadata, **schema.extra_metadata(self.instant)},
             operation_type=self._operation,
             partition_to_replace_file_ids=replaced,
         )
@@ -254,6 +260,7 @@ class Transaction:
         instant = timeline.find(self.instant, self._action)
         if instant is not None and not instant.is_completed:
             schema_ids.forget(writer.storage, self.instant)
+            forget_rings(writer.storage, self.instant)
             rollback.roll_back(writer.rollback, timeline, instant)
 
 

@@ -1,10 +1,12 @@
 """Upgrades and downgrades: the order of things, so that a crash leaves a table of one version.
 
-1. The metadata table goes, since its layout differs by version; Hudi's writers make it anew.
+1. The metadata table goes, since its layout differs by version.
 2. Failed writes are rolled back, log files compacted into base files.
 3. The timeline is written in its new place beside the old one.
 4. The properties change, in one step: from here on the table has the new version.
 5. The old timeline goes.
+6. The metadata table is made again, if there was one. A writer that died before has left a table
+   without, which is whole all the same.
 
 Hudi moves the files of the timeline one by one instead (`UpgradeDowngrade`, 1.2.0).
 """
@@ -19,6 +21,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.internal_schema import is_evolved
+from pyhudi.metadata.define import change_definitions
 from pyhudi.properties import CHECKSUM
 from pyhudi.services.compaction import compact_all, complete_compactions
 from pyhudi.timeline import Timeline
@@ -30,10 +33,12 @@ from pyhudi.timeline.instants import (
     REPLACE_COMMIT,
     RESTORE,
 )
+from pyhudi.txn import metadata_table
 from pyhudi.txn.session import Session
 from pyhudi.txn.transaction import is_clustering
 from pyhudi.upgrade.properties import VERSIONS, changed, steps
 from pyhudi.upgrade.timeline import archived_instants, moved_files
+from pyhudi.version import table_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +64,8 @@ class VersionChange:
     properties_removed: tuple[str, ...]
     metadata_removed: tuple[str, ...]
     """Partitions of the metadata table, which goes."""
+    metadata_made: tuple[str, ...]
+    """Those that are made again in the new version."""
     compaction: str | None
     """Instant of the compaction that came first; None where there was nothing to compact."""
     dry_run: bool
@@ -73,9 +80,10 @@ def change_version(
     config = TableConfig.load(storage, clock)
     timeline = Timeline.load(storage, config)
     _check(storage, config, timeline, to, up=up)
-    change = _change(config, to, dry_run=dry_run)
+    change = _change(storage, config, to, dry_run=dry_run)
     if dry_run or change.before == to:
         return change
+    again = metadata_table.remaking(storage, config, table_version(to))
     config = _without_metadata(storage, config, clock)
     if not config.version.writable:
         _set(storage, config, changed(config.properties, 6), clock)
@@ -84,6 +92,7 @@ def change_version(
     )
     compaction = _settled(table, clock, merge=merge)
     _move(storage, to, clock)
+    metadata_table.make_again(table, again, clock)
     return replace(change, compaction=compaction)
 
 
@@ -146,7 +155,7 @@ def _metadata_partitions(config: TableConfig) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _change(config: TableConfig, to: int, *, dry_run: bool) -> VersionChange:
+def _change(storage: Storage, config: TableConfig, to: int, *, dry_run: bool) -> VersionChange:
     before = dict(config.properties)
     after = changed({k: v for k, v in before.items() if k not in _OF_METADATA}, to)
     return VersionChange(
@@ -157,6 +166,7 @@ def _change(config: TableConfig, to: int, *, dry_run: bool) -> VersionChange:
         },
         properties_removed=tuple(sorted(before.keys() - after.keys() - {CHECKSUM})),
         metadata_removed=_metadata_partitions(config),
+        metadata_made=metadata_table.remaking(storage, config, table_version(to)).partitions,
         compaction=None,
         dry_run=dry_run,
     )
@@ -173,8 +183,10 @@ _OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
 
 def _without_metadata(storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
     """Without the metadata table; the properties first, so that nobody reads half of it."""
+    listed = config.metadata_partitions
     if any(name in config.properties for name in _OF_METADATA):
         config = config.updated(storage, {}, clock, removed=_OF_METADATA)
+    change_definitions(storage, config, {}, removed=listed)
     storage.delete_dir(_METADATA_FOLDER)
     return config
 

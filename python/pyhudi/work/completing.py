@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyhudi.work.merging import field_rules
 from pyhudi.work.read import file_names
 
 if TYPE_CHECKING:
+    from pyhudi.engine.protocol import Attempt
     from pyhudi.plan.write import WriteTarget
     from pyhudi.view.slices import FileSlice
 
@@ -36,6 +38,32 @@ def completed(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> 
     for field in missing:
         rows = rows.append_column(field.with_nullable(True), found.column(field.name).take(at))
     return rows
+
+
+@dataclass(frozen=True)
+class CompletingTask:
+    """Look up the columns that incoming rows lack, in one slice."""
+
+    target: WriteTarget
+    slice: FileSlice
+    numbers: pa.Array[Any]
+    """Numbers of the incoming rows."""
+    keys: pa.Array[Any]
+    """Their record keys."""
+    names: tuple[str, ...]
+    """The columns."""
+
+
+NUMBER = "_pyhudi_number"
+
+
+def stored_columns(task: CompletingTask, _attempt: Attempt) -> pa.Table:
+    """The columns of those of the task's rows whose records stand, with their numbers."""
+    found = _stored(task.target, task.slice, task.keys, list(task.names))
+    at = pc.index_in(task.keys, value_set=found.column(RECORD_KEY).combine_chunks())
+    stands = pc.is_valid(at)
+    columns = found.drop_columns([RECORD_KEY]).take(at.filter(stands))
+    return columns.append_column(NUMBER, task.numbers.filter(stands))
 
 
 def _stored(

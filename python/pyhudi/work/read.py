@@ -82,6 +82,7 @@ def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStat
         bootstrap=_bootstrap_source(task),
         plain_key=merge.plain_key,
         two_threads=task.two_threads,
+        base_part=task.base_part,
     )
 
 

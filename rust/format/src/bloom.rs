@@ -143,6 +143,17 @@ impl BloomFilter {
         }
     }
 
+    /// Lets every key through.
+    pub fn fill(&mut self) {
+        let rows = match &mut self.0 {
+            Kind::Simple(row) => std::slice::from_mut(row),
+            Kind::Dynamic(dynamic) => dynamic.rows.as_mut_slice(),
+        };
+        for row in rows {
+            row.vector.fill(u8::MAX);
+        }
+    }
+
     /// Whether the key may have been added; false is certain.
     pub fn contains(&self, key: &[u8]) -> bool {
         match &self.0 {

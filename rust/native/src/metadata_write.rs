@@ -7,8 +7,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use arrow_pyarrow::PyArrowType;
 use pyhudi_slice::metadata::{
-    self, FileEntry, FileFacts, Location, MetadataLogOptions, Recorder, RestOfPartition,
-    WrittenFile,
+    self, ExpressionFilter, ExpressionStats, FileEntry, FileFacts, Location, MetadataLogOptions,
+    Recorder, RestOfPartition, WrittenFile,
 };
 use pyo3::prelude::*;
 
@@ -103,6 +103,64 @@ impl MetadataRecorder {
             groups,
         };
         py.detach(|| metadata::locations(&self.0, &location, &added, &removed))
+            .map(PyArrowType)
+            .map_err(slice_error)
+    }
+
+    #[pyo3(signature = (index, column, partition, files, *, value_types, tight))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn expression_stats(
+        &self,
+        py: Python<'_>,
+        index: String,
+        column: String,
+        partition: String,
+        files: PyArrowType<RecordBatch>,
+        value_types: bool,
+        tight: bool,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        let what = ExpressionStats {
+            index,
+            column,
+            partition,
+            value_types,
+            tight,
+        };
+        let files = &files.0;
+        py.detach(|| metadata::expression_stats(&self.0, &what, files))
+            .map(PyArrowType)
+            .map_err(slice_error)
+    }
+
+    #[pyo3(signature = (index, partition, name, instant, values, *, simple, entries, fpp, max_entries, passes_all))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn expression_filter(
+        &self,
+        py: Python<'_>,
+        index: String,
+        partition: String,
+        name: String,
+        instant: String,
+        values: &Bound<'_, PyAny>,
+        simple: bool,
+        entries: u32,
+        fpp: f64,
+        max_entries: u32,
+        passes_all: bool,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        let values = texts(values)?;
+        let what = ExpressionFilter {
+            index,
+            partition,
+            name,
+            instant,
+            simple,
+            entries,
+            fpp,
+            max_entries,
+            passes_all,
+        };
+        py.detach(|| metadata::expression_filter(&self.0, &what, &values))
             .map(PyArrowType)
             .map_err(slice_error)
     }

@@ -239,7 +239,7 @@ impl From<PyEvolution> for Evolution {
     max_instant=None, valid_instants=None, timeline_start=None, incoming=None, delete_keys=None,
     null_ordering_loses=false, filters=Vec::new(), evolution=None, batch_rows=8192,
     base_instant=None, field_rules=None, memory_limit=None, spill_folder=None, bootstrap=None,
-    plain_key=None, two_threads=false,
+    plain_key=None, two_threads=false, base_part=None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_slice(
@@ -270,6 +270,7 @@ pub fn read_slice(
     bootstrap: Option<(PyRef<'_, Store>, String)>,
     plain_key: Option<String>,
     two_threads: bool,
+    base_part: Option<(u64, Option<u64>)>,
 ) -> PyResult<(BatchReader, MergeStats)> {
     let incoming = Incoming {
         rows: incoming.as_ref().map(source).transpose()?,
@@ -305,6 +306,7 @@ pub fn read_slice(
         evolution: evolution.map(Evolution::from),
         batch_rows: batch_rows.max(1),
         two_threads,
+        base_part: base_part.map(|(begin, end)| begin..end.unwrap_or(u64::MAX)),
         spill: memory_limit.map(|memory_limit| SpillOptions {
             memory_limit,
             folder: spill_folder,
@@ -348,6 +350,7 @@ pub fn read_keys(
         evolution: None,
         batch_rows: 8192,
         two_threads: false,
+        base_part: None,
         spill: None,
     };
     let keys = py.detach(|| SliceKeys::new(read)).map_err(slice_error)?;

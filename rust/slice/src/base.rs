@@ -44,6 +44,8 @@ pub(crate) struct ParquetRead<'a> {
     pub(crate) row_numbers: bool,
     /// Another thread may decode some of the columns.
     pub(crate) two_threads: bool,
+    /// Only row groups that begin in this range of the file's bytes.
+    pub(crate) part: Option<Range<u64>>,
     /// Rows that fail it are left out.
     pub(crate) test: Option<RowTest>,
     /// Where the table's columns are in the file, when it names them otherwise.
@@ -74,7 +76,7 @@ impl ParquetReader {
         let metadata = footer(path, &file)?;
         let damaged = |error| SliceError::parquet(path, None, error);
         let arrow = arrow_metadata(metadata, read.row_numbers).map_err(damaged)?;
-        let (mask, groups) = match &read.map {
+        let (mask, mut groups) = match &read.map {
             None => (
                 projection(&arrow, read.columns),
                 keep_row_groups(&arrow, read.filters)?,
@@ -84,7 +86,12 @@ impl ParquetReader {
                 keep_row_groups(&arrow, &stored_filters(read.filters, map))?,
             ),
         };
-        let all = arrow.metadata().num_row_groups();
+        let mut all = arrow.metadata().num_row_groups();
+        if let Some(part) = &read.part {
+            let within = |group: &usize| begins_in(arrow.metadata(), *group, part);
+            all = (0..all).filter(within).count();
+            groups.retain(within);
+        }
         let pruned_row_groups = (all - groups.len()) as u64;
         let schema = Arc::clone(arrow.schema());
         let rows = arrow.metadata().file_metadata().num_rows();
@@ -212,6 +219,21 @@ fn check_ranges(
         check_range(path, file, &(start..start.saturating_add(length)))?;
     }
     Ok(())
+}
+
+/// Whether a row group begins in a range of the file's bytes. Each begins in one part of several.
+fn begins_in(metadata: &ParquetMetaData, group: usize, part: &Range<u64>) -> bool {
+    let columns = metadata
+        .row_groups()
+        .get(group)
+        .map(RowGroupMetaData::columns);
+    let first = columns.and_then(|columns| columns.first());
+    let begin = first.map_or(0, |chunk| {
+        let page = chunk.dictionary_page_offset();
+        page.unwrap_or(chunk.data_page_offset()) as u64
+    });
+    // Damaged offsets, which are beyond every end, are in the last part: there they are noticed.
+    part.start <= begin && (begin < part.end || part.end == u64::MAX)
 }
 
 fn check_range(path: &str, file: &StoreFile, range: &Range<u64>) -> Result<()> {

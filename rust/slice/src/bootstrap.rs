@@ -85,6 +85,7 @@ impl PairReader {
                 batch_rows: read.batch_rows,
                 row_numbers,
                 two_threads: false,
+                part: None,
                 test: None,
                 map: read.map.clone(),
             };

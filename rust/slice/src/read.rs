@@ -5,6 +5,7 @@
 //! log side beyond the memory limit goes to disk in parts, and the base side after it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -74,6 +75,9 @@ pub struct SliceRead {
     pub batch_rows: usize,
     /// Another thread may decode some of the base file's columns.
     pub two_threads: bool,
+    /// Only row groups of the base file that begin in this range of its bytes. Of a slice with
+    /// nothing to merge alone: log records belong to no part.
+    pub base_part: Option<Range<u64>>,
     /// What to do with more records than fit in memory; none to keep them all there.
     pub spill: Option<SpillOptions>,
 }
@@ -164,8 +168,16 @@ impl SliceReader {
     /// Checks the request.
     ///
     /// # Errors
-    /// A column that the table's schema lacks.
+    /// A column that the table's schema lacks, a part of a slice with something to merge.
     pub fn new(read: SliceRead) -> Result<Self> {
+        let merges = !read.logs.is_empty()
+            || read.incoming.rows.is_some()
+            || read.incoming.delete_keys.is_some()
+            || read.bootstrap.is_some();
+        if read.base_part.is_some() && merges {
+            let msg = "only a base file with nothing to merge can be read in parts";
+            return Err(SliceError::Schema(msg.to_owned()));
+        }
         // Checks every column that a merge by keys would read.
         let out = Columns::of(&read, false)?.out;
         Ok(Self {
@@ -431,6 +443,7 @@ impl SliceReader {
                 batch_rows: self.read.batch_rows,
                 row_numbers: self.by_position() && !matches!(opening, Opening::Plain),
                 two_threads: self.read.two_threads,
+                part: self.read.base_part.clone(),
                 test: self.row_test(opening)?,
                 map: self.read.evolution.as_ref().and_then(|e| e.at(&e.base)),
             },

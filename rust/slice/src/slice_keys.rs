@@ -66,6 +66,7 @@ impl SliceKeys {
             batch_rows: read.batch_rows,
             row_numbers: false,
             two_threads: false,
+            part: None,
             test: None,
             map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
         };

@@ -89,6 +89,7 @@ fn request(folder: &Folder, fields: Vec<Field>, columns: &[&str]) -> SliceRead {
         evolution: None,
         batch_rows: 4,
         two_threads: false,
+        base_part: None,
         spill: None,
     }
 }

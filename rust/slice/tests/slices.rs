@@ -129,6 +129,7 @@ fn request(store: &Store, base: Option<&str>, logs: &[&str]) -> SliceRead {
         evolution: None,
         batch_rows: 3,
         two_threads: false,
+        base_part: None,
         base_instant: None,
         spill: None,
     }
@@ -381,6 +382,34 @@ fn row_groups_are_left_out_only_when_nothing_is_merged() {
     );
     // With something to merge: the row that matches and the one that a log record could replace.
     assert_eq!(count(&[".f_1.log.1"]), (2, 0));
+}
+
+#[test]
+fn parts_of_a_base_file_hold_each_row_once() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let many: Vec<(String, i64)> = (0..20_000).map(|n| (format!("key-{n:06}"), n)).collect();
+    let many: Vec<(&str, i64)> = many.iter().map(|(key, n)| (key.as_str(), *n)).collect();
+    let options = BaseFileOptions {
+        row_group_bytes: 64 << 10,
+        codec: Codec::Uncompressed,
+        ..base_options()
+    };
+    let batches = many.chunks(1000).map(|chunk| Ok(rows(chunk)));
+    write_base_file(&store, "b.parquet", batches, &options).unwrap();
+    let of = |part| {
+        let mut request = request(&store, Some("b.parquet"), &[]);
+        request.base_part = Some(part);
+        read(request).unwrap()
+    };
+    let (first, second) = (of(0..200_000), of(200_000..u64::MAX));
+    assert!(!first.is_empty() && !second.is_empty());
+    let whole = read(request(&store, Some("b.parquet"), &[])).unwrap();
+    assert_eq!([first, second].concat(), whole);
+
+    let mut merged = request(&store, Some("b.parquet"), &[".f_1.log.1"]);
+    merged.base_part = Some(0..200_000);
+    assert!(SliceReader::new(merged).is_err());
 }
 
 #[test]

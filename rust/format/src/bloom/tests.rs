@@ -167,3 +167,19 @@ fn many_keys_at_once_are_the_same_as_one_by_one() {
         }
     }
 }
+
+#[test]
+fn a_filled_filter_lets_every_key_through_and_is_read_again() {
+    for mut filter in [BloomFilter::simple(3, 0.1), BloomFilter::dynamic(3, 0.1, 9)] {
+        for key in ["a", "b", "c", "d", "e"] {
+            filter.add(key.as_bytes());
+        }
+        let size = filter.to_bytes().len();
+        filter.fill();
+        let read = BloomFilter::from_base64(&filter.to_base64()).unwrap();
+        assert_eq!(read.to_bytes().len(), size);
+        for number in 0..1000 {
+            assert!(read.contains(format!("k{number}").as_bytes()));
+        }
+    }
+}

@@ -31,8 +31,9 @@ pub use self::locations::record_locations;
 pub use self::secondary::{SecondaryKeys, secondary_keys};
 pub use self::stats::{column_stats, column_stats_scan};
 pub use self::write::{
-    FileEntry, FileFacts, Location, MetadataLogOptions, Recorder, RestOfPartition, WrittenFile,
-    compact_metadata_group, file_facts, locations, record_rows_schema, secondary_changes,
+    ExpressionFilter, ExpressionStats, FileEntry, FileFacts, Location, MetadataLogOptions,
+    Recorder, RestOfPartition, WrittenFile, compact_metadata_group, expression_filter,
+    expression_stats, file_facts, locations, record_rows_schema, secondary_changes,
     statistics_gaps, write_metadata_base, write_metadata_log,
 };
 

@@ -108,6 +108,7 @@ impl Slice {
             filters: Vec::new(),
             batch_rows: 4,
             two_threads: false,
+            base_part: None,
             spill: None,
         }
     }

@@ -11,6 +11,7 @@ mod bounds;
 mod check;
 mod combined;
 mod compact;
+mod expression;
 mod file;
 mod known;
 mod records;
@@ -30,6 +31,9 @@ use crate::error::{Result, SliceError};
 pub use self::base::write_metadata_base;
 pub use self::check::statistics_gaps;
 pub use self::compact::compact_metadata_group;
+pub use self::expression::{
+    ExpressionFilter, ExpressionStats, expression_filter, expression_stats,
+};
 pub use self::file::{MetadataLogOptions, write_metadata_log};
 pub use self::records::{FileEntry, Location, locations};
 pub use self::secondary::secondary_changes;

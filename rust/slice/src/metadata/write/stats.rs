@@ -24,9 +24,9 @@ const COLUMN_STATS: &str = "column_stats";
 const PARTITION_STATS: &str = "partition_stats";
 const BLOOM_FILTERS: &str = "bloom_filters";
 /// Kinds of records (`MetadataPartitionType`).
-const KIND_COLUMN_STATS: i64 = 3;
+pub(super) const KIND_COLUMN_STATS: i64 = 3;
 const KIND_BLOOM_FILTER: i64 = 4;
-const KIND_PARTITION_STATS: i64 = 6;
+pub(super) const KIND_PARTITION_STATS: i64 = 6;
 const BATCH_ROWS: usize = 8192;
 
 /// Which facts of files are wanted.
@@ -176,16 +176,16 @@ pub(super) fn stats_of(
 
 /// What a record of statistics is of.
 #[derive(Clone, Copy)]
-struct Shape<'t> {
-    kind: i64,
-    ty: &'t DataType,
-    value_types: bool,
+pub(super) struct Shape<'t> {
+    pub(super) kind: i64,
+    pub(super) ty: &'t DataType,
+    pub(super) value_types: bool,
     /// Readers forget what they knew.
-    tight: bool,
+    pub(super) tight: bool,
 }
 
 impl<'t> Shape<'t> {
-    fn of(kind: i64, ty: &'t DataType, value_types: bool) -> Self {
+    pub(super) fn of(kind: i64, ty: &'t DataType, value_types: bool) -> Self {
         Self {
             kind,
             ty,
@@ -244,7 +244,7 @@ impl Stats {
     }
 
     /// Puts the record, unless the column's type has no statistics.
-    fn put(
+    pub(super) fn put(
         &self,
         rows: &mut RecordRows<'_>,
         key: &str,
@@ -440,6 +440,7 @@ fn look_at_values(
         batch_rows: BATCH_ROWS,
         row_numbers: false,
         two_threads: false,
+        part: None,
         test: None,
         map: None,
     };
@@ -472,10 +473,21 @@ fn put_bloom(
     };
     let filter = fact("org.apache.hudi.bloomfilter").unwrap_or_default();
     let code = fact("hoodie_bloom_filter_type_code").unwrap_or_else(|| "SIMPLE".to_owned());
+    put_filter(rows, (partition, file_name(path)), &code, instant, &filter)
+}
+
+/// Puts the record of a filter, given as its Base64 text. file: its data partition and name.
+pub(super) fn put_filter(
+    rows: &mut RecordRows<'_>,
+    (partition, name): (&str, &str),
+    code: &str,
+    instant: &str,
+    filter: &str,
+) -> Result<()> {
     let owner = if partition.is_empty() { "." } else { partition };
-    let key = text_hash64(owner) + &text_md5(file_name(path));
+    let key = text_hash64(owner) + &text_md5(name);
     let fields = vec![
-        ("type", Value::Text(&code)),
+        ("type", Value::Text(code)),
         ("timestamp", Value::Text(instant)),
         ("bloomFilter", Value::Bytes(filter.as_bytes())),
     ];

@@ -1,0 +1,159 @@
+"""New file ids for buckets whose file groups a replace commit takes away.
+
+What a replace commit took away stays away, whatever is written to it later. So a bucket that lives
+on needs another file id: a simple one any with its number, one of a hash ring that of a new ring
+with the same ranges. Such a ring bears the replace commit's instant, as that of a resize does, and
+counts once that is complete (`ConsistentBucketIndexUtils.loadMetadata`, Hudi 0.15.0 and 1.2.0).
+Hudi makes none when it overwrites or deletes partitions (1.2.0), and loses or doubles what it
+writes there afterwards. Which rows go where is `bucket.py`'s and `ring.py`'s part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import CommitConflict, CorruptTable
+from pyhudi.index.options import BUCKET
+from pyhudi.plan.buckets import (
+    RING_COMMITTED,
+    RING_FOLDER,
+    RING_SUFFIX,
+    committed_ring,
+    ring_folder,
+)
+from pyhudi.view.filesystem_view import FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi.index.located import IndexedTable
+    from pyhudi.plan.write import FileGroup
+    from pyhudi.storage import Storage
+
+Ring = list[tuple[int, str]]
+"""Last hash and file id prefix of each range, rising."""
+Renewed = Mapping[str, Mapping[str, str]]
+"""For each partition with a new ring the new file ids by the old ones."""
+
+
+def file_id_of(prefix: str) -> str:
+    """The file id of a node of a ring."""
+    return f"{prefix}-0"
+
+
+def renew_rings(
+    table: IndexedTable, replaced: Mapping[str, tuple[str, ...]], instant: str
+) -> Renewed:
+    """Stores new rings for the partitions that lose file groups with the commit of an instant.
+
+    replaced: all file groups of the partitions, by file id. They do not count before the commit.
+    Without hash rings nothing is done. Raises `CommitConflict` while a ring is being resized.
+    """
+    if table.index.kind != BUCKET or not table.index.consistent:
+        return {}
+    gone = taken_away(table)
+    renewed: dict[str, Mapping[str, str]] = {}
+    for partition, ids in replaced.items():
+        found = committed_ring(table.storage, table.timeline, partition)
+        if found is not None and found[1]:
+            msg = f"the buckets of partition {partition!r} are being split or merged"
+            raise CommitConflict(
+                msg, hint="Complete or roll back the clustering, then write again."
+            )
+        lost = {*ids, *gone.get(partition, {})}
+        if found is not None and not lost.isdisjoint(file_id_of(node[1]) for node in found[0]):
+            new = store_ring(table, partition, found[0], instant)
+            pairs = zip(found[0], new, strict=True)
+            renewed[partition] = {file_id_of(a[1]): file_id_of(b[1]) for a, b in pairs}
+    return renewed
+
+
+def in_place(groups: list[FileGroup], renewed: Renewed) -> list[FileGroup]:
+    """File groups that are still to be made, under the file ids of new rings."""
+    return [replace(one, slice=replace(one.slice, file_id=_new_id(one, renewed))) for one in groups]
+
+
+def _new_id(group: FileGroup, renewed: Renewed) -> str:
+    slice_ = group.slice
+    return renewed.get(slice_.partition, {}).get(slice_.file_id, slice_.file_id)
+
+
+def confirm_rings(storage: Storage, renewed: Renewed, instant: str) -> None:
+    """Says beside new rings that they count, for when their commit is archived."""
+    for partition in renewed:
+        storage.put_if_absent(f"{ring_folder(partition)}/{instant}{RING_COMMITTED}", b"")
+
+
+def forget_rings(storage: Storage, instant: str) -> None:
+    """Removes the rings of a write that is rolled back."""
+    for entry in storage.list(RING_FOLDER):
+        if entry.name == f"{instant}{RING_SUFFIX}":
+            storage.delete(entry.path)
+
+
+def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) -> Ring:
+    """A ring of the same ranges with new file ids, stored under an instant.
+
+    Gives what is stored there, where another writer was faster.
+    """
+    folder = ring_folder(partition)
+    nodes = [
+        {"value": value, "fileIdPrefix": table.new_file_id().rpartition("-")[0], "tag": "NORMAL"}
+        for value, _ in ring
+    ]
+    path = f"{folder}/{instant}{RING_SUFFIX}"
+    content = {
+        "version": 0,
+        "partitionPath": partition,
+        "instant": instant,
+        "numBuckets": len(nodes),
+        "seqNo": len([one for one in table.storage.list_dir(folder)[1] if _is_ring(one.name)]),
+        "nodes": nodes,
+    }
+    table.storage.put_if_absent(path, json.dumps(content, indent=2).encode())
+    stored = json.loads(table.storage.read(path))
+    return sorted((int(node["value"]), str(node["fileIdPrefix"])) for node in stored["nodes"])
+
+
+def _is_ring(name: str) -> bool:
+    return name.endswith(RING_SUFFIX)
+
+
+def taken_away(table: IndexedTable) -> Mapping[str, Mapping[str, str]]:
+    """File ids that replace commits took away, by partition path, with the commit's instant."""
+    found: dict[str, dict[str, str]] = {}
+    view = FileSystemView(table.storage, table.config, table.timeline, ())
+    for (partition, file_id), instant in view.replaced.items():
+        found.setdefault(partition, {})[file_id] = instant
+    return found
+
+
+def usable_ring(
+    table: IndexedTable,
+    partition: str,
+    ring: Ring,
+    live: set[str],
+    gone: Mapping[str, str],
+) -> Ring:
+    """The ring to write to a partition by: its own, or a new one where all of it was taken away.
+
+    live: file ids of the partition's file groups; gone: those that were taken away, with their
+    instants. Raises `CorruptTable` where rows are beside the ring, or parts of it were taken away:
+    a key would be in two file groups, or be lost.
+    """
+    ids = {file_id_of(prefix) for _, prefix in ring}
+    lost = sorted(gone[file_id] for file_id in ids if file_id in gone)
+    outside = sorted(live - ids)
+    if outside or (lost and live):
+        named = outside[0] if outside else lost[0]
+        msg = (
+            f"partition {partition!r} was overwritten without a new ring: {named} and the ring "
+            "do not belong together"
+        )
+        raise CorruptTable(msg, hint="Apache Hudi does so. Overwrite the partition with pyhudi.")
+    if not lost:
+        return ring
+    new = store_ring(table, partition, ring, lost[-1])
+    confirm_rings(table.storage, {partition: {}}, lost[-1])
+    return new

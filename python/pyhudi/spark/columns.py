@@ -1,0 +1,53 @@
+"""The columns that rows of a Spark write carry along, beside those of the table. No rules here."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi.index.bucket import bucket_of
+from pyhudi.index.choice import IndexChoice
+from pyhudi.index.options import BUCKET
+from pyhudi.plan.write import BASE_ROW
+
+SEQ = "_pyhudi_seq"
+"""Number of an incoming row; rises with the order of the data."""
+ACTION = "_pyhudi_action"
+HOME = "_pyhudi_home"
+"""Partition path that the row goes to."""
+GROUP = "_pyhudi_group"
+"""What the file group is known by: see `identity`. Null in a new row."""
+DELETED = "_pyhudi_deleted"
+"""The row deletes its key."""
+TASK = "_pyhudi_task"
+AT = "_pyhudi_at"
+"""Of a row that is only to be added: its number among those of its partition path and `TASK`."""
+
+NEW = 0
+"""No file group has the key."""
+HIT = 1
+"""The row goes to a file group."""
+LEAVES = 2
+"""The row's key is deleted from a file group."""
+
+NUMBERED = pa.schema([(SEQ, pa.int64())])
+PLACED = pa.schema(
+    [
+        (ACTION, pa.int32()),
+        (HOME, pa.string()),
+        (GROUP, pa.string()),
+        (BASE_ROW, pa.int64()),
+        (DELETED, pa.bool_()),
+    ]
+)
+COUNTED = pa.schema([(TASK, pa.int64()), (AT, pa.int64())])
+
+
+def with_fields(schema: pa.Schema, more: pa.Schema) -> pa.Schema:
+    """The columns of both."""
+    return pa.schema([*schema, *more])
+
+
+def identity(index: IndexChoice, file_id: str) -> str:
+    """What a file group is known by in its partition: a bucket by its number, made or not."""
+    numbered = index.kind == BUCKET and not index.consistent
+    return f"bucket {bucket_of(file_id)}" if numbered else file_id

@@ -1,0 +1,164 @@
+"""Rows on their way through Spark: the steps between a DataFrame and the files of a write.
+
+The engine's verbs take tasks and give results; here rows come and rows go, in as many steps as a
+write needs, and stay on the executors. What the steps do is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.spark.engine import _described, _Job
+from pyhudi.spark.failures import carried, restored
+from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema
+
+Rows = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]]
+"""What a step does to the rows of one Spark task; picklable."""
+
+PIECE_BYTES = 32 * 1024 * 1024
+"""About so many bytes of rows are worked on at once."""
+
+
+def arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The schema of a DataFrame's rows as its tasks see them.
+
+    Raises `UnsupportedTableFeature` for a column whose type no table can have.
+    """
+    return pa.schema([pa.field(f.name, _arrow_type(f.dataType, f.name)) for f in frame.schema])
+
+
+_ARROW_TYPES = {kind: arrow for arrow, kind in _PLAIN.items()}
+
+
+def _arrow_type(kind: st.DataType, column: str) -> pa.DataType:
+    if isinstance(kind, st.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, st.StructType):
+        fields = ((f.name, _arrow_type(f.dataType, f"{column}.{f.name}")) for f in kind)
+        return pa.struct([pa.field(name, one) for name, one in fields])
+    if isinstance(kind, st.ArrayType):
+        return pa.list_(pa.field("element", _arrow_type(kind.elementType, f"{column}.element")))
+    if isinstance(kind, st.MapType):
+        key = _arrow_type(kind.keyType, f"{column}.key")
+        return pa.map_(key, pa.field("value", _arrow_type(kind.valueType, f"{column}.value")))
+    if type(kind) not in _ARROW_TYPES:
+        raise UnsupportedTableFeature(
+            f"column {column!r} has Spark's type {kind.simpleString()}, which no table can have",
+            hint="Cast the column before writing.",
+        )
+    return _ARROW_TYPES[type(kind)]
+
+
+def mapped(frame: DataFrame, step: Rows, schema: pa.Schema) -> DataFrame:
+    """The rows that a step makes of those of each task; `schema` is what it gives.
+
+    Raises `UnsupportedTableFeature` for a type that Spark lacks.
+    """
+    wire = wire_schema(schema)
+    job = _Job.pack(step)
+
+    def body(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with carried():
+            given = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
+            for table in job.unpack_work()(given):
+                for batch in table.to_batches():
+                    if batch.num_rows:
+                        yield to_wire(batch, wire)
+
+    return frame.mapInArrow(body, spark_schema(wire))
+
+
+def collected(frame: DataFrame, label: str) -> list[Any]:
+    """A few rows on the driver."""
+    with restored(), _described(frame.sparkSession, label):
+        rows: list[Any] = frame.collect()
+    return rows
+
+
+class Kept:
+    """DataFrames that several jobs read, and that are worked out once; on the executors' disks."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """The frame, to be dropped at the end."""
+        kept = frame.persist(StorageLevel.DISK_ONLY)
+        self._stack.callback(kept.unpersist)
+        return kept
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
+@contextmanager
+def job_group(spark: SparkSession, name: str) -> Iterator[None]:
+    """Jobs of the block are one group in Spark's UI (classic sessions only)."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        yield
+        return
+    context = spark.sparkContext
+    key = "spark.jobGroup.id"
+    before = context.getLocalProperty(key)
+    context.setLocalProperty(key, name)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(key, before)
+
+
+# --- on executors ---------------------------------------------------------------------------------
+
+
+def pieces(batches: Iterable[pa.RecordBatch], size: int = PIECE_BYTES) -> Iterator[pa.Table]:
+    """The rows in tables of about so many bytes."""
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
+        if held_bytes >= size:
+            yield pa.Table.from_batches(held)
+            held, held_bytes = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def runs(
+    batches: Iterable[pa.RecordBatch], column: str, size: int = PIECE_BYTES
+) -> Iterator[pa.Table]:
+    """As `pieces`, of rows that are sorted by a column; none of its values is in two tables."""
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
+        if held_bytes < size:
+            continue
+        table = pa.Table.from_batches(held)
+        values = table.column(column)
+        last = pc.index(values, values[-1]).as_py()
+        if last:
+            yield table.slice(0, last)
+            held = table.slice(last).to_batches()
+            held_bytes = sum(one.nbytes for one in held)
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def with_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows that came through Spark, with the columns and types of a schema again."""
+    columns = [rows.column(field.name).cast(field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,122 @@
+"""Steps on executors that give rows their keys, and make one row of those with one key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from pyhudi.errors import HudiError
+from pyhudi.index import locate
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.write import row_numbers, split
+from pyhudi.spark.columns import AT, SEQ, TASK
+from pyhudi.spark.flow import pieces, runs, with_types
+from pyhudi.spark.remote import RemoteSession
+from pyhudi.txn.rows import marked_deleted
+
+_TASK_BITS = 40
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class KeyRows:
+    """Gives rows record key, partition path and number."""
+
+    session: RemoteSession
+    mode: str
+    """As `RemoteSession.keyed` takes it."""
+    instant: str | None = None
+    """What generated keys begin with."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows with their keys. Raises as `RemoteSession.keyed` does."""
+        task, first = task_number(), 0
+        for given in pieces(batches):
+            rows = self.session.keyed(given, self.mode, self.instant, (task, first))
+            yield numbered(rows, task, first)
+            first += rows.num_rows
+
+
+@dataclass(frozen=True)
+class DeleteKeys:
+    """Makes record keys and partition paths of what names rows."""
+
+    session: RemoteSession
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The keys. Raises as `Session.delete_keys` does."""
+        task, first = task_number(), 0
+        for given in pieces(batches):
+            rows, _ = self.session.delete_keys(given)
+            yield numbered(rows, task, first)
+            first += rows.num_rows
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Makes one row of those with one key. They come sorted by key and number."""
+
+    session: RemoteSession
+    schema: pa.Schema
+    """Of the rows, without number."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows that are left."""
+        task, first = task_number(), 0
+        for given in runs(batches, RECORD_KEY):
+            kept = locate.combined(self.session, with_types(given, self.schema))
+            yield numbered(kept, task, first)
+            first += kept.num_rows
+
+
+def numbered(rows: pa.Table, task: int, first: int) -> pa.Table:
+    """The rows with `SEQ`. first: how many the Spark task has had before."""
+    numbers = pc.add(row_numbers(rows.num_rows), (task << _TASK_BITS) + first)
+    return rows.append_column(SEQ, numbers)
+
+
+@dataclass(frozen=True)
+class Count:
+    """Numbers the rows of each partition path, and leaves out those that delete."""
+
+    session: RemoteSession
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows with `TASK` and `AT`."""
+        task = task_number()
+        seen: dict[str, int] = {}
+        for given in pieces(batches):
+            rows = given.filter(pc.invert(deleting(self.session, given)))
+            places = [pa.array([], pa.int64())]
+            numbers = [pa.array([], pa.int64())]
+            paths = rows.column(PARTITION_PATH).combine_chunks()
+            for path, of_path in split(paths, row_numbers(rows.num_rows)):
+                first = seen.get(path, 0)
+                places.append(pc.add(row_numbers(len(of_path)), first))
+                numbers.append(of_path)
+                seen[path] = first + len(of_path)
+            order = pc.sort_indices(pa.concat_arrays(numbers))
+            tasks = pa.repeat(pa.scalar(task, pa.int64()), rows.num_rows)
+            rows = rows.append_column(TASK, tasks)
+            yield rows.append_column(AT, pa.concat_arrays(places).take(order))
+
+
+def task_number() -> int:
+    """Number of the Spark task among those of its stage."""
+    context = TaskContext.get()
+    if context is None:
+        raise HudiError("not inside a Spark task")
+    number: int = context.partitionId()
+    return number
+
+
+def deleting(session: RemoteSession, rows: pa.Table) -> pa.Array[Any]:
+    """For each row whether it deletes its key."""
+    merge = session.config.merge
+    return marked_deleted(rows, merge.delete_field, merge.delete_marker)

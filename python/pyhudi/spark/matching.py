@@ -1,0 +1,220 @@
+"""Steps on executors of a merge: source rows meet the table's rows, and the clauses say what comes.
+
+What they give are placed rows, as `tagging.py` has them, of the table's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.engine import routes
+from pyhudi.engine.protocol import Attempt
+from pyhudi.index import locate
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.read import ReadTask
+from pyhudi.plan.write import row_numbers
+from pyhudi.spark.columns import ACTION, GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ
+from pyhudi.spark.flow import pieces, runs, with_types
+from pyhudi.spark.keying import Batches, deleting, numbered, task_number
+from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.tagging import placed_rows
+from pyhudi.txn.operations_merge import inserted_rows, keyed_source
+from pyhudi.work.merge import Matched, MatchTask, match_rows
+
+if TYPE_CHECKING:
+    from pyhudi.plan.merge_clauses import Clause
+
+PLACE = "_pyhudi_place"
+"""`HOME` and `GROUP` together."""
+BETWEEN = "\n"
+
+_LIVE = 3
+"""The table has a row of the source row's key."""
+_MAY_HIT = 4
+"""A new row, if the table has none of its key; it goes where the key was before."""
+_MAY_BE_NEW = 5
+"""A new row, if the table has none of its key."""
+
+_KEYS = (RECORD_KEY, PARTITION_PATH)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the steps know of the source and of the table."""
+
+    session: RemoteSession
+    given: pa.Schema
+    """The source's columns."""
+    renamed: pa.Schema
+    """Record key, partition path, then the source's columns under names that no table has."""
+    rows: pa.Schema
+    """Of the table's rows, with record key and partition path in front."""
+    on_match: tuple[Clause, ...] = ()
+    on_absence: tuple[Clause, ...] = ()
+
+    def split(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The keys, and the source's own columns."""
+        typed = with_types(rows, self.renamed)
+        own = typed.drop_columns(list(_KEYS)).rename_columns(self.given.names)
+        return typed.select(list(_KEYS)), own
+
+
+@dataclass(frozen=True)
+class SourceKeys:
+    """Gives the source's rows record key, partition path and number."""
+
+    source: Source
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows, their columns renamed."""
+        task, first = task_number(), 0
+        for given in pieces(batches):
+            keys = keyed_source(self.source.session, given)
+            columns = [*keys.columns, *given.columns]
+            rows = pa.table(columns, names=self.source.renamed.names)
+            yield numbered(rows, task, first)
+            first += rows.num_rows
+
+
+@dataclass(frozen=True)
+class LookUpSource:
+    """Asks an index that is asked by key where the source's keys are."""
+
+    session: RemoteSession
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows with their places."""
+        for given in pieces(batches):
+            located = locate.for_merge(self.session, given.select(list(_KEYS)))
+            none = pa.repeat(pa.scalar(value=False), given.num_rows)
+            yield placed_rows(self.session, given, none, located)
+
+
+@dataclass(frozen=True)
+class Match:
+    """Carries out the clauses for source rows that file groups have the keys of."""
+
+    source: Source
+    reads: Mapping[str, ReadTask]
+    """By `PLACE`; buckets that are still to be made have none."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Changed rows, keys to delete, and what `Resolve` has to know of the others."""
+        task = task_number()
+        for place, given in routes.cut(batches, PLACE):
+            read = self.reads.get(place)
+            if read is None:
+                yield from _absent(self.source, given)
+                continue
+            keys, own = self.source.split(given)
+            texts = keys.column(RECORD_KEY).combine_chunks()
+            work = MatchTask(read, texts, own, self.source.on_match)
+            found = match_rows(work, Attempt(task, 0, 0))
+            yield from self._changed(given, found)
+            every = row_numbers(given.num_rows)
+            left = every.filter(pc.invert(pc.is_in(every, value_set=found.matched)))
+            yield from _absent(self.source, given.take(left))
+
+    def _changed(self, given: pa.Table, found: Matched) -> Iterator[pa.Table]:
+        home, group = given.column(HOME)[0], given.column(GROUP)[0]
+        deletes = deleting(self.source.session, found.updated)
+        updated = with_types(found.updated, self.source.rows)
+        for rows, action, marked in (
+            (updated, HIT, deletes),
+            (self._bare(found.deleted), LEAVES, None),
+        ):
+            numbers = rows.append_column(SEQ, row_numbers(rows.num_rows))
+            yield _with_place(numbers, action, home, group, marked)
+        live = given.take(found.matched)
+        bare = self._bare(live.select(list(_KEYS))).append_column(SEQ, live.column(SEQ))
+        yield _with_place(bare, _LIVE, home, group, None)
+
+    def _bare(self, keys: pa.Table) -> pa.Table:
+        """Keys as rows of the table with nulls for all else."""
+        return _nullable(keys, self.source.rows)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Carries out the clauses for source rows that no file group has the keys of."""
+
+    source: Source
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """New rows."""
+        for given in pieces(batches):
+            yield from _absent(self.source, given)
+
+
+@dataclass(frozen=True)
+class Resolve:
+    """Lets one new row of each key pass, and none where the table has the key.
+
+    The rows come sorted by key.
+    """
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Placed rows."""
+        for given in runs(batches, RECORD_KEY):
+            action = given.column(ACTION)
+            sure = given.filter(pc.is_in(action, value_set=pa.array([HIT, LEAVES], pa.int32())))
+            live = given.filter(pc.equal(action, _LIVE)).column(SEQ).combine_chunks()
+            may = given.filter(pc.greater(action, _LIVE))
+            may = may.filter(pc.invert(pc.is_in(may.column(SEQ), value_set=live)))
+            order = [(name, "ascending") for name in (SEQ, ACTION, GROUP)]
+            may = may.take(pc.sort_indices(may, sort_keys=order))
+            number = may.append_column("row", row_numbers(may.num_rows))
+            firsts = number.group_by(SEQ, use_threads=False).aggregate([("row", "min")])
+            once = may.take(firsts.column("row_min"))
+            hit = pc.equal(once.column(ACTION), _MAY_HIT)
+            known = pc.if_else(hit, pa.scalar(HIT, pa.int32()), pa.scalar(NEW, pa.int32()))
+            at = once.schema.get_field_index(ACTION)
+            yield pa.concat_tables([sure, once.set_column(at, ACTION, known)])
+
+
+def _absent(source: Source, given: pa.Table) -> Iterator[pa.Table]:
+    """What the clauses for absent rows make of source rows."""
+    keys, own = source.split(given)
+    every = row_numbers(given.num_rows)
+    made = inserted_rows(source.session, own, keys, every, source.on_absence)
+    rows = with_types(made.rows, source.rows)
+    at = given.take(made.numbers)
+    marked = deleting(source.session, rows)
+    paths = rows.column(PARTITION_PATH)
+    back = pc.fill_null(pc.equal(at.column(HOME), paths), fill_value=False)
+    back = pc.and_(back, pc.is_valid(at.column(GROUP)))
+    action = pc.if_else(back, pa.scalar(_MAY_HIT, pa.int32()), pa.scalar(_MAY_BE_NEW, pa.int32()))
+    group = pc.if_else(back, at.column(GROUP), pa.scalar(None, pa.string()))
+    none = pa.nulls(rows.num_rows, pa.int64())
+    rows = rows.append_column(SEQ, at.column(SEQ))
+    for field, column in zip(PLACED, (action, paths, group, none, marked), strict=True):
+        rows = rows.append_column(field, column)
+    # As in an upsert, a row that deletes what is not there falls away.
+    yield rows.filter(pc.or_(back, pc.invert(marked)))
+
+
+def _with_place(
+    rows: pa.Table, action: int, home: Any, group: Any, marked: pa.Array[Any] | None
+) -> pa.Table:
+    count = rows.num_rows
+    deletes = pa.repeat(pa.scalar(value=False), count) if marked is None else marked
+    values = (pa.scalar(action, pa.int32()), home, group)
+    columns = [*(pa.repeat(one, count) for one in values), pa.nulls(count, pa.int64()), deletes]
+    for field, column in zip(PLACED, columns, strict=True):
+        rows = rows.append_column(field, column)
+    return rows
+
+
+def _nullable(keys: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        keys.column(field.name)
+        if field.name in keys.column_names
+        else pa.nulls(keys.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, names=schema.names)

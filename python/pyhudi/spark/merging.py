@@ -1,0 +1,97 @@
+"""Merging a DataFrame into the table by record key: the clauses run where the files are read.
+
+The source's rows are located, meet the rows of their file groups, and what comes of it is written
+like the rows of an upsert. The rules are those of `txn/operations_merge.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from pyhudi.errors import SchemaMismatch
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.select import plan_select
+from pyhudi.spark.columns import GROUP, HOME, NUMBERED, PLACED, SEQ, identity, with_fields
+from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
+from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
+from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.write_files import write
+from pyhudi.spark.write_rows import FrameRows
+from pyhudi.txn.operations_merge import checked_clauses, keyed_source
+from pyhudi.txn.rows import data_schema
+from pyhudi.txn.running import UPSERT
+
+if TYPE_CHECKING:
+    from pyhudi.plan.read import ReadTask
+    from pyhudi.txn.operations_merge import MergeClause
+    from pyhudi.txn.result import WriteResult
+    from pyhudi.txn.session import Session
+
+_KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
+
+
+def merge_frame(session: Session, frame: DataFrame, clauses: Sequence[MergeClause]) -> WriteResult:
+    """Carries out a merge; raises as `operations_merge.merge` does."""
+    given = arrow_schema(frame)
+    empty = given.empty_table()
+    keyed_source(session, empty)
+    renamed = [field.with_name(f"_pyhudi_source_{at}") for at, field in enumerate(given)]
+    source = Source(
+        session=RemoteSession.of(session),
+        given=given,
+        renamed=pa.schema([*_KEYS, *renamed]),
+        rows=pa.schema([*_KEYS, *data_schema(session.schema.arrow)]),
+        on_match=checked_clauses(session, empty, clauses, matched=True),
+        on_absence=checked_clauses(session, empty, clauses, matched=False),
+    )
+    with Kept() as keep:
+        keyed = mapped(frame, SourceKeys(source), with_fields(source.renamed, NUMBERED))
+        rows = FrameRows(session, keep, keyed, source.renamed).kept()
+        paths = rows.paths()
+        _check_once(rows)
+        rows = rows.recovered()
+        return write(_merged(rows.located_source(paths), source), UPSERT, merge_by_key=True)
+
+
+def _check_once(rows: FrameRows) -> None:
+    is_global = rows.session.index.is_global
+    known_by = [RECORD_KEY] if is_global else [RECORD_KEY, PARTITION_PATH]
+    twice = rows.frame.groupBy(*known_by).count().where(sf.col("count") > 1).limit(1)
+    if collected(twice, "look for keys that come twice"):
+        raise SchemaMismatch(
+            "the source has several rows of one key",
+            hint="Leave one row a key: a merge cannot choose among them.",
+        )
+
+
+def _merged(placed: FrameRows, source: Source) -> FrameRows:
+    """What becomes of the source's rows, as rows of the table that know where they go."""
+    source = replace(source, session=RemoteSession.of(placed.session))
+    schema = with_fields(with_fields(source.rows, NUMBERED), PLACED)
+    place = sf.concat_ws(BETWEEN, sf.col(HOME), sf.col(GROUP))
+    hit = placed.frame.where(sf.col(GROUP).isNotNull()).withColumn(PLACE, place)
+    reads = _reads(placed)
+    routed = hit.repartition(PLACE).sortWithinPartitions(PLACE)
+    found = mapped(routed, Match(source, reads), schema)
+    new = mapped(placed.frame.where(sf.col(GROUP).isNull()), Absent(source), schema)
+    both = found.union(new).repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
+    return replace(placed, frame=mapped(both, Resolve(), schema), schema=source.rows).kept()
+
+
+def _reads(placed: FrameRows) -> dict[str, ReadTask]:
+    """How the file groups are read that have keys of the source, by `PLACE`."""
+    session = placed.session
+    places = placed.frame.where(sf.col(GROUP).isNotNull()).select(HOME, GROUP).distinct()
+    wanted = {(row[0], row[1]) for row in collected(places, "find where rows are")}
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
+    tasks = plan_select(session.state(), "true", columns, session.task_memory, session.made_keys)
+    named = {
+        (task.slice.partition, identity(session.index, task.slice.file_id)): task for task in tasks
+    }
+    return {BETWEEN.join(name): task for name, task in named.items() if name in wanted}

@@ -1,0 +1,106 @@
+"""Tables for SQL: temporary views, and the format "pyhudi" in a session."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyhudi.errors import ConfigError
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.frames import frame_of, pack_sizes
+from pyhudi.spark.read import read, read_incremental
+from pyhudi.table import open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyhudi.clock import Moment
+
+ViewQuery = Literal["snapshot", "read_optimized", "incremental", "changes", "diff"]
+
+_PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
+
+
+def register(
+    spark: SparkSession,
+    name: str,
+    uri: str | os.PathLike[str],
+    *,
+    query: ViewQuery = "snapshot",
+    start: Moment | None = None,
+    end: Moment | None = None,
+    **how: Any,
+) -> DataFrame:
+    """Makes a temporary view of a table for SQL, in place of any older one. Gives its DataFrame.
+
+    The view shows the table as it is now, or was, until it is registered again.
+
+    Args:
+        spark: a session, as for `pyhudi.spark.read`.
+        name: the view's name.
+        uri: where the table lies.
+        query: "snapshot" and "read_optimized" as `pyhudi.spark.read`, with `as_of` for a time in
+            the past; "incremental" as `read_incremental`; "changes" as `HudiTable.changes`; "diff"
+            as `HudiTable.diff`, between `start` and `end`.
+        start: of an incremental query, of changes and of a diff.
+        end: likewise.
+        how: the other arguments of the one that is meant, such as `columns` and `where`;
+            `storage_options` and `options` always.
+
+    Raises what these raise, and `ConfigError` for a query that there is not, or that has no range.
+    """
+    frame = _frame(spark, uri, query, start, end, how)
+    frame.createOrReplaceTempView(name)
+    return frame
+
+
+def _frame(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    query: ViewQuery,
+    start: Moment | None,
+    end: Moment | None,
+    how: dict[str, Any],
+) -> DataFrame:
+    if query in ("snapshot", "read_optimized"):
+        if start is not None or end is not None:
+            raise ConfigError(f"a query {query!r} has no start and end", hint="Give as_of.")
+        if query == "read_optimized":
+            how["read_optimized"] = True
+        return read(spark, uri, **how)
+    if query == "incremental":
+        return read_incremental(spark, uri, start, end, **how)
+    given = {one: how.pop(one, None) for one in ("storage_options", "options")}
+    table = open_table(uri, engine=SparkEngine(spark), **given)
+    if query == "changes":
+        return frame_of(table.changes(start, end, **how))
+    if query == "diff":
+        if start is None or end is None:
+            raise ConfigError("a query 'diff' needs start and end")
+        return frame_of(table.diff(start, end, **how))
+    raise ConfigError(
+        f"query is {query!r}",
+        hint="snapshot, read_optimized, incremental, changes or diff",
+    )
+
+
+def register_source(spark: SparkSession, *, push_filters: bool = True) -> None:
+    """Makes `spark.read.format("pyhudi")` and `spark.readStream.format("pyhudi")` known.
+
+    Needs PySpark 4. Tasks are packed and split by the settings of Spark's file sources, as they are
+    now. push_filters: from Spark 4.1 on, let Spark hand its filters to Python sources: sets
+    `spark.sql.python.filterPushdown.enabled` in the session.
+
+    Raises `ConfigError` for PySpark 3.5.
+    """
+    try:
+        from pyhudi.spark.source import SourceSettings, source_class  # noqa: PLC0415 - PySpark 4
+    except ImportError as error:
+        raise ConfigError(
+            "Python data sources need PySpark 4", hint="pyhudi.spark.read works with 3.5 too."
+        ) from error
+    # Spark 4.0 does not know the setting, and would take any name.
+    push = push_filters and spark.conf.isModifiable(_PUSH_FILTERS)
+    if push:
+        spark.conf.set(_PUSH_FILTERS, "true")
+    spark.dataSource.register(source_class(SourceSettings(pack_sizes(spark), push)))

@@ -1,0 +1,139 @@
+"""Writing streams: a function for `foreachBatch` that writes each batch once.
+
+The number of a batch stands in the extra metadata of its commit, in the form and under the key of
+Hudi's own sink (`HoodieStreamingSink`, `CommitUtils.getCheckpointValueAsString`, 1.2.0). A batch
+that is on the timeline is passed over when Spark brings it again after a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pyhudi.errors import ConfigError
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.table import HudiTable, open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pyhudi.timeline import CommitMetadata
+
+SinkVerb = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
+
+CHECKPOINT = "_hudi_streaming_sink_checkpoint"
+"""Of a commit: JSON of the last batch of each stream. `HoodieStreamingSink.SINK_CHECKPOINT_KEY`."""
+QUERY = "_pyhudi_streaming_sink_query"
+"""Of a commit: JSON of the Spark query that each stream was then. Hudi passes it over."""
+DEFAULT_IDENTIFIER = "default_single_writer"
+"""Default of `hoodie.datasource.write.streaming.checkpoint.identifier`."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Writes batches of one stream to one table. Made by `sink`; picklable."""
+
+    uri: str
+    verb: SinkVerb
+    identifier: str
+    storage_options: Mapping[str, str] | None = field(repr=False)
+    options: Mapping[str, object]
+    how: Mapping[str, Any]
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Writes a batch in one commit, unless one of its number is on the timeline."""
+        engine = SparkEngine(batch.sparkSession)
+        query = _query_id(batch)
+        if self._is_written(self._open(engine, {}), batch_id, query):
+            return
+        told = {CHECKPOINT: json.dumps({self.identifier: str(batch_id)})}
+        if query:
+            told[QUERY] = json.dumps({self.identifier: query})
+        write = getattr(self._open(engine, told), self.verb)
+        write(batch, **self.how)
+
+    def _open(self, engine: SparkEngine, told: Mapping[str, str]) -> HudiTable:
+        return open_table(
+            self.uri,
+            engine=engine,
+            storage_options=self.storage_options,
+            options={**self.options, **told},
+        )
+
+    def _is_written(self, table: HudiTable, batch_id: int, query: str | None) -> bool:
+        last = next(self._checkpoints(table), None)
+        if last is None or batch_id > int(last[0]):
+            return False
+        if query and last[1] and query != last[1]:
+            raise ConfigError(
+                f"batch {batch_id} of a new query: batch {last[0]} of another one is the last that "
+                f"was written under the identifier {self.identifier!r}",
+                hint="Give the query the checkpointLocation of the old one, or the sink another "
+                "identifier.",
+            )
+        return True
+
+    def _checkpoints(self, table: HudiTable) -> Iterator[tuple[str, str | None]]:
+        """Batch and query of the stream's commits, newest first; archived ones come last."""
+        for metadata in _commits(table):
+            batch = _entry(metadata, CHECKPOINT, self.identifier)
+            if batch is not None:
+                yield batch, _entry(metadata, QUERY, self.identifier)
+
+
+def sink(
+    uri: str | os.PathLike[str],
+    verb: SinkVerb = "upsert",
+    *,
+    identifier: str = DEFAULT_IDENTIFIER,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+    **how: Any,
+) -> Sink:
+    """What `df.writeStream.foreachBatch` takes to write a stream to a table, each batch once.
+
+    The table must be there. A batch is one commit, which says its number; a batch that Spark brings
+    again after a failure is passed over. Hudi's own sink and this one can go on after each other.
+
+    Args:
+        uri: where the table lies.
+        verb: the table's verb: "upsert", "insert", "bulk_insert" or "delete_keys".
+        identifier: tells streams that write to one table apart, as
+            `hoodie.datasource.write.streaming.checkpoint.identifier`, whose default it has.
+        storage_options: as in `pyhudi.open_table`.
+        options: likewise.
+        how: other arguments of the verb.
+
+    Raises `ConfigError` for a verb that there is not. The function raises what the verb does, and
+    `ConfigError` where another query has used the identifier: its batches would be passed over.
+    """
+    if verb not in get_args(SinkVerb):
+        raise ConfigError(f"verb is {verb!r}; it is one of {', '.join(get_args(SinkVerb))}")
+    return Sink(os.fspath(uri), verb, identifier, storage_options, dict(options or {}), how)
+
+
+def _commits(table: HudiTable) -> Iterator[CommitMetadata]:
+    timeline = table.state.timeline
+    for instant in reversed(timeline.commits):
+        yield timeline.commit_metadata(instant)
+    for instant in reversed(timeline.archive.commits()):
+        yield timeline.archive.commit_metadata(instant)
+
+
+def _entry(metadata: CommitMetadata, key: str, identifier: str) -> str | None:
+    text = metadata.extra_metadata.get(key)
+    entries = json.loads(text) if text else {}
+    found = entries.get(identifier)
+    return None if found is None else str(found)
+
+
+def _query_id(batch: DataFrame) -> str | None:
+    """The id that a query keeps in its checkpoint; unknown on Spark Connect."""
+    spark = batch.sparkSession
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return None
+    found: str | None = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    return found

@@ -1,0 +1,168 @@
+"""The format "pyhudi" of Spark 4: `spark.read`, `spark.readStream` and a plain refusal to write.
+
+Only imported where PySpark has Python data sources. Spark calls schema, planning and reading in
+different Python workers; what travels between them is a `Query` and packs of read tasks.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.plan.packs import PackSizes
+from pyhudi.scan import Scan
+from pyhudi.spark.frames import packs_of
+from pyhudi.spark.source_filters import pushable
+from pyhudi.spark.source_options import Query
+from pyhudi.spark.types import spark_schema, to_wire, wire_schema
+from pyhudi.work.packs import read_pack
+
+if TYPE_CHECKING:
+    from pyhudi.changes import Changes
+    from pyhudi.spark.stream import HudiStreamReader
+
+
+@dataclass(frozen=True)
+class SourceSettings:
+    """What the session tells a source when it is registered."""
+
+    sizes: PackSizes = field(default_factory=PackSizes)
+    push_filters: bool = False
+    """Whether the session lets Python sources see filters."""
+
+
+class HudiDataSource(DataSource):  # type: ignore[misc]
+    """The data source; `pyhudi.spark.register_source` makes one that fits the session.
+
+    Options and what they mean: docs/spark.md.
+    """
+
+    settings = SourceSettings()
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return "pyhudi"
+
+    def schema(self) -> StructType:
+        """The columns of the result; no Spark job is run."""
+        return spark_schema(wire_schema(Query.of_schema(dict(self.options)).rows().schema))
+
+    def reader(self, schema: StructType) -> HudiReader:
+        """The reader of a batch query."""
+        query = fitted(Query.of(dict(self.options)), schema)
+        kind = FilteringReader if self.settings.push_filters else HudiReader
+        return kind(query, schema, self.settings.sizes)
+
+    def streamReader(self, schema: StructType) -> HudiStreamReader:  # noqa: N802 - Spark's name
+        """The reader of a stream of commits."""
+        from pyhudi.spark.stream import HudiStreamReader, stream_query  # noqa: PLC0415
+
+        query = fitted(stream_query(dict(self.options)), schema)
+        return HudiStreamReader(query, schema, self.settings.sizes)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001
+        """Refused: keys must meet across tasks, and a data source writer cannot shuffle."""
+        raise UnsupportedTableFeature(
+            'df.write.format("pyhudi") is not supported: a data source writer cannot shuffle',
+            hint="pyhudi.open_table(uri, engine=SparkEngine(spark)) has the writing verbs.",
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001, N802
+        """Refused, as `writer`."""
+        raise UnsupportedTableFeature(
+            'df.writeStream.format("pyhudi") is not supported: a data source writer cannot shuffle',
+            hint="df.writeStream.foreachBatch(pyhudi.spark.sink(uri)) writes streams.",
+        )
+
+
+class Slices(InputPartition):  # type: ignore[misc]
+    """A pack of read tasks, pickled: Spark's driver passes it on."""
+
+    def __init__(self, pack: Any) -> None:
+        super().__init__(None)
+        self.packed = pickle.dumps(pack)
+
+
+class HudiReader(DataSourceReader):  # type: ignore[misc]
+    """Plans a batch query in `partitions` and reads one pack of it in `read`."""
+
+    def __init__(self, query: Query, schema: StructType, sizes: PackSizes) -> None:
+        self.query = query
+        self.schema = schema
+        self.sizes = sizes
+
+    def partitions(self) -> list[InputPartition]:
+        """One for each pack; Spark wants at least one."""
+        return partitions_of(self.query.rows(), self.schema, self.sizes) or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one pack."""
+        return read_partition(partition)
+
+
+class FilteringReader(HudiReader):
+    """A reader that leaves out rows by Spark's filters. Spark applies them again."""
+
+    def pushFilters(self, filters: Sequence[Any]) -> Sequence[Any]:  # noqa: N802 - Spark's name
+        """Takes note of what can be tested where files are read; gives all back."""
+        rows = self.query.rows()
+        if isinstance(rows, Scan):
+            self.query = replace(self.query, pushed=pushable(filters, rows.shown))
+        return filters
+
+
+def fitted(query: Query, schema: StructType) -> Query:
+    """The query for the columns that Spark wants, in their order.
+
+    Spark's schema is the source's own as it was when the DataFrame was made, or the user's. Raises
+    `SchemaMismatch` where a column is gone or has another type now.
+    """
+    if query.query_type != "cdc":
+        query = replace(query, columns=tuple(schema.names), meta_fields=False)
+    check_schema(replace(query, begin=None, end=None).rows().schema, schema)
+    return query
+
+
+def check_schema(found: pa.Schema, schema: StructType) -> None:
+    """Raises `SchemaMismatch` where rows are not what Spark expects."""
+    for ours, theirs in zip(spark_schema(wire_schema(found)), schema, strict=True):
+        if (ours.name, ours.dataType) != (theirs.name, theirs.dataType):
+            raise SchemaMismatch(
+                f"Spark expects the column {theirs.name!r} as {theirs.dataType.simpleString()}, "
+                f"the table has {ours.name!r} as {ours.dataType.simpleString()}",
+                hint="Make the DataFrame anew, or start the stream again.",
+            )
+
+
+def partitions_of(
+    rows: Scan | Changes, schema: StructType, sizes: PackSizes
+) -> list[InputPartition]:
+    """A partition for each pack of a query, none where there is nothing to read."""
+    check_schema(rows.schema, schema)
+    wire = wire_schema(rows.schema)
+    return [Slices((pack, rows.schema, wire)) for pack in packs_of(rows, sizes)]
+
+
+def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The rows of one pack, in the types that Spark takes."""
+    if not isinstance(partition, Slices):
+        return
+    pack, schema, wire = pickle.loads(partition.packed)  # noqa: S301  our own planning made it
+    for batch in read_pack(pack):
+        if not batch.schema.equals(schema):
+            raise SchemaMismatch(f"a read gave\n{batch.schema}\nin place of\n{schema}")
+        if batch.num_rows:
+            yield to_wire(batch, wire)
+
+
+def source_class(settings: SourceSettings) -> type[HudiDataSource]:
+    """The data source with settings of a session."""
+    return type("SessionSource", (HudiDataSource,), {"settings": settings})

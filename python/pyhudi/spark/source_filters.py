@@ -1,0 +1,90 @@
+"""Filters that Spark pushes down to a Python data source, as filter tuples.
+
+Spark goes on to apply every filter itself, so only one thing counts here: no row may be left out
+that Spark would keep. What Spark sees otherwise than Arrow (NaN, collations) is not pushed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi.errors import HudiError
+from pyhudi.where import parse_where
+
+FilterTuple = tuple[Any, ...]
+
+_OPERATORS = {
+    "EqualTo": "=",
+    "EqualNullSafe": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+
+
+def pushable(filters: Iterable[Any], schema: pa.Schema) -> tuple[FilterTuple, ...]:
+    """The filters that can be applied where files are read. schema: as scans give rows."""
+    found = (_tuple(one) for one in filters)
+    return tuple(one for one in found if one is not None and _fits(one, schema))
+
+
+def _tuple(one: Any) -> FilterTuple | None:
+    kind = type(one).__name__
+    if kind == "Not":
+        return _negated(one.child)
+    if len(one.attribute) != 1:
+        return None
+    column = one.attribute[0]
+    if kind == "IsNull":
+        return (column, "is null")
+    if kind == "IsNotNull":
+        return (column, "is not null")
+    if kind == "In":
+        values = [value for value in one.value if value is not None]
+        return (column, "in", values) if values else None
+    if kind in _OPERATORS and one.value is not None:
+        return (column, _OPERATORS[kind], one.value)
+    return None
+
+
+def _negated(child: Any) -> FilterTuple | None:
+    if type(child).__name__ != "EqualTo" or len(child.attribute) != 1 or child.value is None:
+        return None
+    return (child.attribute[0], "!=", child.value)
+
+
+def _fits(one: FilterTuple, schema: pa.Schema) -> bool:
+    column = one[0]
+    if column not in schema.names:
+        return False
+    kind = schema.field(column).type
+    values = one[2] if one[1] == "in" else one[2:]
+    if not all(_is_of(value, kind) for value in values):
+        return False
+    try:
+        parse_where([one], schema)
+    except HudiError:
+        return False
+    return True
+
+
+def _is_of(value: Any, kind: pa.DataType) -> bool:
+    """Whether a literal is what Spark and Arrow order alike in a column of the type."""
+    if isinstance(value, bool):
+        return bool(at.is_boolean(kind))
+    if isinstance(value, int):
+        return bool(at.is_integer(kind))
+    if isinstance(value, str):
+        return bool(at.is_string(kind))
+    if isinstance(value, dt.datetime):
+        return bool(at.is_timestamp(kind)) and (value.tzinfo is None) == (kind.tz is None)
+    if isinstance(value, dt.date):
+        return bool(at.is_date32(kind))
+    return isinstance(value, Decimal) and bool(at.is_decimal(kind))

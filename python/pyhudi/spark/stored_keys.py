@@ -1,0 +1,132 @@
+"""The keys that files have, as rows of Spark: what incoming rows are joined with.
+
+Used under indexes that look into files. Each slice is read by one task; under bloom indexes first
+those are left out that surely have none of the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as sf
+
+from pyhudi.index.bloom import Filters
+from pyhudi.index.simple import KeySource
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.write import BASE_ROW, row_numbers, split
+from pyhudi.spark.columns import GROUP, HOME
+from pyhudi.spark.flow import collected, mapped, pieces
+from pyhudi.view.slices import FileSlice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pyhudi.engine.protocol import Engine
+
+_KEY = "_pyhudi_key"
+_KEYS = pa.schema(
+    [(_KEY, pa.string()), (HOME, pa.string()), (GROUP, pa.string()), (BASE_ROW, pa.int64())]
+)
+
+
+@dataclass(frozen=True)
+class KeysTask:
+    """Read the keys of one slice."""
+
+    source: KeySource
+    slice: FileSlice
+    with_base: bool = True
+    """Those of its base file too."""
+
+
+def stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
+    """Every key of the slice once, with its row in the base file where that is of use."""
+    source, slice_ = task.source, task.slice
+    keys, rows = [pa.array([], pa.string())], [pa.array([], pa.int64())]
+    if task.with_base and slice_.base is not None:
+        first = 0
+        for batch in source.keys_of(replace(slice_, logs=())):
+            keys.append(batch.column(0))
+            rows.append(pc.add(row_numbers(batch.num_rows), first))
+            first += batch.num_rows
+    if slice_.logs:
+        for batch in source.keys_of(slice_, with_base=False):
+            keys.append(batch.column(0))
+            rows.append(pa.nulls(batch.num_rows, pa.int64()))
+    found = pa.table({_KEY: pa.chunked_array(keys), BASE_ROW: pa.chunked_array(rows)})
+    found = found.group_by(_KEY, use_threads=False).aggregate([(BASE_ROW, "max")])
+    count = found.num_rows
+    at = found.column(f"{BASE_ROW}_max") if source.positions else pa.nulls(count, pa.int64())
+    home, group = (pa.repeat(pa.scalar(t), count) for t in (slice_.partition, slice_.file_id))
+    yield from pa.Table.from_arrays([found.column(_KEY), home, group, at], schema=_KEYS).to_batches(
+        max_chunksize=64 * 1024
+    )
+
+
+def joined(
+    engine: Engine,
+    rows: DataFrame,
+    source: KeySource,
+    slices: list[FileSlice],
+    *,
+    any_partition: bool,
+    filters: Filters | None,
+) -> DataFrame:
+    """The rows with `HOME`, `GROUP` and `BASE_ROW` of each file group that has their key.
+
+    A row that none has comes once, with nulls there. any_partition: keys are looked for in all
+    slices (else: in those of the row's partition). filters: as of `simple.TagTask`.
+    """
+    tasks = [KeysTask(source, slice_) for slice_ in slices]
+    if filters is not None:
+        hits = _candidates(rows, filters, slices, any_partition=any_partition)
+        tasks = [replace(task, with_base=n in hits) for n, task in enumerate(tasks)]
+        tasks = [task for task in tasks if task.with_base or task.slice.logs]
+    keys = engine.scan(stored_keys, tasks, _KEYS, label="find record keys")
+    same = sf.col(RECORD_KEY) == sf.col(_KEY)
+    if not any_partition:
+        same &= sf.col(PARTITION_PATH) == sf.col(HOME)
+    # Spark thinks the keys few, and would have the driver send them all to all executors.
+    joined_rows: DataFrame = rows.join(keys.hint("merge"), same, "left").drop(_KEY)
+    return joined_rows
+
+
+@dataclass(frozen=True)
+class MayHold:
+    """Finds the slices whose base files may hold some of the rows' keys."""
+
+    filters: Filters
+    slices: tuple[FileSlice, ...]
+    any_partition: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Numbers of the slices."""
+        left = dict(enumerate(self.slices))
+        for rows in pieces(batches):
+            keys = rows.column(RECORD_KEY).combine_chunks()
+            paths = rows.column(PARTITION_PATH).combine_chunks()
+            of_path = {} if self.any_partition else dict(split(paths, keys))
+            hits = [
+                number
+                for number, slice_ in left.items()
+                if self._may_hold(slice_, keys if self.any_partition else of_path)
+            ]
+            left = {number: one for number, one in left.items() if number not in hits}
+            yield pa.table({"slice": pa.array(hits, pa.int64())})
+
+    def _may_hold(self, slice_: FileSlice, keys: Any) -> bool:
+        asked = keys.get(slice_.partition) if isinstance(keys, dict) else keys
+        return asked is not None and self.filters.may_hold(slice_, asked)
+
+
+def _candidates(
+    rows: DataFrame, filters: Filters, slices: list[FileSlice], *, any_partition: bool
+) -> set[int]:
+    step = MayHold(filters, tuple(slices), any_partition)
+    keys = rows.select(RECORD_KEY, PARTITION_PATH)
+    found = mapped(keys, step, pa.schema([("slice", pa.int64())])).distinct()
+    return {row[0] for row in collected(found, "ask bloom filters")}

@@ -1,0 +1,133 @@
+"""Streams of commits for Spark 4: `spark.readStream.format("pyhudi")`.
+
+An offset is the time of the last commit that was read, so that a batch is an incremental query, or
+one of changes, between two offsets: Spark keeps them in its checkpoint, and a batch that is read
+again has the same rows. State is in the offsets alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader
+
+from pyhudi.errors import ConfigError
+from pyhudi.plan.commit_range import range_bound
+from pyhudi.plan.stream import StepLimit, newest_time, next_time, order_of
+from pyhudi.spark.source import partitions_of, read_partition
+from pyhudi.spark.source_options import Query
+
+try:
+    from pyspark.sql.streaming import datasource as limits
+except ImportError:  # Spark 4.0 and 4.1 know of no limits
+    limits = None
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import StructType
+
+    from pyhudi.plan.packs import PackSizes
+    from pyhudi.table import HudiTable
+
+Offset = dict[str, str]
+"""`after`: the time, "" for the beginning; `by`: what times are, so that an upgrade is noticed;
+`initial`: there in the first offset of a query."""
+
+_BASES = (DataSourceStreamReader,) + ((limits.SupportsTriggerAvailableNow,) if limits else ())
+
+
+def stream_query(options: Mapping[str, str]) -> Query:
+    """The query of a stream; `query_type` incremental or cdc, the first by default.
+
+    Raises as `Query.of`, and `ConfigError` for limits that this Spark has no use for.
+    """
+    if not any(name.lower().endswith(("query_type", "query.type")) for name in options):
+        options = {**options, "query_type": "incremental"}
+    query = Query.of(options, stream=True)
+    if query.query_type not in ("incremental", "cdc"):
+        raise ConfigError(f"a stream has the query type incremental or cdc, not {query.query_type}")
+    if limits is None and (query.max_instants_per_batch or query.max_bytes_per_batch):
+        raise ConfigError(
+            "max_instants_per_batch and max_bytes_per_batch need Spark 4.2 or later",
+            hint="Earlier releases do not tell a source where the next batch begins.",
+        )
+    # A commit that is pending now is waited for.
+    return replace(query, hollow_commits="block")
+
+
+class HudiStreamReader(*_BASES):  # type: ignore[misc]
+    """A stream of the rows that commits wrote, or of their changes."""
+
+    def __init__(self, query: Query, schema: StructType, sizes: PackSizes) -> None:
+        self.query = query
+        self.schema = schema
+        self.sizes = sizes
+        self.until: str | None = None
+        """What a query that ends was started with, None for one that goes on."""
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
+        """Where a new query begins: `begin`, by default before the first commit."""
+        table = self.query.table()
+        # Unlike all later ones, so that there is a first batch, and Spark keeps the offset.
+        return {**_offset(table, self._begin(table)), "initial": "true"}
+
+    def _begin(self, table: HudiTable) -> str | None:
+        if self.query.begin == "latest":
+            return newest_time(table.state)
+        return range_bound(self.query.begin, table.config.timezone)
+
+    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
+        """Where the next batch ends. Spark before 4.2 gives neither argument."""
+        table = self.query.table()
+        after = _time(table, start) if start else self._begin(table)
+        step = None
+        if limit is not None and not isinstance(limit, limits.ReadAllAvailable):
+            step = StepLimit(self.query.max_instants_per_batch, self.query.max_bytes_per_batch)
+        return _offset(table, next_time(table.state, after, self.until, step))
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """The options' limit. Spark knows no limit of instants: they pass as files."""
+        if self.query.max_instants_per_batch is not None:
+            return limits.ReadMaxFiles(self.query.max_instants_per_batch)
+        if self.query.max_bytes_per_batch is not None:
+            return limits.ReadMaxBytes(self.query.max_bytes_per_batch)
+        return limits.ReadAllAvailable()
+
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
+        """The newest commit there is."""
+        table = self.query.table()
+        return _offset(table, newest_time(table.state))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Takes note of where the query ends."""
+        self.until = newest_time(self.query.table().state) or ""
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """The packs of one batch."""
+        table = self.query.table()
+        begin, last = _time(table, start), _time(table, end)
+        if last is None or begin == last:
+            return []
+        rows = replace(self.query, begin=begin, end=last).rows(table)
+        return partitions_of(rows, self.schema, self.sizes)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one pack."""
+        return read_partition(partition)
+
+
+def _offset(table: HudiTable, time: str | None) -> Offset:
+    return {"after": time or "", "by": order_of(table.state)}
+
+
+def _time(table: HudiTable, offset: Offset) -> str | None:
+    by = order_of(table.state)
+    if offset["by"] != by:
+        raise ConfigError(
+            f"the stream's offset is a {offset['by']} time, and the table has {by} times now",
+            hint="The table's version was changed: start a new query, with `begin`.",
+        )
+    return offset["after"] or None

@@ -1,0 +1,185 @@
+"""Steps on executors that find out where rows are, or have to go. No files are written.
+
+Each step takes the rows of one Spark task and gives rows. A placed row says where it goes by four
+columns: `ACTION`, and of a file group `HOME` and `GROUP`, with `BASE_ROW` where that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.index import locate
+from pyhudi.index.located import Located
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.plan.write import BASE_ROW, FileGroup, Tagged, row_numbers, untagged
+from pyhudi.spark.columns import GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ, identity
+from pyhudi.spark.flow import pieces, runs, with_types
+from pyhudi.spark.keying import Batches, deleting
+from pyhudi.spark.remote import RemoteSession
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """Asks the index where rows are, or have to go. For indexes that are asked by key."""
+
+    session: RemoteSession
+    schema: pa.Schema
+    """Of the rows, without number."""
+    insert: bool = False
+    """Rows are not looked for; under bucket indexes they go to their buckets."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows with their places."""
+        find = locate.for_insert if self.insert else locate.for_upsert
+        for given in pieces(batches):
+            rows = with_types(given, self.schema)
+            gone = deleting(self.session, rows)
+            located = find(self.session, rows, gone)
+            yield placed_rows(self.session, given, gone, located)
+
+
+@dataclass(frozen=True)
+class LookUpDeletes:
+    """Asks the index where keys are that are to be deleted."""
+
+    session: RemoteSession
+    in_partitions: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The keys that are somewhere, with their places."""
+        for given in pieces(batches):
+            keys = given.select([RECORD_KEY, PARTITION_PATH])
+            located = locate.for_delete(self.session, keys, in_partitions=self.in_partitions)
+            tagged = located.tagged
+            rows = given.take(tagged.rows)
+            deleted = pa.repeat(pa.scalar(value=True), rows.num_rows)
+            place = _homes(self.session, located, tagged.groups)
+            yield _with_place(rows, deleted, LEAVES, place, tagged.base_rows)
+
+
+@dataclass(frozen=True)
+class Settle:
+    """Decides where rows go that were joined with the stored keys of all partitions.
+
+    They come sorted by key; a row that several file groups have comes as often.
+    """
+
+    session: RemoteSession
+    schema: pa.Schema
+    """Of the rows, without number."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows with their places."""
+        groups, _ = self.session.groups(None)
+        places = {_name(self.session, group): number for number, group in enumerate(groups)}
+        names = pa.array(list(places), pa.string())
+        for given in runs(batches, RECORD_KEY):
+            number = given.append_column("row", row_numbers(given.num_rows))
+            firsts = number.group_by(SEQ, use_threads=False).aggregate([("row", "min")])
+            once = given.take(firsts.column("row_min"))
+            at = pc.index_in(given.column(SEQ), value_set=firsts.column(SEQ).combine_chunks())
+            group = pc.index_in(_names(given), value_set=names)
+            known = pc.is_valid(group)
+            tagged = Tagged(
+                at.filter(known).combine_chunks().cast(pa.int64()),
+                group.filter(known).combine_chunks().cast(pa.int64()),
+            )
+            rows = with_types(once, self.schema)
+            gone = deleting(self.session, rows)
+            located = locate.settled(self.session, rows, gone, Located(tagged, groups))
+            columns = [*self.schema.names, SEQ]
+            yield placed_rows(self.session, once.select(columns), gone, located)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Says where rows go that were joined with the stored keys of their partitions."""
+
+    session: RemoteSession
+    columns: tuple[str, ...]
+    deletes: bool = False
+    """The rows are keys to be deleted."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows with their places; deletes of keys that are nowhere fall away."""
+        for given in pieces(batches):
+            hit = pc.is_valid(given.column(GROUP))
+            gone = deleting(self.session, given)
+            keep = hit if self.deletes else pc.or_(hit, pc.invert(gone))
+            known = LEAVES if self.deletes else HIT
+            action = pc.if_else(hit, pa.scalar(known, pa.int32()), pa.scalar(NEW, pa.int32()))
+            home = pc.coalesce(given.column(HOME), given.column(PARTITION_PATH))
+            rows = given.select([*self.columns, SEQ])
+            placed = [action, home, given.column(GROUP), given.column(BASE_ROW), gone]
+            for field, column in zip(PLACED, placed, strict=True):
+                rows = rows.append_column(field, column)
+            yield rows.filter(keep)
+
+
+def placed_rows(
+    session: RemoteSession, rows: pa.Table, marked: pa.Array[Any], located: Located
+) -> pa.Table:
+    """The rows with what is to be done with them; deletes of keys that are nowhere fall away."""
+    tagged = located.tagged
+    new = untagged(rows.num_rows, tagged)
+    new = new.filter(pc.invert(marked.take(new)))
+    added = rows.take(new)
+    nothing = pa.nulls(len(new), pa.string())
+    homes = added.column(PARTITION_PATH)
+    stays, left = rows.take(tagged.rows), rows.take(tagged.left_rows)
+    parts = [
+        _with_place(added, marked.take(new), NEW, (homes, nothing), None),
+        _with_place(
+            stays,
+            marked.take(tagged.rows),
+            HIT,
+            _homes(session, located, tagged.groups),
+            tagged.base_rows,
+        ),
+        _with_place(
+            left,
+            marked.take(tagged.left_rows),
+            LEAVES,
+            _homes(session, located, tagged.left_groups),
+            None,
+        ),
+    ]
+    return pa.concat_tables(parts)
+
+
+def _homes(session: RemoteSession, located: Located, groups: pa.Array[Any]) -> tuple[Any, Any]:
+    """Partition path and identity of each of the numbered file groups."""
+    paths = [group.slice.partition for group in located.groups]
+    ids = [identity(session.index, group.slice.file_id) for group in located.groups]
+    return pa.array(paths, pa.string()).take(groups), pa.array(ids, pa.string()).take(groups)
+
+
+def _with_place(
+    rows: pa.Table,
+    deleted: pa.Array[Any],
+    action: int,
+    place: tuple[Any, Any],
+    base_rows: pa.Array[Any] | None,
+) -> pa.Table:
+    actions = pa.repeat(pa.scalar(action, pa.int32()), rows.num_rows)
+    at = pa.nulls(rows.num_rows, pa.int64()) if base_rows is None else base_rows
+    for field, column in zip(PLACED, (actions, *place, at, deleted), strict=True):
+        rows = rows.append_column(field, column)
+    return rows
+
+
+_BETWEEN = "\n"
+
+
+def _name(session: RemoteSession, group: FileGroup) -> str:
+    slice_ = group.slice
+    return f"{slice_.partition}{_BETWEEN}{identity(session.index, slice_.file_id)}"
+
+
+def _names(rows: pa.Table) -> Any:
+    return pc.binary_join_element_wise(rows.column(HOME), rows.column(GROUP), _BETWEEN)

@@ -1,0 +1,274 @@
+"""From rows of a DataFrame to committed files: count, plan, bring together, write, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as sf
+
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.index import bucket
+from pyhudi.index.bucket import is_shared
+from pyhudi.index.options import BUCKET, INDEX_TYPE
+from pyhudi.keys import PARTITION_PATH
+from pyhudi.plan import parts
+from pyhudi.plan import write as plan
+from pyhudi.plan.parts import UpdatePart
+from pyhudi.spark.columns import (
+    ACTION,
+    COUNTED,
+    DELETED,
+    GROUP,
+    HOME,
+    LEAVES,
+    NEW,
+    NUMBERED,
+    TASK,
+    identity,
+    with_fields,
+)
+from pyhudi.spark.flow import arrow_schema, collected, mapped
+from pyhudi.spark.keying import Count
+from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.routing import (
+    ROUTE,
+    TAGGED_ROWS,
+    Expected,
+    Route,
+    Routes,
+    WriteRoute,
+    check_all_written,
+    counted_deletes,
+)
+from pyhudi.spark.sample import sampled_row_size
+from pyhudi.txn import targets
+from pyhudi.txn.operations_replace import groups_of
+from pyhudi.txn.replace_commit import INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
+from pyhudi.txn.running import WRITE_STAGE, carry_out
+from pyhudi.txn.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pyhudi.plan.write import FileGroup, WriteTarget, WriteTask
+    from pyhudi.spark.write_rows import FrameRows
+    from pyhudi.timeline.metadata import WriteStat
+    from pyhudi.txn.result import WriteResult
+    from pyhudi.txn.session import Session
+
+
+def write(
+    rows: FrameRows, operation: str, *, merge_by_key: bool, partial: bool = False
+) -> WriteResult:
+    """Writes rows that know where they go."""
+    session = rows.session
+    placed = Placed.of(session, rows.frame)
+    with Transaction(session.writer, operation) as txn:
+        target = replace(session.target(txn.instant), partial=partial)
+        tasks = placed.tasks(session, target, merge_by_key=merge_by_key)
+        routes = Routes.of(tasks)
+        by_group = {
+            (group.slice.partition, identity(session.index, group.slice.file_id)): routes.numbers[
+                group.slice.partition, group.slice.file_id
+            ]
+            for group in placed.groups
+            if (group.slice.partition, group.slice.file_id) in routes.numbers
+        }
+        known = tuple(placed.known.get((task.partition, task.file_id), 0) for task in tasks)
+        work = WriteRoute(routes.tasks, known, routes.added, rows.schema)
+        total = sum(known) + sum(placed.inserts.values())
+        return carry_out(
+            session,
+            txn,
+            tasks,
+            operation,
+            write=lambda: _exchanged(rows, Route(by_group, routes.files), work, txn, total),
+        )
+
+
+def write_new_files(
+    rows: FrameRows,
+    operation: str,
+    *,
+    order: tuple[str, ...] = (),
+    together: bool = False,
+) -> WriteResult:
+    """Writes rows to new files, which take the place of others in an overwriting operation."""
+    session = rows.session
+    if session.options.combine_inserts:
+        rows = rows.combined()
+    if together:
+        columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
+        rows = rows.with_frame(rows.frame.orderBy(*columns))
+    schema = with_fields(with_fields(rows.schema, NUMBERED), COUNTED)
+    rows = rows.with_frame(mapped(rows.frame, Count(RemoteSession.of(session)), schema)).kept()
+    counts = rows.frame.groupBy(PARTITION_PATH, TASK).count()
+    found = sorted((r[0], r[1], r[2]) for r in collected(counts, "make keys"))
+    firsts, totals = _firsts(found)
+    row_bytes = sampled_row_size(rows.frame, rows.schema, session.options)
+    session = session.recovered()
+    rows = replace(rows, session=session)
+    replaced = None
+    if operation in (INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE):
+        paths = None if operation == INSERT_OVERWRITE_TABLE else list(totals)
+        replaced = groups_of(session, paths)
+    with Transaction(session.writer, operation) as txn:
+        tasks = parts.plan_new_files(
+            session.target(txn.instant),
+            {path: Expected(path, 0, count) for path, count in totals.items()},
+            row_bytes=row_bytes,
+            new_file_id=session.new_file_id,
+        )
+        routes = Routes.of(tasks)
+        work = WriteRoute(routes.tasks, (0,) * len(tasks), routes.added, rows.schema, order)
+        route = Route({}, routes.files, firsts)
+        total = sum(totals.values())
+        return carry_out(
+            session,
+            txn,
+            tasks,
+            operation,
+            replaced=replaced,
+            write=lambda: _exchanged(rows, route, work, txn, total),
+        )
+
+
+def _firsts(
+    found: list[tuple[str, int, int]],
+) -> tuple[dict[tuple[str, int], int], dict[str, int]]:
+    """The place of each task's first row of a path among all of the path, and their number."""
+    firsts: dict[tuple[str, int], int] = {}
+    totals: dict[str, int] = {}
+    for path, task, count in found:
+        firsts[path, task] = totals.get(path, 0)
+        totals[path] = totals.get(path, 0) + count
+    return firsts, totals
+
+
+def _exchanged(
+    rows: FrameRows, route: Route, work: WriteRoute, txn: Transaction, total: int
+) -> list[tuple[WriteStat, ...]]:
+    """Brings the rows together by file and writes them."""
+    if not work.tasks:
+        return []
+    schema = pa.schema([*arrow_schema(rows.frame), (ROUTE, pa.string())])
+    routed = mapped(rows.frame, route, schema)
+    written = rows.session.engine.exchange(
+        routed, ROUTE, work, stage=WRITE_STAGE, label=f"write files of {txn.instant}"
+    )
+    check_all_written(sum(one.rows for one in written), total)
+    return [one.stats for one in written]
+
+
+# --- what goes where, by count --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Placed:
+    """How many rows go where."""
+
+    groups: list[FileGroup]
+    """File groups that rows go to or leave, and those that new rows may go to."""
+    updates: dict[int, UpdatePart]
+    """By number of the file group."""
+    leaving: dict[int, int]
+    inserts: dict[str, int]
+    """By partition path."""
+
+    @classmethod
+    def of(cls, session: Session, tagged: DataFrame) -> Placed:
+        """Counts tagged rows. Raises `CommitConflict` as `plan_rows` does."""
+        counts = tagged.groupBy(HOME, GROUP, ACTION, DELETED).count()
+        found = collected(counts, "find where rows are")
+        places = sorted({(row[HOME], row[GROUP]) for row in found if row[ACTION] != NEW})
+        inserts: dict[str, int] = {}
+        for row in found:
+            if row[ACTION] == NEW:
+                inserts[row[HOME]] = inserts.get(row[HOME], 0) + row["count"]
+        paths = sorted({home for home, _ in places} | set(inserts))
+        groups = _with_new_buckets(session, session.groups(paths)[0], places)
+        numbers = {
+            (group.slice.partition, identity(session.index, group.slice.file_id)): number
+            for number, group in enumerate(groups)
+        }
+        updates: dict[int, UpdatePart] = {}
+        leaving: dict[int, int] = {}
+        for row in found:
+            if row[ACTION] == NEW:
+                continue
+            number, count = numbers[row[HOME], row[GROUP]], row["count"]
+            if row[ACTION] == LEAVES:
+                leaving[number] = leaving.get(number, 0) + count
+                continue
+            before = updates.get(number, UpdatePart(TAGGED_ROWS, 0))
+            deletes = before.deletes + (count if row[DELETED] else 0)
+            updates[number] = UpdatePart(TAGGED_ROWS, before.count + count, deletes)
+        plan.check_not_clustered(groups[number] for number in {*updates, *leaving})
+        return cls(groups, updates, leaving, dict(sorted(inserts.items())))
+
+    @property
+    def known(self) -> dict[tuple[str, str], int]:
+        """How many rows go to or leave a file group, by partition path and file id."""
+        counts = {number: part.count for number, part in self.updates.items()}
+        for number, count in self.leaving.items():
+            counts[number] = counts.get(number, 0) + count
+        return {
+            (self.groups[number].slice.partition, self.groups[number].slice.file_id): count
+            for number, count in counts.items()
+        }
+
+    def tasks(
+        self, session: Session, target: WriteTarget, *, merge_by_key: bool
+    ) -> list[WriteTask]:
+        """The tasks, without rows but with their counts."""
+        none = pa.array([], pa.string())
+        tasks = parts.plan_parts(
+            target,
+            self.updates,
+            {path: Expected(path, 0, count) for path, count in self.inserts.items()},  # type: ignore[misc]
+            self.groups,
+            leaving=dict.fromkeys(self.leaving, none),
+            row_bytes=targets.row_size(session.timeline, session.options),
+            merge_by_key=merge_by_key,
+            new_file_id=session.new_file_id,
+        )
+        left = {
+            (self.groups[number].slice.partition, self.groups[number].slice.file_id): count
+            for number, count in self.leaving.items()
+        }
+        return [_counted(task, left) for task in tasks]
+
+
+def _counted(task: WriteTask, left: Mapping[tuple[str, str], int]) -> WriteTask:
+    count = left.get((task.partition, task.file_id), 0)
+    return counted_deletes(task, count) if count else task
+
+
+def _with_new_buckets(
+    session: Session, groups: list[FileGroup], places: list[tuple[str, str]]
+) -> list[FileGroup]:
+    """The groups, and those that rows are the first of.
+
+    Raises `UnsupportedTableFeature` where concurrent writers would have to make the same ones.
+    """
+    if session.index.kind != BUCKET:
+        return groups
+    made = {
+        (group.slice.partition, identity(session.index, group.slice.file_id)) for group in groups
+    }
+    new = []
+    for home, name in places:
+        if (home, name) in made:
+            continue
+        if session.index.consistent:
+            new.append(bucket.to_be_made(home, name, by_log=True))
+            continue
+        if any(is_shared(group.slice.file_id) for group in groups):
+            msg = f"{INDEX_TYPE} is {BUCKET}, and several writers make its file ids alike"
+            raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
+        file_id = bucket.new_file_id(int(name.removeprefix("bucket ")), session.new_file_id)
+        new.append(bucket.to_be_made(home, file_id))
+    return [*groups, *new]

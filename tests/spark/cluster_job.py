@@ -1,0 +1,62 @@
+"""A program that `test_cluster.py` runs: driver and executors share nothing but storage and wheel.
+
+python cluster_job.py <folder of the table>
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+import pyhudi
+from pyhudi.spark import read
+
+
+def main(base: str) -> None:
+    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master("local-cluster[2,1,1024]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.executor.memory", "512m")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.executorEnv.PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+        .getOrCreate()
+    )
+
+    def rows(first: int, stop: int, v: int) -> object:
+        key = sf.format_string("k%05d", sf.col("id"))
+        part = sf.concat(sf.lit("p"), sf.col("id") % 3)
+        return spark.range(first, stop, 1, 4).select(
+            key.alias("id"), part.alias("part"), sf.lit(v).cast("long").alias("v")
+        )
+
+    schema = pyhudi.open_table(base).schema
+    table = pyhudi.open_table(base)
+    table.insert(rows(0, 3000, 1))
+    table.upsert(rows(2000, 4000, 2))
+    assert schema.names == ["id", "part", "v"]
+    frame = read(spark, base)
+    found = {row["v"]: row["count"] for row in frame.groupBy("v").count().collect()}
+    assert found == {1: 2000, 2: 2000}, found
+    hosts = spark.range(0, 8, 1, 8).mapInArrow(_process, "process long").distinct().count()
+    assert hosts > 1, "all tasks ran in one process"
+    spark.stop()
+
+
+def _process(batches: object) -> object:
+    import pyarrow as pa
+
+    for _ in batches:  # type: ignore[attr-defined]
+        yield pa.record_batch({"process": pa.array([os.getppid()])})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,183 @@
+"""The format "pyhudi" of Spark 4 reads what the embedded engine reads."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import pyhudi
+from pyhudi.errors import ConfigError
+from pyhudi.spark import register_source
+from pyhudi.spark.source_filters import pushable
+from pyhudi.spark.types import to_wire, wire_schema
+from tests.helpers.rows import canonical, difference, encode_table
+from tests.helpers.tables import GoldenTables
+from tests.spark.arrow import arrow_table
+
+needs_spark4 = pytest.mark.skipif(
+    int(pyspark.__version__.split(".")[0]) < 4, reason="Spark 3.5 has no data sources in Python"
+)
+pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+
+PARTITIONED = "v9_mor_part_avro"
+CHANGED = "v9_mor_cdc_data_before_after"
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession) -> SparkSession:
+    register_source(spark)
+    return spark
+
+
+def load(spark: SparkSession, base: Path, **options: Any) -> DataFrame:
+    return spark.read.format("pyhudi").options(**options).load(str(base))
+
+
+def rows(table: pa.Table) -> list[str]:
+    return [canonical(row) for row in encode_table(table)]
+
+
+def assert_same(frame: DataFrame, wanted: pa.Table) -> None:
+    found = arrow_table(frame)
+    wire = wire_schema(wanted.schema)
+    cast = pa.Table.from_batches([to_wire(batch, wire) for batch in wanted.to_batches()], wire)
+    assert found.schema.names == wanted.schema.names
+    assert difference(rows(found), rows(cast)) is None
+
+
+@needs_spark4
+@pytest.mark.parametrize("name", ["v6_mor_part_avro", "v9_cow_all_types", "v9_cow_empty"])
+def test_a_snapshot(source: SparkSession, golden: GoldenTables, name: str) -> None:
+    base = golden.unpack(name)
+    assert_same(load(source, base), pyhudi.open_table(base).scan().to_arrow())
+
+
+@needs_spark4
+def test_every_type_of_query(source: SparkSession, golden: GoldenTables) -> None:
+    base = golden.unpack(CHANGED)
+    table = pyhudi.open_table(base)
+    first, second, *_ = table.state.timeline.commits
+    start, end = str(first.completed), str(second.completed)
+    wanted = {
+        "read_optimized": ({}, table.scan(read_optimized=True)),
+        "snapshot": (
+            {"as_of": first.requested, "columns": "name, id", "where": "id > '3'"},
+            table.scan(["name", "id"], "id > '3'", as_of=first.requested),
+        ),
+        "incremental": ({"begin": start, "end": end}, table.incremental(start, end)),
+        "cdc": ({"begin": start, "images": "json"}, table.changes(start, images="json")),
+    }
+    for kind, (options, rows_) in wanted.items():
+        assert_same(load(source, base, query_type=kind, **options), rows_.to_arrow())
+
+
+@needs_spark4
+def test_a_schema_of_ones_own_is_a_choice_of_columns(
+    source: SparkSession, golden: GoldenTables
+) -> None:
+    base = golden.unpack(PARTITIONED)
+    frame = source.read.format("pyhudi").schema("city string, _hoodie_record_key string")
+    wanted = pyhudi.open_table(base).scan(["city", "_hoodie_record_key"]).to_arrow()
+    assert_same(frame.load(str(base)), wanted)
+    with pytest.raises(Exception, match=r"SchemaMismatch.*'city'"):
+        source.read.format("pyhudi").schema("city long").load(str(base)).collect()
+
+
+@needs_spark4
+def test_a_view_that_sql_makes(source: SparkSession, golden: GoldenTables) -> None:
+    base = golden.unpack(PARTITIONED)
+    options = f"path '{base}', columns 'city,id'"
+    source.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING pyhudi OPTIONS ({options})")
+    wanted = pyhudi.open_table(base).scan(["city", "id"]).to_arrow()
+    assert_same(source.table("live"), wanted)
+
+
+@needs_spark4
+def test_filters_reach_the_files(source: SparkSession, golden: GoldenTables) -> None:
+    base = golden.unpack(PARTITIONED)
+    frame = load(source, base).where("age > 30 AND city IN ('osaka', 'lima') AND name <> 'x'")
+    wanted = pyhudi.open_table(base).scan(
+        where="age > 30 AND city IN ('osaka', 'lima') AND name <> 'x'"
+    )
+    assert_same(frame, wanted.to_arrow())
+    everything = load(source, base).rdd.getNumPartitions()
+    assert load(source, base).where("city = 'osaka'").rdd.getNumPartitions() <= everything
+    # A partition that there is not leaves no file to read: Spark then wants one empty task.
+    assert load(source, base).where("city = 'nowhere'").count() == 0
+
+
+@needs_spark4
+def test_only_filters_that_arrow_sees_as_spark_are_pushed() -> None:
+    from pyspark.sql import datasource as ds
+
+    instant = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
+    schema = pa.schema(
+        {"i": pa.int32(), "f": pa.float64(), "s": pa.string(), "t": pa.timestamp("us", "UTC")}
+    )
+    pushed = {
+        ("i", ">", 1): ds.GreaterThan(("i",), 1),
+        ("i", "in", (1, 2)): ds.In(("i",), (1, None, 2)),
+        ("i", "!=", 1): ds.Not(ds.EqualTo(("i",), 1)),
+        ("s", "=", "x"): ds.EqualNullSafe(("s",), "x"),
+        ("s", "is null"): ds.IsNull(("s",)),
+        ("t", "<=", instant): ds.LessThanOrEqual(("t",), instant),
+    }
+    left = [
+        ds.GreaterThan(("f",), 1.0),  # NaN is greater for Spark
+        ds.GreaterThan(("f",), 1),
+        ds.EqualTo(("i",), True),
+        ds.EqualTo(("s", "x"), 1),
+        ds.EqualTo(("nope",), 1),
+        ds.EqualTo(("t",), instant.replace(tzinfo=None)),
+        ds.EqualNullSafe(("i",), None),
+        ds.In(("i",), (None,)),
+        ds.Not(ds.EqualNullSafe(("i",), 1)),  # true for null
+        ds.Not(ds.In(("i",), (1,))),
+        ds.StringStartsWith(("s",), "x"),
+    ]
+    found = pushable([*pushed.values(), *left], schema)
+    assert [tuple(map(_plain, one)) for one in found] == list(pushed)
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@needs_spark4
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"as_off": "1"}, "as_of"),
+        ({"begin": "1"}, "begin"),
+        ({"query_type": "snapshoot"}, "query_type"),
+        ({"max_instants_per_batch": "1"}, "max_instants_per_batch"),
+        ({"hoodie.nope": "1"}, "hoodie.nope"),
+        ({"path": "relative"}, "relative"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_told(
+    source: SparkSession, golden: GoldenTables, options: dict[str, str], message: str
+) -> None:
+    options = {"path": str(golden.unpack(PARTITIONED)), **options}
+    with pytest.raises(Exception, match=rf"ConfigError.*{message}"):
+        source.read.format("pyhudi").options(**options).load().collect()
+
+
+@needs_spark4
+def test_writing_is_refused(source: SparkSession, golden: GoldenTables) -> None:
+    base = golden.unpack(PARTITIONED)
+    with pytest.raises(Exception, match="cannot shuffle"):
+        load(source, base).write.format("pyhudi").mode("append").save(str(base))
+
+
+@pytest.mark.skipif(not needs_spark4.args[0], reason="Spark 4 has data sources in Python")
+def test_spark_35_is_told(spark: SparkSession) -> None:
+    with pytest.raises(ConfigError, match="PySpark 4"):
+        register_source(spark)

@@ -1,0 +1,175 @@
+"""Streams from a table and to one: every commit once, across restarts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import pyhudi
+from pyhudi.errors import ConfigError
+from pyhudi.spark import register_source, sink
+from pyhudi.spark.sink import CHECKPOINT, DEFAULT_IDENTIFIER
+from pyhudi.table import HudiTable
+from tests.spark.arrow import frame_of
+
+needs_spark4 = pytest.mark.skipif(
+    int(pyspark.__version__.split(".")[0]) < 4, reason="Spark 3.5 has no data sources in Python"
+)
+pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
+
+
+def rows(*pairs: tuple[str, int]) -> pa.Table:
+    return pa.table({"id": [key for key, _ in pairs], "v": [v for _, v in pairs]}, SCHEMA)
+
+
+def create(base: Path, version: int = 9) -> HudiTable:
+    return pyhudi.create_table(
+        base,
+        SCHEMA,
+        key="id",
+        version=version,
+        type="mor",
+        options={"hoodie.metadata.enable": "false"},
+    )
+
+
+def content(base: Path) -> dict[str, int]:
+    found = pyhudi.open_table(base).scan(["id", "v"]).to_arrow().to_pylist()
+    return {row["id"]: row["v"] for row in found}
+
+
+def drain(
+    spark: SparkSession, base: Path, folder: Path, fail: bool = False, **options: Any
+) -> list[list[tuple[str, int]]]:
+    """Runs a query to its end; what is new of its batches. fail: in the first batch."""
+    seen: list[list[tuple[str, int]]] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        seen.append(sorted((row["id"], row["v"]) for row in batch.collect()))
+        if fail:
+            raise ValueError("as asked")
+
+    frame = spark.readStream.format("pyhudi").options(**options).load(str(base))
+    writing = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(folder))
+    query = writing.trigger(availableNow=True).start()
+    try:
+        query.awaitTermination()
+    except Exception:  # PySpark's classes differ between releases
+        if not fail:
+            raise
+    return seen
+
+
+@needs_spark4
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_stream_goes_on_where_it_stopped(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    register_source(spark)
+    base, folder = tmp_path / "table", tmp_path / "checkpoint"
+    table = create(base, version)
+    table.upsert(rows(("a", 1), ("b", 1)))
+    table.upsert(rows(("b", 2)))
+    assert drain(spark, base, folder) == [[("a", 1), ("b", 2)]]
+    table.upsert(rows(("c", 3)))
+    table.upsert(rows(("a", 4)))
+    table.upsert(rows(("d", 5)))
+    # The batch that fails comes again as it was, though there are more commits by then.
+    one: dict[str, Any] = {"max_instants_per_batch": 1}
+    assert drain(spark, base, folder, fail=True, **one) == [[("c", 3)]]
+    table.upsert(rows(("e", 6)))
+    assert drain(spark, base, folder, **one) == [
+        [("c", 3)],
+        [("a", 4)],
+        [("d", 5)],
+        [("e", 6)],
+    ]
+    assert drain(spark, base, folder, **one) == []
+
+
+@needs_spark4
+def test_a_stream_that_begins_late(spark: SparkSession, tmp_path: Path) -> None:
+    register_source(spark)
+    base = tmp_path / "table"
+    table = create(base)
+    table.upsert(rows(("a", 1)))
+    table.upsert(rows(("b", 2)))
+    first = table.state.timeline.commits[0].completed
+    assert drain(spark, base, tmp_path / "one", begin=first) == [[("b", 2)]]
+    # The first batch, which is empty here, has Spark keep where the stream begins.
+    assert drain(spark, base, tmp_path / "two", begin="latest") == [[]]
+    table.upsert(rows(("c", 3)))
+    assert drain(spark, base, tmp_path / "two", begin="latest") == [[("c", 3)]]
+    small = drain(spark, base, tmp_path / "three", max_bytes_per_batch=1)
+    assert small == [[("a", 1)], [("b", 2)], [("c", 3)]]
+
+
+def test_a_sink_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "table"
+    table = create(base)
+    write = sink(base)
+    write(frame_of(spark, rows(("a", 1), ("b", 1))), 0)
+    write(frame_of(spark, rows(("b", 2))), 1)
+    write(frame_of(spark, rows(("b", 9))), 1)
+    table.upsert(rows(("c", 3)))  # of another writer, which says nothing of batches
+    write(frame_of(spark, rows(("a", 9))), 0)
+    assert content(base) == {"a": 1, "b": 2, "c": 3}
+    write(frame_of(spark, rows(("a", 4))), 2)
+    sink(base, identifier="other")(frame_of(spark, rows(("d", 5))), 0)
+    assert content(base) == {"a": 4, "b": 2, "c": 3, "d": 5}
+    told = [
+        table.refresh().state.timeline.commit_metadata(one).extra_metadata.get(CHECKPOINT)
+        for one in table.refresh().state.timeline.commits
+    ]
+    assert told[:3] == [
+        json.dumps({DEFAULT_IDENTIFIER: "0"}),
+        json.dumps({DEFAULT_IDENTIFIER: "1"}),
+        None,
+    ]
+
+
+def test_a_query_and_its_sink(spark: SparkSession, tmp_path: Path) -> None:
+    """From files to a table and, with the sink's function failing once, without a row lost."""
+    base, files = tmp_path / "table", tmp_path / "files"
+    create(base)
+    write = sink(str(base))
+    calls: list[int] = []
+
+    def run(checkpoint: str, *, fail: bool = False) -> None:
+        def once(batch: DataFrame, number: int) -> None:
+            calls.append(number)
+            write(batch, number)
+            if fail:
+                raise ValueError("after the commit")
+
+        frame = spark.readStream.schema("id string, v long").json(str(files))
+        query = frame.writeStream.foreachBatch(once)
+        query = query.option("checkpointLocation", str(tmp_path / checkpoint))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    spark.createDataFrame([("a", 1), ("b", 1)], "id string, v long").write.json(str(files))
+    with pytest.raises(Exception, match="after the commit"):
+        run("one", fail=True)
+    commits = len(pyhudi.open_table(base).state.timeline.commits)
+    run("one")
+    assert calls == [0, 0]
+    assert len(pyhudi.open_table(base).state.timeline.commits) == commits == 1
+    frame = spark.createDataFrame([("b", 2)], "id string, v long")
+    frame.write.mode("append").json(str(files))
+    run("one")
+    assert content(base) == {"a": 1, "b": 2}
+    with pytest.raises(Exception, match="another identifier"):
+        run("two")
+
+
+def test_a_sink_of_another_verb_is_refused() -> None:
+    with pytest.raises(ConfigError, match="compact"):
+        sink("/table", "compact")  # type: ignore[arg-type]

@@ -1,0 +1,218 @@
+"""The writing verbs with a DataFrame as the data: the same rows as with Arrow data in-process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+import pyhudi
+from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import SchemaMismatch
+from pyhudi.spark import SparkEngine
+from pyhudi.spark.types import wire_schema
+from pyhudi.table import HudiTable
+from pyhudi.txn.result import WriteResult
+from tests.engine.faulty import FaultyEngine, Twice
+from tests.engine.jobs import leave
+from tests.spark.arrow import frame_of
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("part", pa.string()),
+        ("v", pa.int64()),
+        ("at", pa.timestamp("ms", "UTC")),
+        ("tags", pa.list_(pa.string())),
+        ("_hoodie_is_deleted", pa.bool_()),
+    ]
+)
+Given = Callable[[pa.Table], Any]
+
+
+def rows(
+    first: int, count: int, v: int, *, parts: int = 3, shift: int = 0, deleted: bool = False
+) -> pa.Table:
+    numbers = range(first, first + count)
+    columns = {
+        "id": [f"k{n:06}" for n in numbers],
+        "part": [f"p{(n + shift) % parts}" for n in numbers],
+        "v": [v] * count,
+        "at": [n * 1000 for n in numbers],
+        "tags": [[f"t{n}"] if n % 2 else None for n in numbers],
+        "_hoodie_is_deleted": [deleted] * count,
+    }
+    return pa.table(columns, schema=SCHEMA)
+
+
+def written(
+    base: Path, given: Given, options: dict[str, str], *, new_files: bool, **how: Any
+) -> Iterator[tuple[str, Any, list[dict[str, Any]]]]:
+    """Name, counts and content of the table after each verb."""
+    table = pyhudi.create_table(
+        base, SCHEMA, key="id", partition_by="part", order_by="v", options=options, **how
+    )
+
+    def after(name: str, result: WriteResult) -> tuple[str, Any, Any]:
+        counts = (result.rows_inserted, result.rows_updated, result.rows_deleted)
+        return name, (result.operation, *counts), content(table)
+
+    yield after("insert", table.insert(given(rows(0, 40, 1))))
+    if new_files:
+        result = table.bulk_insert(given(rows(100, 30, 1)), sort="global", sort_columns=["v", "id"])
+        yield after("bulk_insert", result)
+    twice = [rows(30, 20, 3), rows(30, 20, 2), rows(60, 1, 1, deleted=True)]
+    moved = [rows(0, 6, 5, shift=1), rows(6, 2, 5, deleted=True)]
+    yield after("upsert", table.upsert(given(pa.concat_tables([*twice, *moved]))))
+    source = given(pa.concat_tables([rows(14, 30, 9), rows(200, 4, 9)]))
+    merge = table.merge(source).when_matched_update({"v": "source.v + 1"}, where="target.v = 1")
+    merge = merge.when_matched_delete(where="target.id > 'k000040'")
+    yield after("merge", merge.when_not_matched_insert_all(where="source.id > 'k000200'").execute())
+    yield after("delete keys", table.delete_keys(given(rows(10, 3, 0).select(["id", "part"]))))
+    if not new_files:
+        return
+    yield after("delete anywhere", table.delete_keys(given(rows(13, 3, 0).select(["id"]))))
+    yield after("partitions", table.overwrite_partitions(given(rows(0, 5, 5, parts=1))))
+    yield after("overwrite", table.overwrite(given(rows(0, 9, 6))))
+    yield after("at last", table.upsert(given(rows(5, 9, 8))))
+
+
+def content(table: HudiTable) -> list[dict[str, Any]]:
+    found = pyhudi.open_table(table.uri).scan(meta_fields=True).to_arrow()
+    names = ["_hoodie_record_key", "_hoodie_partition_path", *SCHEMA.names]
+    ordered = found.select(names).sort_by([("id", "ascending"), ("part", "ascending")])
+    rows_: list[dict[str, Any]] = ordered.to_pylist()
+    return rows_
+
+
+TABLES = [
+    ("mor", 9, "SIMPLE"),
+    ("cow", 6, "RECORD_INDEX"),
+    ("mor", 8, "GLOBAL_BLOOM"),
+    ("mor", 6, "BUCKET"),
+    ("cow", 8, "BLOOM"),
+    ("cow", 9, "GLOBAL_SIMPLE"),
+]
+OPTIONS = {
+    "BUCKET": {"hoodie.bucket.index.num.buckets": "3"},
+    "GLOBAL_BLOOM": {"hoodie.bloom.index.update.partition.path": "true"},
+    "GLOBAL_SIMPLE": {"hoodie.simple.index.update.partition.path": "false"},
+    "RECORD_INDEX": {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.record.index.update.partition.path": "true",
+    },
+}
+
+
+@pytest.mark.parametrize(("kind", "version", "index"), TABLES)
+def test_verbs_write_the_same_as_in_this_process(
+    tmp_path: Path, spark: SparkSession, kind: str, version: int, index: str
+) -> None:
+    options = {"hoodie.index.type": index, **OPTIONS.get(index, {})}
+    how: dict[str, Any] = {"type": kind, "version": version, "new_files": index == "SIMPLE"}
+    local = list(written(tmp_path / "local", lambda table: table, options, **how))
+    frames = written(tmp_path / "spark", partial(frame, spark), options, **how)
+    for wanted, found in zip(local, frames, strict=True):
+        assert found == wanted
+
+
+def frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    return frame_of(spark, table.cast(wire_schema(table.schema))).repartition(2)
+
+
+@pytest.mark.parametrize("fault", [Twice, "DiesOnce"], ids=["twice", "lost"])
+def test_tasks_that_run_again_leave_nothing(
+    tmp_path: Path, spark: SparkSession, fault: Any
+) -> None:
+    table = pyhudi.create_table(
+        tmp_path / "table",
+        rows(0, 30, 1),
+        key="id",
+        partition_by="part",
+        order_by="v",
+        options={"hoodie.metadata.enable": "false"},
+    )
+    chosen = partial(DiesOnce, str(tmp_path)) if fault == "DiesOnce" else fault
+    faulty: Any = FaultyEngine(SparkEngine(spark), chosen)
+    handle = pyhudi.open_table(table.uri, engine=faulty)
+    result = handle.upsert(frame(spark, rows(20, 20, 2)))
+    assert (result.rows_inserted, result.rows_updated, result.files_written) == (10, 10, 3)
+    assert [row["v"] for row in content(table)] == [1] * 20 + [2] * 20
+    files = {path.name for path in (tmp_path / "table").rglob("*.parquet")}
+    assert len(files) == 6
+    assert fault is Twice or (tmp_path / "died").exists()
+
+
+@dataclass(frozen=True)
+class DiesOnce:
+    """The first run of all writes its files and takes its process along."""
+
+    folder: str
+    work: Any
+
+    def __call__(self, route: str, table: pa.Table, attempt: Attempt) -> Any:
+        results = self.work(route, table, attempt)
+        if table.num_rows and leave(self.folder, "died"):
+            os._exit(3)
+        return results
+
+
+def test_what_the_driver_collects_does_not_grow_with_rows(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    collect = DataFrame.collect
+
+    def counted(self: DataFrame) -> Any:
+        found = collect(self)
+        taken[-1] += len(cloudpickle.dumps([tuple(row) for row in found]))
+        return found
+
+    monkeypatch.setattr(type(spark.range(1)), "collect", counted)
+    table = pyhudi.create_table(
+        tmp_path, SCHEMA, key="id", partition_by="part", order_by="v", options={}
+    )
+    for count in (300, 30_000):
+        taken.append(0)
+        table.upsert(frame(spark, rows(0, count, count)))
+    assert len(content(table)) == 30_000
+    few, many = taken
+    assert 0 < many < 2 * few
+
+
+def test_a_frame_brings_its_session_and_jobs_are_named(tmp_path: Path, spark: SparkSession) -> None:
+    table = pyhudi.create_table(tmp_path, SCHEMA, key="id", partition_by="part", order_by="v")
+    table.insert(frame(spark, rows(0, 3, 1)))
+    tracker = spark.sparkContext.statusTracker()
+    assert tracker.getJobIdsForGroup(f"pyhudi insert: {table.uri}")
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [
+        (lambda t, f: t.merge(f.union(f)).when_matched_delete().execute(), SchemaMismatch),
+        (lambda t, f: t.upsert(f.drop("v")), SchemaMismatch),
+        (lambda t, f: t.upsert(f.withColumn("id", sf.lit(None).cast("string"))), SchemaMismatch),
+    ],
+    ids=["twice", "column", "key"],
+)
+def test_what_cannot_be_written_is_refused_before_anything_is(
+    tmp_path: Path, spark: SparkSession, verb: Any, error: type[Exception]
+) -> None:
+    table = pyhudi.create_table(tmp_path, SCHEMA, key="id", partition_by="part", order_by="v")
+    with pytest.raises(error):
+        verb(table, frame(spark, rows(0, 3, 1)))
+    assert table.refresh().inspect.timeline().num_rows == 0
