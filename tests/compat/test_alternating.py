@@ -13,7 +13,7 @@ import pytest
 import pyhudi
 from tests.helpers.oracle.client import HudiOracle
 
-ROUNDS = 10
+ROUNDS = 5
 CITIES = ("oslo", "quito", "lima")
 SCHEMA = pa.schema(
     [
@@ -169,7 +169,7 @@ def write_with_hudi(
     ("version", "hudi"), [(6, "0.15.0"), (8, "1.0.2"), (9, "1.2.0")], indirect=["hudi"]
 )
 @pytest.mark.timeout(900)
-def test_ten_rounds_in_turn(
+def test_rounds_in_turn(
     tmp_path: Path,
     hudi: HudiOracle,
     version: int,

@@ -78,7 +78,7 @@ def expected(version: int, indexes: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "indexes"), [("cow", "files"), ("mor", "default"), ("cow", "all"), ("mor", "all")]
+    ("kind", "indexes"), [("cow", "files"), ("cow", "default"), ("mor", "all")]
 )
 @pytest.mark.parametrize(("version", "hudi"), RELEASES, indirect=["hudi"])
 @pytest.mark.timeout(600)
