@@ -1,0 +1,48 @@
+"""The text of single options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import ConfigError
+from pyhudi.option_values import choice, number, switch, whole_number
+
+
+def test_the_first_name_that_is_there_counts() -> None:
+    options = {"new": " TRUE ", "old": "false"}
+    assert switch(options, "newest", "new", "old", default=None) is True
+    assert switch(options, "old", "new", default=None) is False
+    assert switch(options, "other", default=None) is None
+
+
+def test_numbers_and_choices() -> None:
+    assert whole_number({"n": " 12 "}, "n", default=3) == 12
+    assert whole_number({}, "n", default=3) == 3
+    assert whole_number({"n": "0"}, "n", default=3, least=0) == 0
+    assert number({"x": "1e-9"}, "x", lambda value: value > 0, "above 0", 1.0) == 1e-9
+    assert choice({"c": "sNaPpY"}, "c", ("gzip", "SNAPPY"), "gzip") == "SNAPPY"
+    assert choice({}, "c", ("gzip", "SNAPPY"), "gzip") == "gzip"
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (lambda options: switch(options, "o", default=True), "yes"),
+        (lambda options: whole_number(options, "o", default=1), "0"),
+        (lambda options: whole_number(options, "o", default=1, least=0), "-1"),
+        (lambda options: whole_number(options, "o", default=1, most=9), "10"),
+        (lambda options: whole_number(options, "o", default=1), "1.5"),
+        (lambda options: number(options, "o", lambda value: value > 0, "above 0", 1.0), "nan"),
+        (lambda options: number(options, "o", lambda value: value > 0, "above 0", 1.0), "much"),
+        (lambda options: choice(options, "o", ("a", "b"), "a"), "c"),
+    ],
+)
+def test_anything_else_is_refused_with_name_and_text(
+    read: Callable[[dict[str, str]], Any], text: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"o is {text!r}")):
+        read({"o": text})
