@@ -173,14 +173,15 @@ def test_what_the_driver_collects_does_not_grow_with_rows(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[int] = []
-    collect = DataFrame.collect
+    kind = type(spark.range(1))
+    collect = kind.collect
 
     def counted(self: DataFrame) -> Any:
         found = collect(self)
         taken[-1] += len(cloudpickle.dumps([tuple(row) for row in found]))
         return found
 
-    monkeypatch.setattr(type(spark.range(1)), "collect", counted)
+    monkeypatch.setattr(kind, "collect", counted)
     table = pyhudi.create_table(
         tmp_path, SCHEMA, key="id", partition_by="part", order_by="v", options={}
     )

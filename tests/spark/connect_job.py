@@ -1,0 +1,66 @@
+"""A program that `test_connect.py` runs: reading and writing through Spark Connect.
+
+python connect_job.py <folder of an empty table>
+
+A process of its own, since PySpark has a classic session or one of Connect, never both.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+import pyhudi
+from pyhudi.spark import SparkEngine, read, register, register_source
+
+
+def main(base: str) -> None:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.remote("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+
+    def rows(first: int, stop: int, v: int) -> DataFrame:
+        key = sf.format_string("k%03d", sf.col("id"))
+        part = sf.concat(sf.lit("p"), sf.col("id") % 2)
+        return spark.range(first, stop, 1, 2).select(
+            key.alias("id"), part.alias("part"), sf.lit(v).cast("long").alias("v")
+        )
+
+    table = pyhudi.open_table(base)
+    table.bulk_insert(rows(0, 20, 1))
+    before = table.refresh().state.timeline.commits[-1].requested
+    table.upsert(rows(15, 30, 2))
+    table.delete_keys(rows(0, 2, 0).drop("v"))
+    merge = table.merge(rows(28, 32, 3)).when_matched_update_all()
+    merge.when_not_matched_insert_all().execute()
+    now = table.refresh().state.timeline.commits[-1].requested
+    expected = {1: 13, 2: 13, 3: 4}
+
+    def counted(frame: DataFrame) -> dict[int, int]:
+        grouped = frame.groupBy("v").count().collect()
+        return {row["v"]: row["count"] for row in grouped}
+
+    assert counted(read(spark, base)) == expected
+    assert counted(read(spark, base, as_of=before)) == {1: 20}
+    diff = pyhudi.open_table(base, engine=SparkEngine(spark)).diff(before, now).to_spark()
+    found = {row["op"]: row["count"] for row in diff.groupBy("op").count().collect()}
+    assert found == {"i": 12, "u": 5, "d": 2}, found
+    register(spark, "things", base)
+    (count,) = spark.sql("SELECT count(*) AS n FROM things WHERE v > 1").collect()
+    assert count["n"] == 17
+    register_source(spark)
+    assert counted(spark.read.format("pyhudi").load(base)) == expected
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
