@@ -83,7 +83,8 @@ def write_pyhudi(request: Request) -> None:
 
 
 def _options(request: Request) -> dict[str, str]:
-    options = dict(option.split("=", 1) for option in request.options)
+    options = {"hoodie.metadata.enable": "false"}
+    options |= dict(option.split("=", 1) for option in request.options)
     if request.codec is not None:
         options["hoodie.parquet.compression.codec"] = request.codec
     if request.type == "mor":
