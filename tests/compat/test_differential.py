@@ -24,8 +24,9 @@ STEPS = int(os.environ.get("PYHUDI_DIFFERENTIAL_STEPS", "3"))
 SEED = os.environ.get("PYHUDI_DIFFERENTIAL_SEED", "")
 RELEASES = {6: "0.15.0", 8: "1.0.2", 9: "1.2.0"}
 INDEXES = ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
+NUMBERS = ("int", "long")
 FILTER = 40
-"""Rows with a smaller `v` are asked for where data skipping is tried."""
+"""Rows with a smaller `v`, or newest number column, are asked for where data skipping is tried."""
 
 SETTINGS = [
     Setting(version, kind, index, metadata)
@@ -79,6 +80,10 @@ class History:
             )
             found = ours.scan(where=f"v < {FILTER}").to_arrow().to_pylist()
             assert in_order(found) == some, (said, "pyhudi, filtered", metadata)
+            newest = [name for name, kind in self.model.columns.items() if kind in NUMBERS][-1]
+            low = [row for row in expected if (row[newest] is not None and row[newest] < FILTER)]
+            found = ours.scan(where=f"{newest} < {FILTER}").to_arrow().to_pylist()
+            assert in_order(found) == low, (said, f"pyhudi, {newest} filtered", metadata)
         theirs = self._hudi.read(self._base, metadata=False)["rows"]
         assert in_order(theirs) == expected, (said, "Hudi")
         if self._setting.metadata:

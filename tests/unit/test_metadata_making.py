@@ -308,6 +308,19 @@ def test_a_write_makes_what_its_options_ask_for(tmp_path: Path) -> None:
     assert ids(indexed) == ["ax", "by", "cx", "dx", "ex"]
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_columns_that_come_later_have_statistics(tmp_path: Path, version: int) -> None:
+    table = make(tmp_path / "t", version)
+    table.insert(rows("ax"))
+    late = rows("bx", ts=2).append_column("tip", pa.array([7.0]))
+    table.upsert(late, schema_mode="merge")
+    table.upsert(rows("cx", ts=3).append_column("tip", pa.array([9.0])))
+    assert table.inspect.metadata("column_stats", "tip").num_rows > 0
+    for where in ("tip < 8", "tip > 8", "tip IS NULL"):
+        without = pyhudi.open_table(table.uri, options=OFF).scan(where=where).count()
+        assert table.scan(where=where).count() == without == 1
+
+
 def test_an_index_of_hudi_can_be_dropped(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v8_mor_secondary_index", tmp_path))
     assert "secondary_index_idx_name" in table.config.metadata_partitions

@@ -11,8 +11,10 @@ import pyarrow as pa
 from pyhudi.config import unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.field_merge import field_merge
+from pyhudi.keys import META_COLUMNS
 from pyhudi.metadata import expression, secondary
 from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition, index_definitions
+from pyhudi.metadata.options import MetadataOptions
 from pyhudi.metadata.table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -122,16 +124,26 @@ def check_index(
 def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Schema) -> pa.Schema:
     """The columns of column statistics: those of the definition, else every one.
 
-    A column that the table lost is left out. Raises `UnsupportedTableFeature` for a nested one.
+    A column that the table lost is left out. One that came after the definition was made is there
+    where the definition has the table's first columns: Hudi's next writer lists it, and takes the
+    bounds of a partition from the files that have statistics of it
+    (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0). Raises `UnsupportedTableFeature` for a
+    nested one.
     """
     definition = definitions.get(COLUMN_STATS)
+    able = [field.name for field in schema if _has_bounds(field.type)]
     if definition is None:
-        return pa.schema([field for field in schema if _has_bounds(field.type)])
+        return pa.schema([schema.field(name) for name in able])
     nested = [name for name in definition.columns if "." in name and name not in schema.names]
     if nested:
         msg = f"{_PARTITIONS} has {COLUMN_STATS} of the nested column {nested[0]}"
         raise UnsupportedTableFeature(msg, hint=_HINT)
-    return pa.schema([schema.field(name) for name in definition.columns if name in schema.names])
+    named = [name for name in definition.columns if name in schema.names]
+    first = [name for name in named if name not in META_COLUMNS]
+    own = [name for name in able if name not in META_COLUMNS]
+    if first and first == own[: len(first)]:
+        named += own[len(first) : MetadataOptions.most_stats_columns]
+    return pa.schema([schema.field(name) for name in named])
 
 
 def has_bounds(kind: pa.DataType) -> bool:
