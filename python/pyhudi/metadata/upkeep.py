@@ -9,14 +9,14 @@ its files (`derive.py`). Order of steps: `HoodieBackedTableMetadataWriter` (Hudi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.metadata import expression, partitioned, secondary
-from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
+from pyhudi.metadata.definitions import COLUMN_STATS, IndexDefinition, index_definitions
 from pyhudi.metadata.derive import RECORD_ROWS, FactsTask, FileTask, Recording, Task
 from pyhudi.metadata.derive import derive as derive_rows
 from pyhudi.metadata.files_left import RestOfPartitions
@@ -181,25 +181,25 @@ class _Commit:
             )
         return tasks
 
+    @cached_property
+    def _definitions(self) -> Mapping[str, IndexDefinition]:
+        return index_definitions(self._context.storage, self._context.config)
+
     def expression_tasks(self, rows: SliceRows) -> Iterator[Task]:
         """What files add to expression indexes."""
-        definitions = index_definitions(self._context.storage, self._context.config)
-        indexes = expression.maintained(definitions, self._partitions)
+        indexes = expression.maintained(self._definitions, self._partitions)
         return expression.expression_tasks(self.recording, indexes, rows, self._instant)
 
     def secondary_tasks(self, rows: SliceRows) -> Iterator[Task]:
         """What changed values change in secondary indexes."""
-        definitions = index_definitions(self._context.storage, self._context.config)
-        indexes = secondary.maintained(definitions, self._partitions)
+        indexes = secondary.maintained(self._definitions, self._partitions)
         return secondary.secondary_tasks(self.recording, indexes, rows)
 
     def _facts(self, metadata: CommitMetadata, schema: pa.Schema) -> Iterator[Task]:
-        config = self._context.config
         columns, value_types = pa.schema([]), False
         if COLUMN_STATS in self._partitions:
-            definitions = index_definitions(self._context.storage, config)
-            columns = statistics_columns(definitions, schema)
-            known = definitions.get(COLUMN_STATS)
+            columns = statistics_columns(self._definitions, schema)
+            known = self._definitions.get(COLUMN_STATS)
             value_types = known is not None and known.version > 1
         blooms = BLOOM_FILTERS in self._partitions
         if not blooms and not columns.names:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -101,7 +101,7 @@ class SparkEngine:
 
     def _collect(self, frame: DataFrame, label: str) -> dict[Any, Any]:
         """Runs a job once; its results by their first column."""
-        with restored(), _described(self.spark, label):
+        with restored(), described(self.spark, label):
             rows = frame.collect()
         found = {row[0]: pickle.loads(row[1]) for row in rows}  # noqa: S301  our own tasks made it
         if len(found) != len(rows):
@@ -208,16 +208,20 @@ def _result(schema: pa.Schema, key: int | str, result: object) -> pa.RecordBatch
 
 
 @contextmanager
-def _described(spark: SparkSession, label: str) -> Iterator[None]:
-    """Jobs of the block carry the label in Spark's UI (classic sessions only)."""
-    if not label or type(spark).__module__.startswith("pyspark.sql.connect"):
+def local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """Jobs of the block carry a property that Spark's UI shows (classic sessions only)."""
+    if not value or type(spark).__module__.startswith("pyspark.sql.connect"):
         yield
         return
     context = spark.sparkContext
-    name = "spark.job.description"
     before = context.getLocalProperty(name)
-    context.setLocalProperty(name, label)
+    context.setLocalProperty(name, value)
     try:
         yield
     finally:
         context.setLocalProperty(name, before)
+
+
+def described(spark: SparkSession, label: str) -> AbstractContextManager[None]:
+    """Jobs of the block have the label as their description."""
+    return local_property(spark, "spark.job.description", label)

@@ -7,7 +7,7 @@ write needs, and stay on the executors. What the steps do is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.spark.engine import _described, _Job
+from pyhudi.spark.engine import _Job, described, local_property
 from pyhudi.spark.failures import carried, restored
 from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema
 
@@ -79,7 +79,7 @@ def mapped(frame: DataFrame, step: Rows, schema: pa.Schema) -> DataFrame:
 
 def collected(frame: DataFrame, label: str) -> list[Any]:
     """A few rows on the driver."""
-    with restored(), _described(frame.sparkSession, label):
+    with restored(), described(frame.sparkSession, label):
         rows: list[Any] = frame.collect()
     return rows
 
@@ -103,20 +103,9 @@ class Kept:
         self._stack.close()
 
 
-@contextmanager
-def job_group(spark: SparkSession, name: str) -> Iterator[None]:
-    """Jobs of the block are one group in Spark's UI (classic sessions only)."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        yield
-        return
-    context = spark.sparkContext
-    key = "spark.jobGroup.id"
-    before = context.getLocalProperty(key)
-    context.setLocalProperty(key, name)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(key, before)
+def job_group(spark: SparkSession, name: str) -> AbstractContextManager[None]:
+    """Jobs of the block are one group in Spark's UI."""
+    return local_property(spark, "spark.jobGroup.id", name)
 
 
 # --- on executors ---------------------------------------------------------------------------------

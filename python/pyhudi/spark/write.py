@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from pyhudi.engine.local import LocalEngine
-from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.options import (
     BUCKET,
@@ -33,6 +33,7 @@ from pyhudi.spark.write_rows import FrameRows, keyed
 from pyhudi.txn import intake, operations, operations_merge, operations_replace
 from pyhudi.txn.bulk import sort_order
 from pyhudi.txn.operations import opened
+from pyhudi.txn.partial import check_partial
 from pyhudi.txn.replace_commit import INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
 from pyhudi.txn.running import BULK_INSERT, DELETE, INSERT, UPSERT
 
@@ -220,16 +221,11 @@ def _opened(table: WritableTable, clock: Clock | None, limit: int | None) -> Ses
     return opened(table, clock, MEMORY if limit is None else intake.memory_limit(limit))
 
 
-def _check_partial(session: Session, schema_mode: str) -> None:
-    if schema_mode != "strict":
-        msg = f"partial does not go with schema_mode {schema_mode!r}"
-        raise ConfigError(msg, hint="Add the columns first, then update some of them.")
+def _check_partial(session: Session, schema_mode: SchemaMode) -> None:
+    check_partial(session, schema_mode)
     if not locate.keeps_places(session):
         msg = f"{INDEX_TYPE} is {session.index.kind}: no partial updates by a DataFrame with it"
         raise UnsupportedTableFeature(msg, hint="Pass whole rows, or Arrow data.")
-    if not session.config.populate_meta_fields:
-        msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
-        raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
 
 
 def _refuse_buckets(session: Session, what: str) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.options import BUCKET
 from pyhudi.plan import parts
@@ -24,7 +23,7 @@ from pyhudi.plan import write as plan
 from pyhudi.plan.write import Incoming
 from pyhudi.txn import bucketed, intake, large, metadata_table, targets
 from pyhudi.txn.bulk import plan_bulk, sort_order
-from pyhudi.txn.partial import partial_rows, whole_rows
+from pyhudi.txn.partial import check_partial, partial_rows, whole_rows
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.rows import marked_deleted
 from pyhudi.txn.running import BULK_INSERT, DELETE, INSERT, UPSERT, carry_out
@@ -175,12 +174,7 @@ def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
 
 
 def _upsert_partial(session: Session, data: Any, schema_mode: SchemaMode) -> WriteResult:
-    if schema_mode != "strict":
-        msg = f"partial does not go with schema_mode {schema_mode!r}"
-        raise ConfigError(msg, hint="Add the columns first, then update some of them.")
-    if not session.config.populate_meta_fields:
-        msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
-        raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
+    check_partial(session, schema_mode)
     locate.check_mergeable(session)
     rows = partial_rows(session, data)
     if session.options.combine_upserts:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.plan.write import check_not_clustered, row_numbers
@@ -22,7 +22,18 @@ from pyhudi.txn.rows import conform, data_schema, to_table
 from pyhudi.work.completing import NUMBER, CompletingTask, stored_columns
 
 if TYPE_CHECKING:
+    from pyhudi.txn.evolve import SchemaMode
     from pyhudi.txn.session import Session
+
+
+def check_partial(session: Session, schema_mode: SchemaMode) -> None:
+    """Raises `ConfigError` or `UnsupportedTableFeature` where rows cannot lack columns."""
+    if schema_mode != "strict":
+        msg = f"partial does not go with schema_mode {schema_mode!r}"
+        raise ConfigError(msg, hint="Add the columns first, then update some of them.")
+    if not session.config.populate_meta_fields:
+        msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
+        raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
 
 
 def partial_rows(session: Session, data: Any) -> pa.Table:
