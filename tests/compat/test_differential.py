@@ -18,7 +18,7 @@ import pytest
 import pyhudi
 from pyhudi.table import HudiTable
 from tests.helpers.differential import Model, Row, Setting, Step, Writer, in_order
-from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.oracle.client import HudiError, HudiOracle
 
 STEPS = int(os.environ.get("PYHUDI_DIFFERENTIAL_STEPS", "3"))
 SEED = os.environ.get("PYHUDI_DIFFERENTIAL_SEED", "")
@@ -27,6 +27,10 @@ INDEXES = ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
 NUMBERS = ("int", "long")
 FILTER = 40
 """Rows with a smaller `v`, or newest number column, are asked for where data skipping is tried."""
+STATS_LOOKUP = "HoodieMetadataWriteUtils.getFilesToFetchColumnStats"
+"""Where Hudi 1.2.0 dies while it replaces files of a merge-on-read table, its own ones too: tasks
+get file slices of the metadata table whose base file has lost its transient `pathInfo`. pyhudi then
+rolls the write back and does the step itself."""
 
 SETTINGS = [
     Setting(version, kind, index, metadata)
@@ -156,9 +160,14 @@ class History:
             options["hoodie.datasource.write.partitions.to.delete"] = ",".join(step.cities)
         operation = _OPERATIONS.get(step.action, step.action)
         rows: Any = step.rows if step.action != "delete_partitions" else None
-        self._hudi.write(
-            self._base, rows=rows, schema=self.model.ddl, operation=operation, options=options
-        )
+        try:
+            self._hudi.write(
+                self._base, rows=rows, schema=self.model.ddl, operation=operation, options=options
+            )
+        except HudiError as error:
+            if STATS_LOOKUP not in error.message:
+                raise
+            self._by_pyhudi(step)
 
 
 _OPERATIONS = {
