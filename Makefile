@@ -130,6 +130,14 @@ bench-writes: $(STAMPS)/bench ## writes beside other writers, as ratios; BENCH_A
 bench-hudi-rs: ## builds the peer of bench-writes that is written in Rust; needs protoc
 	cargo build --release --locked --manifest-path benches/hudi_rs/Cargo.toml
 
+.PHONY: bench-spark
+bench-spark: $(STAMPS)/bench-spark $(STAMPS)/oracle ## pyhudi on Spark beside Apache Hudi on Spark, as ratios; BENCH_ARGS go to the program
+	.venv-bench-spark/bin/python benches/spark/compare.py $(BENCH_ARGS)
+
+.PHONY: bench-many-rows
+bench-many-rows: $(STAMPS)/bench-spark ## 20 million rows upserted with a driver of 1 GiB
+	.venv-bench-spark/bin/python benches/spark/many_rows.py build/bench/many-rows $(BENCH_ARGS)
+
 .PHONY: bench-planning
 bench-planning: $(STAMPS)/bench ## planning a scan of 100,000 file groups, against its aims
 	.venv-bench/bin/python benches/python/planning.py --check $(BENCH_ARGS)
@@ -203,13 +211,22 @@ $(STAMPS)/spark35 $(STAMPS)/spark4: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wh
 	.venv-$*/bin/python $(PIP) --no-deps --force-reinstall build/wheel/*.whl
 	@touch $@
 
-$(STAMPS)/bench: requirements/bench.txt $(RUST_SOURCES) $(PYTHON_SOURCES) | $(STAMPS)/develop
+$(STAMPS)/wheel-release: $(RUST_SOURCES) $(PYTHON_SOURCES) | $(STAMPS)/develop
 	rm -rf build/wheel-release
 	$(BIN)/maturin build --release --locked --quiet --out build/wheel-release
-	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python $(PIP) --require-hashes --requirement requirements/bench.txt
-	.venv-bench/bin/python $(PIP) --no-deps --force-reinstall build/wheel-release/*.whl
 	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/bench: requirements/bench.txt $(STAMPS)/wheel-release
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python $(PIP) --require-hashes --requirement $<
+	.venv-bench/bin/python $(PIP) --no-deps --force-reinstall build/wheel-release/*.whl
+	@touch $@
+
+$(STAMPS)/bench-spark: requirements/spark35.txt $(STAMPS)/wheel-release
+	$(PYTHON) -m venv .venv-bench-spark
+	.venv-bench-spark/bin/python $(PIP) --require-hashes --requirement $<
+	.venv-bench-spark/bin/python $(PIP) --no-deps --force-reinstall build/wheel-release/*.whl
+	@touch $@
 
 # The home may be shared with other checkouts and may have gone since: setup.sh looks each time, and
 # is quick when all is there.

@@ -34,6 +34,17 @@ _OPTIONS = {
 }
 
 
+def options(kind: str, codec: str) -> dict[str, str]:
+    """What Hudi is told for a kind of table; `own` is the codec that it takes by itself."""
+    found = {**_OPTIONS, "hoodie.datasource.write.table.type": _TYPES[kind]}
+    if codec != "own":
+        found["hoodie.parquet.compression.codec"] = codec
+    if kind == "mor":
+        # Updates stay in log files: new rows do not have small base files rewritten.
+        found["hoodie.parquet.small.file.limit"] = "0"
+    return found
+
+
 def run(
     given: argparse.Namespace,
     kind: str,
@@ -45,18 +56,14 @@ def run(
     if not available(RELEASE):
         print("\nSpark: left out: no Apache Hudi here; run `make oracle`")
         return
-    options = {**_OPTIONS, "hoodie.datasource.write.table.type": _TYPES[kind]}
-    options |= dict(option.split("=", 1) for option in given.option)
-    if given.codec != "own":
-        options["hoodie.parquet.compression.codec"] = given.codec
-    if kind == "mor":
-        options.setdefault("hoodie.parquet.small.file.limit", "0")
+    given_options = dict(option.split("=", 1) for option in given.option)
+    chosen = {**options(kind, given.codec), **given_options}
     shutil.rmtree(table, ignore_errors=True)
     table.parent.mkdir(parents=True, exist_ok=True)
     with HudiOracle(RELEASE, memory="10g", cores=2) as hudi:
         warm = table.with_name("warm")
         for verb in ("bulk_insert", "upsert"):
-            hudi.write(warm, input=inputs / "u1.parquet", operation=verb, options=options)
+            hudi.write(warm, input=inputs / "u1.parquet", operation=verb, options=chosen)
         shutil.rmtree(warm)
         for step in given.steps:
             start = time.perf_counter()
@@ -64,7 +71,7 @@ def run(
                 table,
                 input=inputs / f"{step}.parquet",
                 operation=STEPS[step].verb,
-                options=options,
+                options=chosen,
             )
             yield step, time.perf_counter() - start
             check(kind, step, table)

@@ -1,11 +1,12 @@
 """A program that `test_cluster.py` runs: driver and executors share nothing but storage and wheel.
 
-python cluster_job.py <folder of the table>
+python cluster_job.py <folder of the table> [<archive of the executors' packages>]
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,19 +18,23 @@ import pyhudi
 from pyhudi.spark import read
 
 
-def main(base: str) -> None:
+def main(base: str, archive: str | None = None) -> None:
     os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = (
+    outside = shutil.which("python3", path=str(Path(sys.base_prefix, "bin")))
+    os.environ["PYSPARK_PYTHON"] = (outside or "python3") if archive else sys.executable
+    builder = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.memory", "512m")
         .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.executorEnv.PYTHONPATH", os.environ.get("PYTHONPATH", ""))
-        .getOrCreate()
     )
+    path = os.environ.get("PYTHONPATH", "")
+    if archive:
+        builder = builder.config("spark.archives", f"{archive}#packages")
+        path = "./packages"
+    spark = builder.config("spark.executorEnv.PYTHONPATH", path).getOrCreate()
 
     def rows(first: int, stop: int, v: int) -> object:
         key = sf.format_string("k%05d", sf.col("id"))
@@ -46,17 +51,23 @@ def main(base: str) -> None:
     frame = read(spark, base)
     found = {row["v"]: row["count"] for row in frame.groupBy("v").count().collect()}
     assert found == {1: 2000, 2: 2000}, found
-    hosts = spark.range(0, 8, 1, 8).mapInArrow(_process, "process long").distinct().count()
-    assert hosts > 1, "all tasks ran in one process"
+    tasks = spark.range(0, 8, 1, 8).mapInArrow(_process, "process long, wheel string")
+    found = tasks.distinct().collect()
+    assert len({row["process"] for row in found}) > 1, "all tasks ran in one process"
+    if archive:
+        assert all("/packages/pyhudi/" in row["wheel"] for row in found), found
     spark.stop()
+    shutil.rmtree(Path(os.environ["SPARK_HOME"], "work"), ignore_errors=True)
 
 
 def _process(batches: object) -> object:
     import pyarrow as pa
 
+    import pyhudi
+
     for _ in batches:  # type: ignore[attr-defined]
-        yield pa.record_batch({"process": pa.array([os.getppid()])})
+        yield pa.record_batch({"process": [os.getppid()], "wheel": [pyhudi.__file__]})
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
