@@ -101,11 +101,18 @@ TABLES = [
     ("cow", 6, "RECORD_INDEX"),
     ("mor", 8, "GLOBAL_BLOOM"),
     ("mor", 6, "BUCKET"),
+    ("cow", 9, "BUCKET"),
+    ("mor", 8, "RING"),
     ("cow", 8, "BLOOM"),
     ("cow", 9, "GLOBAL_SIMPLE"),
 ]
 OPTIONS = {
-    "BUCKET": {"hoodie.bucket.index.num.buckets": "3"},
+    "BUCKET": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
+    "RING": {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "3",
+    },
     "GLOBAL_BLOOM": {"hoodie.bloom.index.update.partition.path": "true"},
     "GLOBAL_SIMPLE": {"hoodie.simple.index.update.partition.path": "false"},
     "RECORD_INDEX": {
@@ -115,13 +122,15 @@ OPTIONS = {
     },
 }
 
+NEW_FILES = ("SIMPLE", "BUCKET", "RING")
+
 
 @pytest.mark.parametrize(("kind", "version", "index"), TABLES)
 def test_verbs_write_the_same_as_in_this_process(
     tmp_path: Path, spark: SparkSession, kind: str, version: int, index: str
 ) -> None:
     options = {"hoodie.index.type": index, **OPTIONS.get(index, {})}
-    how: dict[str, Any] = {"type": kind, "version": version, "new_files": index == "SIMPLE"}
+    how: dict[str, Any] = {"type": kind, "version": version, "new_files": index in NEW_FILES}
     local = list(written(tmp_path / "local", lambda table: table, options, **how))
     frames = written(tmp_path / "spark", partial(frame, spark), options, **how)
     for wanted, found in zip(local, frames, strict=True):

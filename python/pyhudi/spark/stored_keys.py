@@ -18,7 +18,7 @@ from pyhudi.index.bloom import Filters
 from pyhudi.index.simple import KeySource
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan.write import BASE_ROW, row_numbers, split
-from pyhudi.spark.columns import GROUP, HOME
+from pyhudi.spark.columns import GROUP, HOME, identity
 from pyhudi.spark.flow import collected, mapped, pieces
 from pyhudi.view.slices import FileSlice
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from pyhudi.engine.protocol import Engine
+    from pyhudi.index.choice import IndexChoice
 
 _KEY = "_pyhudi_key"
 _KEYS = pa.schema(
@@ -39,6 +40,8 @@ class KeysTask:
 
     source: KeySource
     slice: FileSlice
+    group: str
+    """What its file group is known by (`columns.identity`)."""
     with_base: bool = True
     """Those of its base file too."""
 
@@ -61,7 +64,7 @@ def stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
     found = found.group_by(_KEY, use_threads=False).aggregate([(BASE_ROW, "max")])
     count = found.num_rows
     at = found.column(f"{BASE_ROW}_max") if source.positions else pa.nulls(count, pa.int64())
-    home, group = (pa.repeat(pa.scalar(t), count) for t in (slice_.partition, slice_.file_id))
+    home, group = (pa.repeat(pa.scalar(t), count) for t in (slice_.partition, task.group))
     yield from pa.Table.from_arrays([found.column(_KEY), home, group, at], schema=_KEYS).to_batches(
         max_chunksize=64 * 1024
     )
@@ -73,6 +76,7 @@ def joined(
     source: KeySource,
     slices: list[FileSlice],
     *,
+    index: IndexChoice,
     any_partition: bool,
     filters: Filters | None,
 ) -> DataFrame:
@@ -81,7 +85,7 @@ def joined(
     A row that none has comes once, with nulls there. any_partition: keys are looked for in all
     slices (else: in those of the row's partition). filters: as of `simple.TagTask`.
     """
-    tasks = [KeysTask(source, slice_) for slice_ in slices]
+    tasks = [KeysTask(source, one, identity(index, one.file_id)) for one in slices]
     if filters is not None:
         hits = _candidates(rows, filters, slices, any_partition=any_partition)
         tasks = [replace(task, with_base=n in hits) for n, task in enumerate(tasks)]

@@ -6,7 +6,7 @@ columns: `ACTION`, and of a file group `HOME` and `GROUP`, with `BASE_ROW` where
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, deleting
 from pyhudi.spark.remote import RemoteSession
 
+Find = Callable[[RemoteSession, pa.Table, "pa.Array[Any]"], Located]
+"""Says where rows go, by the rows and whether each deletes its key."""
+
 
 @dataclass(frozen=True)
 class LookUp:
@@ -30,16 +33,15 @@ class LookUp:
     session: RemoteSession
     schema: pa.Schema
     """Of the rows, without number."""
-    insert: bool = False
-    """Rows are not looked for; under bucket indexes they go to their buckets."""
+    find: Find = locate.for_upsert
+    """A verb of `locate`."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The rows with their places."""
-        find = locate.for_insert if self.insert else locate.for_upsert
         for given in pieces(batches):
             rows = with_types(given, self.schema)
             gone = deleting(self.session, rows)
-            located = find(self.session, rows, gone)
+            located = self.find(self.session, rows, gone)
             yield placed_rows(self.session, given, gone, located)
 
 

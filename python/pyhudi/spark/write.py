@@ -28,7 +28,12 @@ from pyhudi.spark.flow import Kept, arrow_schema, job_group, mapped
 from pyhudi.spark.keying import DeleteKeys
 from pyhudi.spark.merging import merge_frame
 from pyhudi.spark.remote import RemoteSession
-from pyhudi.spark.write_files import write, write_new_files
+from pyhudi.spark.write_files import (
+    write,
+    write_buckets_anew,
+    write_new_files,
+    write_to_buckets,
+)
 from pyhudi.spark.write_rows import FrameRows, keyed
 from pyhudi.txn import intake, operations, operations_merge, operations_replace
 from pyhudi.txn.bulk import sort_order
@@ -114,9 +119,8 @@ def insert(
     """As `operations.insert`."""
     session = _opened(table, clock, memory_limit)
     with keyed(session, data, schema_mode, generate=True) as given:
-        rows = (given.combined() if session.options.combine_inserts else given).kept()
-        paths = rows.paths()
-        placed = rows.recovered().placed_unseen(paths)
+        rows, paths = _new_rows(given)
+        placed = rows.placed_unseen(paths)
         return write(placed, INSERT, merge_by_key=not session.options.allow_duplicates)
 
 
@@ -132,9 +136,11 @@ def bulk_insert(
 ) -> WriteResult:
     """As `operations.bulk_insert`; "partition" sorts each file, "global" all rows together."""
     session = _opened(table, clock, memory_limit)
-    _refuse_buckets(session, "bulk_insert")
     order = sort_order(sort, sort_columns, session.schema.arrow)
     with keyed(session, data, schema_mode, generate=True) as rows:
+        if session.index.kind == BUCKET:
+            given, paths = _new_rows(rows)
+            return write_to_buckets(given.placed_unseen(paths), BULK_INSERT, order)
         return write_new_files(rows, BULK_INSERT, order=order, together=sort == "global")
 
 
@@ -189,9 +195,11 @@ def _overwrite(
     memory_limit: int | None,
 ) -> WriteResult:
     session = _opened(table, clock, memory_limit)
-    _refuse_buckets(session, "overwriting")
     check_replaceable(session.config)
     with keyed(session, data, "strict", generate=True) as rows:
+        if session.index.kind == BUCKET:
+            given, paths = _new_rows(rows)
+            return write_buckets_anew(given.placed_anew(paths), operation)
         return write_new_files(rows, operation)
 
 
@@ -221,14 +229,15 @@ def _opened(table: WritableTable, clock: Clock | None, limit: int | None) -> Ses
     return opened(table, clock, MEMORY if limit is None else intake.memory_limit(limit))
 
 
+def _new_rows(given: FrameRows) -> tuple[FrameRows, list[str]]:
+    """Rows that are not looked for, after the clean-up, with the paths of their partitions."""
+    rows = (given.combined() if given.session.options.combine_inserts else given).kept()
+    paths = rows.paths()
+    return rows.recovered(), paths
+
+
 def _check_partial(session: Session, schema_mode: SchemaMode) -> None:
     check_partial(session, schema_mode)
     if not locate.keeps_places(session):
         msg = f"{INDEX_TYPE} is {session.index.kind}: no partial updates by a DataFrame with it"
         raise UnsupportedTableFeature(msg, hint="Pass whole rows, or Arrow data.")
-
-
-def _refuse_buckets(session: Session, what: str) -> None:
-    if session.index.kind == BUCKET:
-        msg = f"{INDEX_TYPE} is {BUCKET}: pyhudi does not do {what} of a DataFrame with it"
-        raise UnsupportedTableFeature(msg, hint="upsert and insert of a DataFrame work.")

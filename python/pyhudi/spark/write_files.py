@@ -13,6 +13,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import bucket
 from pyhudi.index.bucket import is_shared
 from pyhudi.index.options import BUCKET, INDEX_TYPE
+from pyhudi.index.renewal import confirm_rings, in_place, renew_rings
 from pyhudi.keys import PARTITION_PATH
 from pyhudi.plan import parts
 from pyhudi.plan import write as plan
@@ -64,29 +65,75 @@ def write(
     rows: FrameRows, operation: str, *, merge_by_key: bool, partial: bool = False
 ) -> WriteResult:
     """Writes rows that know where they go."""
-    session = rows.session
-    placed = Placed.of(session, rows.frame)
-    with Transaction(session.writer, operation) as txn:
-        target = replace(session.target(txn.instant), partial=partial)
-        tasks = placed.tasks(session, target, merge_by_key=merge_by_key)
-        routes = Routes.of(tasks)
-        by_group = {
-            (group.slice.partition, identity(session.index, group.slice.file_id)): routes.numbers[
-                group.slice.partition, group.slice.file_id
-            ]
-            for group in placed.groups
-            if (group.slice.partition, group.slice.file_id) in routes.numbers
-        }
-        known = tuple(placed.known.get((task.partition, task.file_id), 0) for task in tasks)
-        work = WriteRoute(routes.tasks, known, routes.added, rows.schema)
-        total = sum(known) + sum(placed.inserts.values())
-        return carry_out(
-            session,
-            txn,
-            tasks,
-            operation,
-            write=lambda: _exchanged(rows, Route(by_group, routes.files), work, txn, total),
+    placed = Placed.of(rows.session, rows.frame)
+    with Transaction(rows.session.writer, operation) as txn:
+        target = replace(rows.session.target(txn.instant), partial=partial)
+        return _write_placed(rows, txn, placed, target, operation, merge_by_key=merge_by_key)
+
+
+def write_to_buckets(rows: FrameRows, operation: str, order: tuple[str, ...]) -> WriteResult:
+    """Adds rows to their buckets, as `bucketed.bulk_insert`. order: of the rows of each file."""
+    placed = Placed.of(rows.session, rows.frame).beginning_with_base_files()
+    with Transaction(rows.session.writer, operation) as txn:
+        target = rows.session.target(txn.instant)
+        merge_by_key = not target.merge_on_read
+        return _write_placed(
+            rows, txn, placed, target, operation, merge_by_key=merge_by_key, order=order
         )
+
+
+def write_buckets_anew(rows: FrameRows, operation: str) -> WriteResult:
+    """Puts rows in place of the file groups of buckets, as `bucketed.overwrite`."""
+    session = rows.session
+    placed = Placed.of(session, rows.frame, anew=True).beginning_with_base_files()
+    replaced = groups_of(session, None if operation == INSERT_OVERWRITE_TABLE else placed.homes)
+    with Transaction(session.writer, operation) as txn:
+        renewed = renew_rings(session, replaced, txn.instant)
+        placed = replace(placed, groups=in_place(placed.groups, renewed))
+        target = session.target(txn.instant)
+        result = _write_placed(
+            rows,
+            txn,
+            placed,
+            target,
+            operation,
+            merge_by_key=not target.merge_on_read,
+            replaced=replaced,
+        )
+    confirm_rings(session.storage, renewed, result.instant)
+    return result
+
+
+def _write_placed(
+    rows: FrameRows,
+    txn: Transaction,
+    placed: Placed,
+    target: WriteTarget,
+    operation: str,
+    *,
+    merge_by_key: bool,
+    order: tuple[str, ...] = (),
+    replaced: Mapping[str, tuple[str, ...]] | None = None,
+) -> WriteResult:
+    session = rows.session
+    tasks = placed.tasks(session, target, merge_by_key=merge_by_key)
+    routes = Routes.of(tasks)
+    by_group = {
+        name: routes.numbers[group.slice.partition, group.slice.file_id]
+        for name, group in zip(placed.names, placed.groups, strict=True)
+        if (group.slice.partition, group.slice.file_id) in routes.numbers
+    }
+    known = tuple(placed.known.get((task.partition, task.file_id), 0) for task in tasks)
+    work = WriteRoute(routes.tasks, known, routes.added, rows.schema, order)
+    total = sum(known) + sum(placed.inserts.values())
+    return carry_out(
+        session,
+        txn,
+        tasks,
+        operation,
+        replaced=replaced,
+        write=lambda: _exchanged(rows, Route(by_group, routes.files), work, txn, total),
+    )
 
 
 def write_new_files(
@@ -172,6 +219,8 @@ class Placed:
 
     groups: list[FileGroup]
     """File groups that rows go to or leave, and those that new rows may go to."""
+    names: list[tuple[str, str]]
+    """Of each file group, what the rows that go there have as `HOME` and `GROUP`."""
     updates: dict[int, UpdatePart]
     """By number of the file group."""
     leaving: dict[int, int]
@@ -179,8 +228,11 @@ class Placed:
     """By partition path."""
 
     @classmethod
-    def of(cls, session: Session, tagged: DataFrame) -> Placed:
-        """Counts tagged rows. Raises `CommitConflict` as `plan_rows` does."""
+    def of(cls, session: Session, tagged: DataFrame, *, anew: bool = False) -> Placed:
+        """Counts tagged rows. Raises `CommitConflict` as `plan_rows` does.
+
+        anew: the file groups that are there go, so rows go to buckets that are to be made.
+        """
         counts = tagged.groupBy(HOME, GROUP, ACTION, DELETED).count()
         found = collected(counts, "find where rows are")
         places = sorted({(row[HOME], row[GROUP]) for row in found if row[ACTION] != NEW})
@@ -189,11 +241,13 @@ class Placed:
             if row[ACTION] == NEW:
                 inserts[row[HOME]] = inserts.get(row[HOME], 0) + row["count"]
         paths = sorted({home for home, _ in places} | set(inserts))
-        groups = _with_new_buckets(session, session.groups(paths)[0], places)
-        numbers = {
-            (group.slice.partition, identity(session.index, group.slice.file_id)): number
-            for number, group in enumerate(groups)
-        }
+        groups = [] if anew else session.groups(paths)[0]
+        groups = _with_new_buckets(session, groups, places)
+        names = [
+            (group.slice.partition, identity(session.index, group.slice.file_id))
+            for group in groups
+        ]
+        numbers = {name: number for number, name in enumerate(names)}
         updates: dict[int, UpdatePart] = {}
         leaving: dict[int, int] = {}
         for row in found:
@@ -207,7 +261,17 @@ class Placed:
             deletes = before.deletes + (count if row[DELETED] else 0)
             updates[number] = UpdatePart(TAGGED_ROWS, before.count + count, deletes)
         plan.check_not_clustered(groups[number] for number in {*updates, *leaving})
-        return cls(groups, updates, leaving, dict(sorted(inserts.items())))
+        return cls(groups, names, updates, leaving, dict(sorted(inserts.items())))
+
+    def beginning_with_base_files(self) -> Placed:
+        """File groups that are to be made get a base file first, no log file."""
+        groups = [replace(group, starts_with_log=False) for group in self.groups]
+        return replace(self, groups=groups)
+
+    @property
+    def homes(self) -> list[str]:
+        """Paths of the partitions that rows go to."""
+        return sorted({self.names[number][0] for number in self.updates} | set(self.inserts))
 
     @property
     def known(self) -> dict[tuple[str, str], int]:

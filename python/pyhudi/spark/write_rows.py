@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from pyhudi.index import bloom
+from pyhudi.index import bloom, locate
 from pyhudi.index.options import (
     BLOOM,
     BUCKET,
@@ -96,7 +96,12 @@ class FrameRows:
     def placed_unseen(self, paths: list[str]) -> FrameRows:
         """The rows with where they have to go, whether or not the table has their keys."""
         remote = RemoteSession.of(self.session, paths if self.session.index.kind == BUCKET else ())
-        return self.placed(LookUp(remote, self.schema, insert=True)).kept()
+        return self.placed(LookUp(remote, self.schema, locate.for_insert)).kept()
+
+    def placed_anew(self, paths: list[str]) -> FrameRows:
+        """The rows with the buckets to go to when all of their partitions are made anew."""
+        remote = RemoteSession.of(self.session, paths)
+        return self.placed(LookUp(remote, self.schema, locate.look_up_anew)).kept()
 
     def located_deletes(self, paths: list[str] | None) -> FrameRows:
         """Keys that are to be deleted, with where they are. paths: None to look in all."""
@@ -116,6 +121,7 @@ class FrameRows:
             self.frame,
             self.session.key_source,
             remote.groups(None)[1],
+            index=self.session.index,
             any_partition=any_partition,
             filters=bloom.filters_of(self.session) if by_bloom else None,
         )
