@@ -153,3 +153,36 @@ def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.Monk
     assert leftovers(table) == []
     assert values(table) == BEFORE
     assert_next_writer_cleans_up(table, BEFORE, 0)
+
+
+def test_files_that_a_task_writes_after_its_write_was_rolled_back_go(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyhudi.work import write as work_write
+
+    store = work_write.store_base_file
+
+    def fail_late(*arguments: Any, **more: Any) -> Any:
+        store(*arguments, **more)
+        begun.extend(path.relative_to(table) for path in table.rglob("*.marker.*"))
+        kept.extend((path, path.read_bytes()) for path in table.rglob("*.parquet"))
+        raise KeyboardInterrupt
+
+    begun: list[Path] = []
+    kept: list[tuple[Path, bytes]] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(work_write, "store_base_file", fail_late)
+        with pytest.raises(KeyboardInterrupt):
+            upsert(Handle(Storage(str(table)), OPTIONS))
+    for marker in begun:
+        (table / marker).parent.mkdir(parents=True, exist_ok=True)
+        (table / marker).touch()
+    late = [(path, data) for path, data in kept if not path.exists()]
+    assert begun
+    assert late
+    for path, data in late:
+        path.write_bytes(data)
+    assert values(table) == BEFORE
+    assert_next_writer_cleans_up(table, BEFORE, 0)
+    assert not any(path.exists() for path, _ in late)
+    assert all(path.exists() for path, _ in kept if (path, _) not in late)

@@ -170,13 +170,6 @@ def test_wrong_options_are_told(
         source.read.format("pyhudi").options(**options).load().collect()
 
 
-@needs_spark4
-def test_writing_is_refused(source: SparkSession, golden: GoldenTables) -> None:
-    base = golden.unpack(PARTITIONED)
-    with pytest.raises(Exception, match="cannot shuffle"):
-        load(source, base).write.format("pyhudi").mode("append").save(str(base))
-
-
 @pytest.mark.skipif(not needs_spark4.args[0], reason="Spark 4 has data sources in Python")
 def test_spark_35_is_told(spark: SparkSession) -> None:
     with pytest.raises(ConfigError, match="PySpark 4"):

@@ -157,7 +157,7 @@ def _run_body(job: _Job, stage: int) -> Callable[[Batches], Batches]:
         for index in _indices(batches):
             with carried():
                 work, task = job.unpack(index)
-                yield _result(_RUN_RESULT, index, work(task, _attempt(stage)))
+                yield _result(_RUN_RESULT, index, work(task, attempt_of(stage)))
 
     return body
 
@@ -183,7 +183,7 @@ def _exchange_body(job: _Job, route: str, stage: int) -> Callable[[Batches], Bat
             work = job.unpack_work()
             rows = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
             for value, table in routes.cut(rows, route):
-                results = list(work(value, table, _attempt(stage)))
+                results = list(work(value, table, attempt_of(stage)))
                 yield _result(_EXCHANGE_RESULT, value, results)
 
     return body
@@ -194,7 +194,8 @@ def _indices(batches: Batches) -> Iterator[int]:
         yield from batch.column(0).to_pylist()
 
 
-def _attempt(stage: int) -> Attempt:
+def attempt_of(stage: int) -> Attempt:
+    """This run of a Spark task."""
     context = TaskContext.get()
     if context is None:
         raise HudiError("not inside a Spark task")

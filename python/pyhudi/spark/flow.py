@@ -33,7 +33,12 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
 
     Raises `UnsupportedTableFeature` for a column whose type no table can have.
     """
-    return pa.schema([pa.field(f.name, _arrow_type(f.dataType, f.name)) for f in frame.schema])
+    return struct_schema(frame.schema)
+
+
+def struct_schema(schema: st.StructType) -> pa.Schema:
+    """As `arrow_schema`, by Spark's schema."""
+    return pa.schema([pa.field(f.name, _arrow_type(f.dataType, f.name)) for f in schema])
 
 
 _ARROW_TYPES = {kind: arrow for arrow, kind in _PLAIN.items()}

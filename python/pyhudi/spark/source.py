@@ -1,4 +1,4 @@
-"""The format "pyhudi" of Spark 4: `spark.read`, `spark.readStream` and a plain refusal to write.
+"""The format "pyhudi" of Spark 4: `spark.read`, `spark.readStream`, and `df.write` to append.
 
 Only imported where PySpark has Python data sources. Spark calls schema, planning and reading in
 different Python workers; what travels between them is a `Query` and packs of read tasks.
@@ -26,6 +26,7 @@ from pyhudi.work.packs import read_pack
 
 if TYPE_CHECKING:
     from pyhudi.changes import Changes
+    from pyhudi.spark.source_write import HudiWriter
     from pyhudi.spark.stream import HudiStreamReader
 
 
@@ -68,15 +69,14 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         query = fitted(stream_query(dict(self.options)), schema)
         return HudiStreamReader(query, schema, self.settings.sizes)
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001
-        """Refused: keys must meet across tasks, and a data source writer cannot shuffle."""
-        raise UnsupportedTableFeature(
-            'df.write.format("pyhudi") is not supported: a data source writer cannot shuffle',
-            hint="pyhudi.open_table(uri, engine=SparkEngine(spark)) has the writing verbs.",
-        )
+    def writer(self, schema: StructType, overwrite: bool) -> HudiWriter:  # noqa: FBT001
+        """The writer of a bulk insert, in the mode "append"."""
+        from pyhudi.spark.source_write import writer_of  # noqa: PLC0415
+
+        return writer_of(Query.of_write(dict(self.options)), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001, N802
-        """Refused, as `writer`."""
+        """Refused: keys must meet across tasks, and a data source writer cannot shuffle."""
         raise UnsupportedTableFeature(
             'df.writeStream.format("pyhudi") is not supported: a data source writer cannot shuffle',
             hint="df.writeStream.foreachBatch(pyhudi.spark.sink(uri)) writes streams.",

@@ -29,11 +29,13 @@ _HUDIS_NAMES = {
     "as.of.instant": "as_of",
     "hoodie.datasource.read.begin.instanttime": "begin",
     "hoodie.datasource.read.end.instanttime": "end",
+    "hoodie.datasource.write.operation": "operation",
 }
-"""Options of Hudi's own source that mean the same (`DataSourceReadOptions`, 1.2.0)."""
+"""Options of Hudi's own source that mean the same (`DataSourceOptions`, 1.2.0)."""
 _STORAGE = "storage."
 """Before the name of each storage option."""
 _STREAM_ONLY = ("max_instants_per_batch", "max_bytes_per_batch")
+_OF_WRITES = ("path", "operation", "memory_limit", "options", "storage_options")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Query:
     images: Literal["struct", "json"] = "struct"
     max_instants_per_batch: int | None = None
     max_bytes_per_batch: int | None = None
+    operation: str | None = None
+    """Of a write."""
     options: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     pushed: tuple[tuple[Any, ...], ...] = ()
@@ -74,6 +78,17 @@ class Query:
         query._check_path()
         return replace(query, begin=None, end=None)
 
+    @classmethod
+    def of_write(cls, options: Mapping[str, str]) -> Query:
+        """What a write is told. Raises `ConfigError` as `of` does."""
+        arguments = _arguments(options)
+        wrong = [name for name in arguments if name not in _OF_WRITES]
+        if wrong:
+            raise ConfigError(f"the option {wrong[0]} does not go with a write")
+        query = cls(**arguments)
+        query._check_path()
+        return query
+
     def _check_path(self) -> None:
         if "://" not in self.path and not self.path.startswith(("/", "file:")):
             raise ConfigError(
@@ -91,6 +106,7 @@ class Query:
             "end": self.end is not None and (not ranged or stream),
             "columns": self.columns is not None and self.query_type == "cdc",
             "images": self.images not in ("struct", "json"),
+            "operation": self.operation is not None,
         }
         wrong |= {name: getattr(self, name) is not None and not stream for name in _STREAM_ONLY}
         for name, is_wrong in wrong.items():

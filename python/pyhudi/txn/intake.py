@@ -69,14 +69,19 @@ def take(
         session.with_keys(session.evolved(piece, schema_mode)[1], generate=generate)
         for piece in parts
     )
+    return session, gathered(pieces, limit)
+
+
+def gathered(pieces: Iterator[pa.Table], limit: int) -> Intake:
+    """Keyed rows of at least one piece, whole if a limit of bytes leaves room for that."""
     held: list[pa.Table] = []
     size = 0
     for piece in pieces:
         held.append(piece)
         size += piece.nbytes
         if size > limit // _WHOLE:
-            return session, Intake(_drained(held, pieces), None, limit)
-    return session, Intake(iter(()), pa.concat_tables(held), limit)
+            return Intake(_drained(held, pieces), None, limit)
+    return Intake(iter(()), pa.concat_tables(held), limit)
 
 
 def _drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -153,12 +153,23 @@ def check_no_live_writer(writer: Writer, timeline: Timeline) -> None:
 
 
 def _remove_left_markers(storage: Storage, timeline: Timeline) -> None:
-    """Removes markers of writers that died after they had committed or rolled back."""
+    """Removes markers of writers that died after they had committed or rolled back.
+
+    With files of a write that was rolled back while a task of it went on: once the timeline no
+    longer reaches so far, they would count.
+    """
     pending = {instant.requested for instant in timeline.pending()}
+    known = {instant.requested for instant in timeline.instants}
     newest = timeline.latest_time() or ""
     for instant in markers.instants_with_markers(storage):
-        if instant not in pending and instant <= newest:
-            markers.delete_all(storage, instant)
+        if instant in pending or instant > newest:
+            continue
+        if instant not in known and not timeline.is_before_start(instant):
+            for marker in markers.read_all(storage, instant) or ():
+                # Before table version 8 others may have written to a log file of an older name.
+                if f"_{instant}." in marker.name:
+                    storage.delete(marker.path)
+        markers.delete_all(storage, instant)
 
 
 # --- the write ------------------------------------------------------------------------------------
@@ -178,7 +189,17 @@ class Transaction:
         self.by_record_index = False
         """Keys were found by the record index: what was tagged is in it already."""
 
+    @classmethod
+    def resumed(cls, writer: Writer, operation: str, instant: str) -> Transaction:
+        """One that another process has started."""
+        txn = cls(writer, operation)
+        txn.instant = instant
+        txn._state = State.INFLIGHT
+        return txn
+
     def __enter__(self) -> Transaction:
+        if self.instant:
+            return self
         writer = self._writer
         self.instant = writer.generator.next()
         plan = replace_commit.requested(writer.config.version, self._operation, writer.clock)
@@ -247,14 +268,15 @@ class Transaction:
         if self._state is State.COMPLETED or self._state is None:
             return
         try:
-            self._roll_back()
+            self.roll_back()
         except Exception as secondary:
             if error is None:
                 raise
             # The next writer rolls back; what went wrong first is what the caller must hear.
             error.__context__ = secondary
 
-    def _roll_back(self) -> None:
+    def roll_back(self) -> None:
+        """Takes the write back, unless it is complete or gone already."""
         writer = self._writer
         timeline = Timeline.load(writer.storage, writer.config)
         instant = timeline.find(self.instant, self._action)
