@@ -49,7 +49,9 @@ class Pyhudi:
     def __init__(self, spark: SparkSession, kind: str, given: dict[str, str]) -> None:
         self._spark = spark
         self._kind = kind
-        self._options = {name: given[name] for name in given if "datasource" not in name}
+        # The others are arguments here, or say how Spark shuffles.
+        told = ("hoodie.metadata.", "hoodie.parquet.")
+        self._options = {name: given[name] for name in given if name.startswith(told)}
 
     def write(self, table: str, verb: str, frame: DataFrame) -> None:
         import pyhudi  # noqa: PLC0415

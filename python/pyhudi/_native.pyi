@@ -489,6 +489,9 @@ def key_parts(keys: Any, parts: int) -> pa.Int32Array:
     Equal keys have equal numbers, in every process.
     """
 
+def parts_with_keys(keys: Any, parts: int) -> pa.BooleanArray:
+    """For each of `parts` numbers whether `key_parts` gives it for one of the keys."""
+
 def with_meta_columns(
     rows: Any,
     *,

@@ -28,6 +28,7 @@ from pyhudi.plan.write import (
     row_numbers,
     split,
 )
+from pyhudi.spark.balance import number_of
 from pyhudi.spark.columns import ACTION, AT, GROUP, HIT, HOME, LEAVES, NEW, SEQ, TASK
 from pyhudi.spark.flow import pieces, with_types
 from pyhudi.timeline.metadata import WriteStat
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from pyhudi.engine.protocol import Attempt
 
 ROUTE = "_pyhudi_route"
-_DIGITS = 8
 _HASHES = 1 << 20
 """Places of keys among the new rows of a partition."""
 
@@ -79,13 +79,15 @@ class Route:
     """By partition path for each task that takes new rows: the place after its last, its number."""
     firsts: Mapping[tuple[str, int], int] | None = None
     """Place of the first new row by partition path and `TASK`; None to place rows by their keys."""
+    names: tuple[str, ...] = ()
+    """Of the tasks: see `balance.py`."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The rows with `ROUTE`."""
+        names = pa.array(self.names, pa.string())
         for rows in pieces(batches):
             routes = self._to_new_files(rows) if self.firsts is not None else self._routes(rows)
-            names = pc.utf8_lpad(routes.cast(pa.string()), width=_DIGITS, padding="0")
-            yield rows.append_column(ROUTE, names)
+            yield rows.append_column(ROUTE, names.take(routes))
 
     def _routes(self, rows: pa.Table) -> pa.Array[Any]:
         known = _named(self.groups)
@@ -169,7 +171,7 @@ class WriteRoute:
 
     def __call__(self, route: str, rows: pa.Table, attempt: Attempt) -> list[Written]:
         """As `Engine.exchange` has it."""
-        number = int(route)
+        number = number_of(route)
         order = [(name, "ascending") for name in (*self.order, SEQ)]
         rows = rows.take(pc.sort_indices(rows, sort_keys=order))
         task = self._filled(number, rows)

@@ -8,31 +8,21 @@ another worker beside the driver.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyhudi.engine.local import LocalEngine
-from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index.options import BUCKET, INDEX_TYPE, PARTITIONED_RECORD_INDEX, RECORD_INDEX
-from pyhudi.plan import parts
-from pyhudi.spark.columns import SEQ
-from pyhudi.spark.engine import attempt_of
 from pyhudi.spark.flow import struct_schema
-from pyhudi.spark.keying import KeyRows
-from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
-from pyhudi.txn import intake, targets
-from pyhudi.txn.bulk import plan_bulk
 from pyhudi.txn.operations import opened
-from pyhudi.txn.running import BULK_INSERT, WRITE_STAGE
+from pyhudi.txn.running import BULK_INSERT
 from pyhudi.txn.transaction import Transaction
-from pyhudi.work.write import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,8 +30,6 @@ if TYPE_CHECKING:
     from pyhudi.spark.source_options import Query
     from pyhudi.timeline.metadata import WriteStat
 
-_FILE_BITS = 14
-"""A file's number is its task's and, in so many bits, its own."""
 _HINT = "The verbs of pyhudi.open_table(uri) take a DataFrame."
 
 
@@ -58,7 +46,6 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def __init__(self, query: Query, schema: StructType) -> None:
         """Raises what `HudiTable.bulk_insert` raises, and refuses what would need a shuffle."""
         super().__init__()
-        given = struct_schema(schema).empty_table()
         session = opened(query.table(), None, query.memory_limit)
         if session.index.kind == BUCKET:
             msg = (
@@ -70,54 +57,33 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 'hoodie.combine.before.insert: df.write.format("pyhudi") cannot bring keys together'
             )
             raise UnsupportedTableFeature(msg, hint=_HINT)
-        generated = session.key_spec().keys_are_generated
-        self._key_instant = session.key_instant() if generated else None
-        remote = RemoteSession.of(session)
-        self._schema = remote.keyed(given, "strict", self._key_instant, (0, 0)).schema
+        given = struct_schema(schema).empty_table()
+        step = WriteApart.of(session, given, "strict", query.memory_limit)
         session = session.recovered()
-        self._session = RemoteSession.of(session)
-        self._memory_limit = query.memory_limit
         txn = Transaction(session.writer, BULK_INSERT).__enter__()
         txn.start(None)
-        self._instant = txn.instant
+        self._step = step.in_write(session, txn.instant)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """On an executor: writes the rows of one task."""
-        session = self._session
-        keyed = KeyRows(session, "strict", self._key_instant)(iterator)
-        pieces = (rows.drop_columns([SEQ]) for rows in keyed)
-        taken = intake.gathered(chain([self._schema.empty_table()], pieces), self._memory_limit)
-        with ExitStack() as stack:
-            rows = plan_bulk(stack, session, taken)
-            tasks = parts.plan_new_files(
-                session.target(self._instant),
-                rows,
-                row_bytes=targets.sampled_row_size(rows.values(), session.options),
-                new_file_id=session.new_file_id,
-            )
-            stats = [
-                stat
-                for number, task in enumerate(tasks)
-                for stat in write_file(task, _attempt(number))
-            ]
-        return Written(tuple(stats))
+        return Written(self._step.written(iterator))
 
     def commit(self, messages: Sequence[Written | None]) -> None:
         """Beside the driver: publishes the files of all tasks."""
         stats = [stat for message in messages if message is not None for stat in message.stats]
+        session = self._step.session
         with self._resumed() as txn:
-            kind = self._session.index.kind
-            txn.by_record_index = kind in (RECORD_INDEX, PARTITIONED_RECORD_INDEX)
-            txn.commit(stats, self._session.schema_words)
+            txn.by_record_index = session.index.kind in (RECORD_INDEX, PARTITIONED_RECORD_INDEX)
+            txn.commit(stats, session.schema_words)
 
     def abort(self, messages: Sequence[Written | None]) -> None:  # noqa: ARG002 - Spark's
         """Beside the driver: takes the write back."""
         self._resumed().roll_back()
 
     def _resumed(self) -> Transaction:
-        writer = replace(self._session.writer, engine=LocalEngine())
+        writer = replace(self._step.session.writer, engine=LocalEngine())
         writer.generator.observe(Timeline.load(writer.storage, writer.config))
-        return Transaction.resumed(writer, BULK_INSERT, self._instant)
+        return Transaction.resumed(writer, BULK_INSERT, self._step.instant)
 
 
 def writer_of(query: Query, schema: StructType, *, overwrite: bool) -> HudiWriter:
@@ -131,8 +97,3 @@ def writer_of(query: Query, schema: StructType, *, overwrite: bool) -> HudiWrite
         msg = f"the operation {query.operation!r} needs a shuffle, which a data source cannot do"
         raise UnsupportedTableFeature(msg, hint=_HINT)
     return HudiWriter(query, schema)
-
-
-def _attempt(number: int) -> Attempt:
-    attempt = attempt_of(WRITE_STAGE)
-    return replace(attempt, task=(attempt.task << _FILE_BITS) + number)

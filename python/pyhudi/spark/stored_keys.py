@@ -1,7 +1,8 @@
 """The keys that files have, as rows of Spark: what incoming rows are joined with.
 
-Used under indexes that look into files. Each slice is read by one task; under bloom indexes first
-those are left out that surely have none of the keys.
+Used under indexes that look into files. Each slice is read by one task, which leaves out most of
+the keys that no incoming row has; under bloom indexes those slices are left out that surely have
+none of the keys.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
+from pyhudi import _native
 from pyhudi.index.bloom import Filters
 from pyhudi.index.simple import KeySource
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
     from pyhudi.index.choice import IndexChoice
 
 _KEY = "_pyhudi_key"
+_PARTS = 1 << 23
+"""Of all keys, by hash: a bit each is a MiB, and one key in ten is let through where a million are
+looked for."""
+_TASKS = 16
+"""So many such MiB come to the driver."""
+_BITS = pa.schema([("bits", pa.binary())])
 _KEYS = pa.schema(
     [(_KEY, pa.string()), (HOME, pa.string()), (GROUP, pa.string()), (BASE_ROW, pa.int64())]
 )
@@ -44,22 +52,29 @@ class KeysTask:
     """What its file group is known by (`columns.identity`)."""
     with_base: bool = True
     """Those of its base file too."""
+    wanted: pa.BooleanArray | None = None
+    """For each part of all keys whether such keys are looked for; None: all are."""
 
 
 def stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
-    """Every key of the slice once, with its row in the base file where that is of use."""
+    """The wanted keys of the slice once, with their rows in the base file where that is of use."""
     source, slice_ = task.source, task.slice
     keys, rows = [pa.array([], pa.string())], [pa.array([], pa.int64())]
     if task.with_base and slice_.base is not None:
         first = 0
         for batch in source.keys_of(replace(slice_, logs=())):
-            keys.append(batch.column(0))
-            rows.append(pc.add(row_numbers(batch.num_rows), first))
+            numbers = pc.add(row_numbers(batch.num_rows), first)
             first += batch.num_rows
+            of_base, numbers = _only_wanted(task, batch.column(0), numbers)
+            keys.append(of_base)
+            rows.append(numbers)
     if slice_.logs:
         for batch in source.keys_of(slice_, with_base=False):
-            keys.append(batch.column(0))
-            rows.append(pa.nulls(batch.num_rows, pa.int64()))
+            of_logs, none = _only_wanted(
+                task, batch.column(0), pa.nulls(batch.num_rows, pa.int64())
+            )
+            keys.append(of_logs)
+            rows.append(none)
     found = pa.table({_KEY: pa.chunked_array(keys), BASE_ROW: pa.chunked_array(rows)})
     found = found.group_by(_KEY, use_threads=False).aggregate([(BASE_ROW, "max")])
     count = found.num_rows
@@ -68,6 +83,39 @@ def stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
     yield from pa.Table.from_arrays([found.column(_KEY), home, group, at], schema=_KEYS).to_batches(
         max_chunksize=64 * 1024
     )
+
+
+def _only_wanted(
+    task: KeysTask, keys: pa.Array[Any], rows: pa.Array[Any]
+) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    if task.wanted is None:
+        return keys, rows
+    keep = task.wanted.take(_native.key_parts(keys, len(task.wanted)))
+    return keys.filter(keep), rows.filter(keep)
+
+
+@dataclass(frozen=True)
+class PartsWithKeys:
+    """Finds the parts that the keys of one Spark task are of."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """One row with a bit for each part, none without keys."""
+        found = None
+        for rows in pieces(batches):
+            some = _native.parts_with_keys(rows.column(RECORD_KEY).combine_chunks(), _PARTS)
+            found = some if found is None else pc.or_(found, some)
+        if found is not None:
+            yield pa.table({"bits": [found.buffers()[1].to_pybytes()]}, schema=_BITS)
+
+
+def _wanted(rows: DataFrame) -> pa.BooleanArray:
+    """For each of `_PARTS` parts of all keys whether the rows have one of it."""
+    step = mapped(rows.select(RECORD_KEY).coalesce(_TASKS), PartsWithKeys(), _BITS)
+    wanted = pa.repeat(pa.scalar(value=False), _PARTS)
+    for row in collected(step, "look over keys"):
+        bits = pa.py_buffer(bytes(row[0]))
+        wanted = pc.or_(wanted, pa.BooleanArray.from_buffers(pa.bool_(), _PARTS, [None, bits]))
+    return wanted
 
 
 def joined(
@@ -85,7 +133,8 @@ def joined(
     A row that none has comes once, with nulls there. any_partition: keys are looked for in all
     slices (else: in those of the row's partition). filters: as of `simple.TagTask`.
     """
-    tasks = [KeysTask(source, one, identity(index, one.file_id)) for one in slices]
+    wanted = _wanted(rows) if slices else None
+    tasks = [KeysTask(source, one, identity(index, one.file_id), wanted=wanted) for one in slices]
     if filters is not None:
         hits = _candidates(rows, filters, slices, any_partition=any_partition)
         tasks = [replace(task, with_base=n in hits) for n, task in enumerate(tasks)]

@@ -28,6 +28,7 @@ from pyhudi.spark.flow import Kept, arrow_schema, job_group, mapped
 from pyhudi.spark.keying import DeleteKeys
 from pyhudi.spark.merging import merge_frame
 from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.write_apart import write_apart
 from pyhudi.spark.write_files import (
     write,
     write_buckets_anew,
@@ -134,9 +135,14 @@ def bulk_insert(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """As `operations.bulk_insert`; "partition" sorts each file, "global" all rows together."""
+    """As `operations.bulk_insert`; "partition" sorts each file, "global" all rows together.
+
+    With "none", each task writes files of its own, as those of Hudi do.
+    """
     session = _opened(table, clock, memory_limit)
     order = sort_order(sort, sort_columns, session.schema.arrow)
+    if sort == "none" and session.index.kind != BUCKET and not session.options.combine_inserts:
+        return write_apart(session, data, schema_mode, memory_limit or MEMORY)
     with keyed(session, data, schema_mode, generate=True) as rows:
         if session.index.kind == BUCKET:
             given, paths = _new_rows(rows)

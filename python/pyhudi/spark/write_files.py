@@ -18,6 +18,7 @@ from pyhudi.keys import PARTITION_PATH
 from pyhudi.plan import parts
 from pyhudi.plan import write as plan
 from pyhudi.plan.parts import UpdatePart
+from pyhudi.spark.balance import route_names, shuffle_partitions
 from pyhudi.spark.columns import (
     ACTION,
     COUNTED,
@@ -201,6 +202,8 @@ def _exchanged(
     """Brings the rows together by file and writes them."""
     if not work.tasks:
         return []
+    partitions = shuffle_partitions(rows.frame.sparkSession)
+    route = replace(route, names=route_names(len(work.tasks), partitions))
     schema = pa.schema([*arrow_schema(rows.frame), (ROUTE, pa.string())])
     routed = mapped(rows.frame, route, schema)
     written = rows.session.engine.exchange(

@@ -1,7 +1,8 @@
 //! Keys of incoming rows: making, combining, tagging.
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, Int32Array, RecordBatch, StringArray, make_array,
+    Array, ArrayData, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, Int32Array,
+    RecordBatch, StringArray, make_array,
 };
 use arrow::datatypes::Schema;
 use arrow_pyarrow::{FromPyArrow, IntoPyArrow, Table, ToPyArrow};
@@ -184,6 +185,26 @@ pub fn key_parts<'py>(
         keys.iter()
             .map(|key| key.map(|key| pyhudi_merge::key_bucket(key, parts).cast_signed()))
             .collect()
+    });
+    Array::to_data(&found).to_pyarrow(py)
+}
+
+/// Which parts have a key: a truth for each of `parts`. What `key_parts` gives for a key is among
+/// them, and for a key that is none of them it seldom is.
+#[pyfunction]
+pub fn parts_with_keys<'py>(
+    py: Python<'py>,
+    keys: &Bound<'py, PyAny>,
+    parts: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    let keys = texts(keys)?;
+    let found = py.detach(|| {
+        let mut bits = BooleanBufferBuilder::new(parts as usize);
+        bits.append_n(parts as usize, false);
+        for key in keys.iter().flatten() {
+            bits.set_bit(pyhudi_merge::key_bucket(key, parts) as usize, true);
+        }
+        BooleanArray::new(bits.finish(), None)
     });
     Array::to_data(&found).to_pyarrow(py)
 }

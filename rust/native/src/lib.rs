@@ -50,7 +50,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::keys::{
-        KeyTagger, add_keys, combine, format_times, key_parts, parse_times, with_meta_columns,
+        KeyTagger, add_keys, combine, format_times, key_parts, parse_times, parts_with_keys,
+        with_meta_columns,
     };
     #[pymodule_export]
     use super::metadata::{MetadataPartition, bucket_ids, ring_places, write_hfile};
