@@ -53,6 +53,7 @@ __all__ = [
     "match_changes",
     "metadata_groups",
     "parse_times",
+    "parts_with_keys",
     "read_cdc",
     "read_keys",
     "read_log_keys",

@@ -1,0 +1,29 @@
+"""Keys by part: what a shuffle of keys and a look for likely keys stand on."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+
+PARTS = 1 << 12
+
+
+def test_a_key_is_of_a_part_that_has_keys() -> None:
+    keys = pa.array([f"k{n}" for n in range(100)])
+    found = _native.parts_with_keys(keys, PARTS)
+    assert len(found) == PARTS
+    assert pc.all(found.take(_native.key_parts(keys, PARTS))).as_py()
+    assert 90 <= found.true_count <= 100
+
+
+def test_other_keys_seldom_are() -> None:
+    found = _native.parts_with_keys(pa.array(["a", None, "b"]), PARTS)
+    others = pa.array([f"k{n}" for n in range(1000)])
+    assert found.true_count == 2
+    assert found.take(_native.key_parts(others, PARTS)).true_count < 10
+
+
+def test_no_keys_have_no_parts() -> None:
+    assert _native.parts_with_keys(pa.array([], pa.string()), PARTS).true_count == 0
