@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,9 @@ from pyhudi.spark.columns import AT, SEQ, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.txn.rows import marked_deleted
+
+if TYPE_CHECKING:
+    from pyhudi.txn.session import Session
 
 _TASK_BITS = 40
 
@@ -33,6 +36,20 @@ class KeyRows:
     """As `RemoteSession.keyed` takes it."""
     instant: str | None = None
     """What generated keys begin with."""
+
+    @classmethod
+    def of(
+        cls, session: Session, given: pa.Table, mode: str, *, generate: bool
+    ) -> tuple[KeyRows, pa.Schema]:
+        """The step for rows with the schema of an empty table, and the schema of what it gives.
+
+        generate: rows may get generated keys. Raises as `RemoteSession.keyed` does.
+        """
+        remote = RemoteSession.of(session)
+        instant = (
+            session.key_instant() if generate and remote.key_spec().keys_are_generated else None
+        )
+        return cls(remote, mode, instant), remote.keyed(given, mode, instant, (0, 0)).schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The rows with their keys. Raises as `RemoteSession.keyed` does."""

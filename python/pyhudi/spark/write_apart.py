@@ -70,11 +70,8 @@ class WriteApart:
         cls, session: Session, given: pa.Table, schema_mode: str, memory_limit: int
     ) -> WriteApart:
         """For rows with the schema of an empty table. Raises as `RemoteSession.keyed` does."""
-        generated = session.key_spec().keys_are_generated
-        instant = session.key_instant() if generated else None
-        remote = RemoteSession.of(session)
-        schema = remote.keyed(given, schema_mode, instant, (0, 0)).schema
-        return cls(remote, KeyRows(remote, schema_mode, instant), schema, memory_limit)
+        keys, schema = KeyRows.of(session, given, schema_mode, generate=True)
+        return cls(keys.session, keys, schema, memory_limit)
 
     def in_write(self, session: Session, instant: str) -> WriteApart:
         """The step in a write that has begun, after the clean-up."""

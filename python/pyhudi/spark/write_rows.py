@@ -147,10 +147,7 @@ def keyed(
     """The data as rows of the table, which no job has worked out yet."""
     given = arrow_schema(data).empty_table()
     session, _ = session.evolved(given, schema_mode)
-    remote = RemoteSession.of(session)
     mode = "partial" if partial else schema_mode
-    instant = session.key_instant() if generate and session.key_spec().keys_are_generated else None
-    schema = remote.keyed(given, mode, instant, (0, 0)).schema
-    step = KeyRows(remote, mode, instant)
+    step, schema = KeyRows.of(session, given, mode, generate=generate)
     with Kept() as keep:
         yield FrameRows(session, keep, mapped(data, step, with_fields(schema, NUMBERED)), schema)
