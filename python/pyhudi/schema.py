@@ -67,6 +67,28 @@ def is_meta(name: str) -> bool:
     return name in META_FIELDS or name == OPERATION_FIELD
 
 
+def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
+    """The column of a name, or the field of structs of a dotted path; None where there is none."""
+    if path in schema.names:
+        return schema.field(path)
+    root, *names = path.split(".")
+    found = schema.field(root) if root in schema.names else None
+    for name in names:
+        inside = found is not None and pa.types.is_struct(found.type)
+        at = found.type.get_field_index(name) if found is not None and inside else -1
+        found = found.type.field(at) if found is not None and at >= 0 else None
+    return found
+
+
+def within_collection(schema: pa.Schema, path: str) -> bool:
+    """Whether a dotted path, as Parquet has it, leads into a list or a map."""
+    steps = path.split(".")
+    starts = [field_at(schema, ".".join(steps[:depth])) for depth in range(1, len(steps))]
+    return any(
+        pa.types.is_list(one.type) or pa.types.is_map(one.type) for one in starts if one is not None
+    )
+
+
 def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
     """A column that is cheap to read when only the number of rows matters."""
     names = [field.name for field in schema if field.name not in besides]

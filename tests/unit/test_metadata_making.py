@@ -163,6 +163,29 @@ def test_statistics_of_partitions_are_refused_where_hudi_has_none(tmp_path: Path
         make(tmp_path / "t", 6, options)
 
 
+@pytest.mark.parametrize(
+    ("how", "column"),
+    [
+        ({"version": 8}, "s.a"),
+        ({"version": 9, "type": "mor"}, "s.a"),
+        ({"version": 9}, "l.list.element"),
+        ({"version": 9}, "s"),
+    ],
+)
+def test_statistics_that_hudi_would_fail_on_are_refused(
+    tmp_path: Path, how: dict[str, Any], column: str
+) -> None:
+    data = pa.table({"id": [1], "s": [{"a": 2}], "l": [[3]]})
+    options = {
+        **ON,
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.column.stats.column.list": column,
+    }
+    with pytest.raises(UnsupportedTableFeature, match=column):
+        pyhudi.create_table(tmp_path / "t", data, key="id", options=options, **how)
+    assert not (tmp_path / "t" / ".hoodie").exists()
+
+
 def test_record_index_has_as_many_file_groups_as_hudi_reckons() -> None:
     groups = MetadataOptions().record_groups
     assert [groups(records) for records in (0, 10**8, 2 * 10**8)] == [10, 10, 17]

@@ -22,6 +22,7 @@ from pyhudi.metadata.table import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
+from pyhudi.schema import field_at, within_collection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,23 +128,24 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
     A column that the table lost is left out. One that came after the definition was made is there
     where the definition has the table's first columns: Hudi's next writer lists it, and takes the
     bounds of a partition from the files that have statistics of it
-    (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0). Raises `UnsupportedTableFeature` for a
-    nested one.
+    (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0). The field of a struct has its dotted path
+    as name. Raises `UnsupportedTableFeature` for what a list or map holds.
     """
     definition = definitions.get(COLUMN_STATS)
-    able = [field.name for field in schema if _has_bounds(field.type)]
+    able = [field for field in schema if _has_bounds(field.type)]
     if definition is None:
-        return pa.schema([schema.field(name) for name in able])
-    nested = [name for name in definition.columns if "." in name and name not in schema.names]
-    if nested:
-        msg = f"{_PARTITIONS} has {COLUMN_STATS} of the nested column {nested[0]}"
-        raise UnsupportedTableFeature(msg, hint=_HINT)
-    named = [name for name in definition.columns if name in schema.names]
-    first = [name for name in named if name not in META_COLUMNS]
-    own = [name for name in able if name not in META_COLUMNS]
-    if first and first == own[: len(first)]:
+        return pa.schema(able)
+    for name in definition.columns:
+        if within_collection(schema, name):
+            msg = f"{_PARTITIONS} has {COLUMN_STATS} of {name}, which a list or map holds"
+            raise UnsupportedTableFeature(msg, hint=_HINT)
+    found = [(name, field_at(schema, name)) for name in definition.columns]
+    named = [field.with_name(name) for name, field in found if field is not None]
+    first = [field.name for field in named if field.name not in META_COLUMNS]
+    own = [field for field in able if field.name not in META_COLUMNS]
+    if first and first == [field.name for field in own[: len(first)]]:
         named += own[len(first) : MetadataOptions.most_stats_columns]
-    return pa.schema([schema.field(name) for name in named])
+    return pa.schema(named)
 
 
 def has_bounds(kind: pa.DataType) -> bool:

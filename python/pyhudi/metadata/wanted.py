@@ -24,6 +24,7 @@ from pyhudi.metadata.table import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
+from pyhudi.schema import field_at, within_collection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,7 @@ def wanted_partitions(
         if options.stats_columns and not config.version.has_index_definitions:
             msg = f"{STATS_COLUMNS}: tables of version {config.version.code} do not store it"
             raise UnsupportedTableFeature(msg, hint="There all columns have some.")
+        _check_nested(config, options.stats_columns)
         if _partition_stats(config, options):
             found.add(PARTITION_STATS)
     elif options.partition_stats:
@@ -68,6 +70,20 @@ def wanted_partitions(
 def in_order(names: set[str]) -> tuple[str, ...]:
     """Partitions in the order of making; those that only their own makers know come last."""
     return (*(name for name in ORDER if name in names), *sorted(names - set(ORDER)))
+
+
+def _check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
+    """Refuses statistics of the fields of structs where writers of Apache Hudi fail on them.
+
+    1.0.2 takes none. 1.2.0 dies of a null struct that goes into a log file
+    (`AvroRecordContext.getFieldValueFromIndexedRecord`).
+    """
+    nested = next((name for name in columns if "." in name), None)
+    if nested and (config.is_merge_on_read or not config.version.index_versions):
+        msg = f"{STATS_COLUMNS} names {nested!r}, a field of a struct: Hudi would fail to write"
+        raise UnsupportedTableFeature(
+            msg, hint="They are for copy-on-write tables of version 9. Name plain columns."
+        )
 
 
 def _partition_stats(config: TableConfig, options: MetadataOptions) -> bool:
@@ -105,17 +121,18 @@ def stats_columns(schema: pa.Schema, options: MetadataOptions) -> tuple[str, ...
     """The columns of new column statistics: Hudi's own, then those named or the first ones.
 
     schema: the table's, with meta fields (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0).
-    Raises `ConfigError` for a column that the table lacks, `UnsupportedTableFeature` for one that
-    has no bounds.
+    Fields of structs are named by dotted paths. Raises `ConfigError` for a column that the table
+    lacks, `UnsupportedTableFeature` for one that has no bounds.
     """
     able = [field.name for field in schema if has_bounds(field.type)]
     own = [name for name in able if not name.startswith("_hoodie_")]
     for name in options.stats_columns:
-        if name.split(".")[0] not in schema.names:
+        field = field_at(schema, name)
+        if field is None and not within_collection(schema, name):
             msg = f"{STATS_COLUMNS} names {name!r}, which is no column of the table"
             raise ConfigError(msg)
-        if name not in able:
+        if field is None or not has_bounds(field.type):
             msg = f"{STATS_COLUMNS} names {name!r}, which has no statistics"
-            raise UnsupportedTableFeature(msg, hint="Name plain columns of the table.")
+            raise UnsupportedTableFeature(msg, hint="Name plain columns, or fields of structs.")
     chosen = options.stats_columns or tuple(own[: options.most_stats_columns])
     return tuple(dict.fromkeys((*(name for name in _ALWAYS if name in able), *chosen)))

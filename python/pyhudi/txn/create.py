@@ -39,6 +39,7 @@ from pyhudi.property_names import (
     TIMEZONE,
     URL_ENCODE,
 )
+from pyhudi.schema import field_at
 from pyhudi.storage import Storage
 from pyhudi.txn.metadata_table import make_partitions, wanted_for_new
 from pyhudi.txn.options import WRITE_OPTIONS
@@ -294,25 +295,14 @@ def _merge_mode(
 def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:
     for role, names in roles.items():
         for name in names:
-            if not (_has_column(schema, name) if role != "order_by" else name in schema.names):
+            if not (
+                field_at(schema, name) is not None if role != "order_by" else name in schema.names
+            ):
                 msg = f"{role} names {name!r}, which is no column of the table"
                 raise ConfigError(msg, hint=f"The columns are {', '.join(schema.names)}.")
         if len(set(names)) < len(names):
             msg = f"{role} names a column twice"
             raise ConfigError(msg)
-
-
-def _has_column(schema: pa.Schema, path: str) -> bool:
-    """Whether there is a column of a name, or of a dotted path into structs."""
-    if path in schema.names:
-        return True
-    fields: Any = schema
-    for name in path.split("."):
-        if fields.get_field_index(name) < 0:
-            return False
-        found = fields.field(name)
-        fields = found.type if pa.types.is_struct(found.type) else pa.struct([])
-    return True
 
 
 def _avro_name(table_name: str) -> str:

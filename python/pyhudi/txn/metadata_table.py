@@ -34,6 +34,7 @@ from pyhudi.metadata.table import (
     RECORD_INDEX,
 )
 from pyhudi.metadata.wanted import check_makeable, in_order, stats_columns, wanted_partitions
+from pyhudi.schema import field_at
 from pyhudi.timeline.instants import ROLLBACK
 from pyhudi.txn.intake import memory_limit
 from pyhudi.txn.row_indexes import IndexRequest, definition
@@ -152,7 +153,7 @@ def _as_before(session: Session, options: MetadataOptions) -> MetadataOptions:
     known = defined.get(COLUMN_STATS)
     if options.stats_columns or known is None or COLUMN_STATS not in config.metadata_partitions:
         return options
-    left = tuple(name for name in known.columns if name in session.schema.arrow.names)
+    left = tuple(name for name in known.columns if field_at(session.schema.arrow, name) is not None)
     return replace(options, stats_columns=left)
 
 
@@ -195,7 +196,11 @@ def make_again(table: WritableTable, wanted: Remaking, clock: Clock) -> None:
     try:
         session = Session.open(_Plain(table.storage, table.engine), clock)
         _check_free(session)
-        left = tuple(n for n in wanted.stats_columns if n in session.schema.arrow.names)
+        left = tuple(
+            name
+            for name in wanted.stats_columns
+            if field_at(session.schema.arrow, name) is not None
+        )
         options = replace(options, stats_columns=options.stats_columns or left)
         _make(table, set(wanted.partitions), options, clock)
     except HudiError as error:

@@ -13,6 +13,7 @@ mod combined;
 mod compact;
 mod expression;
 mod file;
+mod footers;
 mod known;
 mod records;
 mod secondary;

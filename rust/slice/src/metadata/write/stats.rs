@@ -1,22 +1,24 @@
 //! Records of `column_stats`, `partition_stats` and `bloom_filters`, out of the files themselves.
 
+use std::collections::BTreeSet;
+
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, SchemaRef};
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
-use parquet::file::metadata::RowGroupMetaData;
 use pyhudi_avro::Value;
 use pyhudi_format::hash::{column_key, text_hash64, text_md5};
 use pyhudi_store::Store;
 
 use super::bounds::{Bound, ONLY_NULLS, Wrapper, wrapper};
+use super::footers::base_stats;
 use super::known::known_stats;
 use super::{RecordRows, Recorder, record_rows_schema};
 use crate::adapt::adapt_column;
-use crate::base::{ParquetRead, ParquetReader, base_metadata};
+use crate::base::base_metadata;
 use crate::blocks::{BlockFilter, LogSource, choose_blocks};
-use crate::error::{Result, SliceError};
+use crate::columns::nested;
+use crate::error::Result;
+use crate::keys::column;
 use crate::metadata::MetadataPartition;
 use crate::records::{Decode, LogRecords};
 
@@ -27,7 +29,7 @@ const BLOOM_FILTERS: &str = "bloom_filters";
 pub(super) const KIND_COLUMN_STATS: i64 = 3;
 const KIND_BLOOM_FILTER: i64 = 4;
 pub(super) const KIND_PARTITION_STATS: i64 = 6;
-const BATCH_ROWS: usize = 8192;
+pub(super) const BATCH_ROWS: usize = 8192;
 
 /// Which facts of files are wanted.
 #[derive(Debug, Clone)]
@@ -222,10 +224,10 @@ impl Stats {
         }
     }
 
-    /// A column that the batch lacks is null in all of its rows.
-    fn add_batch(&mut self, batch: &RecordBatch, field: &Field) -> Result<()> {
-        if let Some(column) = batch.column_by_name(field.name()) {
-            self.add_values(&adapt_column(column, field)?);
+    /// A column that the batch lacks is null in all of its rows. So is a field where its struct is.
+    pub(super) fn add_batch(&mut self, batch: &RecordBatch, field: &Field) -> Result<()> {
+        if nested(&batch.schema(), field.name()).is_ok() {
+            self.add_values(&adapt_column(&column(batch, field.name())?, field)?);
         } else {
             self.nulls += batch.num_rows() as i64;
             self.values += batch.num_rows() as i64;
@@ -305,15 +307,23 @@ pub(super) fn decimal_info(ty: &DataType) -> Option<String> {
     }
 }
 
+/// The columns that hold columns and fields of structs. A column's own name may have a dot in it.
+pub(super) fn roots<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let roots: BTreeSet<&str> = names
+        .flat_map(|name| [name, name.split('.').next().unwrap_or(name)])
+        .collect();
+    roots.into_iter().map(str::to_owned).collect()
+}
+
 // --- log files ------------------------------------------------------------------------------------
 
 /// Over the data blocks' records; deletes have no values.
 fn log_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
     let mut found = vec![Stats::default(); columns.fields().len()];
-    let names: Vec<String> = columns.fields().iter().map(|f| f.name().clone()).collect();
     let sources = [LogSource::open(store, path)?];
+    let names = columns.fields().iter().map(|field| field.name().as_str());
     let decode = Decode {
-        columns: &names,
+        columns: &roots(names),
         batch_rows: BATCH_ROWS,
         only_rows: true,
         evolution: None,
@@ -330,130 +340,6 @@ fn log_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats
         })?;
     }
     Ok(found)
-}
-
-// --- base files -----------------------------------------------------------------------------------
-
-/// By the footer where it says enough, else by the values. Floating numbers are always looked at:
-/// the bounds of a footer leave NaN out.
-fn base_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
-    let arrow = base_metadata(store, path)?;
-    let mut found = Vec::with_capacity(columns.fields().len());
-    let mut unknown = Vec::new();
-    for field in columns.fields() {
-        let stats = sizes(&arrow, field.name());
-        let footer = footer_bounds(&arrow, path, field)?;
-        if footer.is_none() {
-            unknown.push(field.name().clone());
-        }
-        let (min, max, nulls) = footer.unwrap_or_default();
-        found.push(Stats {
-            min,
-            max,
-            nulls,
-            ..stats
-        });
-    }
-    if !unknown.is_empty() {
-        look_at_values(store, path, columns, &unknown, &mut found)?;
-    }
-    Ok(found)
-}
-
-/// Rows and bytes of a column.
-fn sizes(arrow: &ArrowReaderMetadata, column: &str) -> Stats {
-    let metadata = arrow.metadata();
-    let mut stats = Stats {
-        values: metadata.file_metadata().num_rows(),
-        ..Stats::default()
-    };
-    for chunk in metadata
-        .row_groups()
-        .iter()
-        .flat_map(RowGroupMetaData::columns)
-    {
-        if chunk
-            .column_path()
-            .parts()
-            .first()
-            .is_some_and(|name| name == column)
-        {
-            stats.size += chunk.compressed_size();
-            stats.uncompressed += chunk.uncompressed_size();
-        }
-    }
-    stats
-}
-
-type FooterBounds = Option<(Option<Bound>, Option<Bound>, i64)>;
-
-fn footer_bounds(arrow: &ArrowReaderMetadata, path: &str, field: &Field) -> Result<FooterBounds> {
-    let name = field.name();
-    if field.data_type().is_floating() || arrow.schema().index_of(name).is_err() {
-        return Ok(None);
-    }
-    let damaged = |error| SliceError::parquet(path, None, error);
-    let statistics = StatisticsConverter::try_new(name, arrow.schema(), arrow.parquet_schema())
-        .map_err(damaged)?
-        .with_missing_null_counts_as_zero(false);
-    let groups = arrow.metadata().row_groups();
-    let mins = statistics.row_group_mins(groups).map_err(damaged)?;
-    let maxes = statistics.row_group_maxes(groups).map_err(damaged)?;
-    let nulls = statistics.row_group_null_counts(groups).map_err(damaged)?;
-    let nullable = Field::new(name, field.data_type().clone(), true);
-    let (mins, maxes) = (
-        adapt_column(&mins, &nullable)?,
-        adapt_column(&maxes, &nullable)?,
-    );
-    let (mut min, mut max, mut all_nulls) = (None, None, 0);
-    for (row, group) in groups.iter().enumerate() {
-        if !nulls.is_valid(row) {
-            return Ok(None);
-        }
-        let (low, high) = (Bound::at(&mins, row), Bound::at(&maxes, row));
-        let has_values = (nulls.value(row) as i64) < group.num_rows();
-        if has_values && (low.is_none() || high.is_none()) {
-            return Ok(None);
-        }
-        all_nulls += nulls.value(row) as i64;
-        min = Bound::least(min, low);
-        max = Bound::greatest(max, high);
-    }
-    Ok(Some((min, max, all_nulls)))
-}
-
-fn look_at_values(
-    store: &Store,
-    path: &str,
-    columns: &SchemaRef,
-    unknown: &[String],
-    found: &mut [Stats],
-) -> Result<()> {
-    for stats in found.iter_mut().zip(columns.fields()) {
-        if unknown.contains(stats.1.name()) {
-            stats.0.values = 0;
-        }
-    }
-    let read = ParquetRead {
-        columns: unknown,
-        filters: &[],
-        batch_rows: BATCH_ROWS,
-        row_numbers: false,
-        two_threads: false,
-        part: None,
-        test: None,
-        map: None,
-    };
-    for batch in ParquetReader::open(store, path, read)? {
-        let batch = batch?;
-        for (field, stats) in columns.fields().iter().zip(found.iter_mut()) {
-            if !unknown.contains(field.name()) {
-                continue;
-            }
-            stats.add_batch(&batch, field)?;
-        }
-    }
-    Ok(())
 }
 
 // --- bloom filters --------------------------------------------------------------------------------

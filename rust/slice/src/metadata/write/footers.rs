@@ -1,0 +1,144 @@
+//! Statistics of a base file: by its footer where that says enough, else by the values.
+
+use arrow::array::Array;
+use arrow::datatypes::{Field, SchemaRef};
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use pyhudi_store::Store;
+
+use super::bounds::Bound;
+use super::stats::{BATCH_ROWS, Stats, roots};
+use crate::adapt::adapt_column;
+use crate::base::{ParquetRead, ParquetReader, base_metadata};
+use crate::columns::nested;
+use crate::error::{Result, SliceError};
+
+/// What the values of the columns are. Floating numbers are always looked at: the bounds of a
+/// footer leave NaN out.
+pub(super) fn base_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
+    let arrow = base_metadata(store, path)?;
+    let mut found = Vec::with_capacity(columns.fields().len());
+    let mut unknown = vec![false; columns.fields().len()];
+    for (field, unknown) in columns.fields().iter().zip(&mut unknown) {
+        let mut stats = Stats {
+            values: arrow.metadata().file_metadata().num_rows(),
+            ..Stats::default()
+        };
+        let leaf = leaf_of(&arrow, field.name());
+        if let Some(leaf) = leaf {
+            (stats.size, stats.uncompressed) = sizes(&arrow, leaf);
+        }
+        match footer_bounds(&arrow, path, leaf, field)? {
+            Some((min, max, nulls)) => (stats.min, stats.max, stats.nulls) = (min, max, nulls),
+            None => *unknown = true,
+        }
+        found.push(stats);
+    }
+    if unknown.contains(&true) {
+        look_at_values(store, path, columns, &unknown, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// The number of the Parquet column that holds a plain column or a field of structs.
+fn leaf_of(arrow: &ArrowReaderMetadata, name: &str) -> Option<usize> {
+    let leaves = arrow.parquet_schema().columns();
+    let plain = leaves.iter().position(|leaf| leaf.path().parts() == [name]);
+    let field = || leaves.iter().position(|leaf| leaf.path().string() == name);
+    plain.or_else(field).filter(|leaf| {
+        leaves
+            .get(*leaf)
+            .is_some_and(|leaf| leaf.max_rep_level() == 0)
+    })
+}
+
+/// Bytes of a column, stored and uncompressed.
+fn sizes(arrow: &ArrowReaderMetadata, leaf: usize) -> (i64, i64) {
+    let groups = arrow.metadata().row_groups().iter();
+    let chunks = groups.filter_map(|group| group.columns().get(leaf));
+    chunks.fold((0, 0), |(size, uncompressed), chunk| {
+        (
+            size + chunk.compressed_size(),
+            uncompressed + chunk.uncompressed_size(),
+        )
+    })
+}
+
+type FooterBounds = Option<(Option<Bound>, Option<Bound>, i64)>;
+
+fn footer_bounds(
+    arrow: &ArrowReaderMetadata,
+    path: &str,
+    leaf: Option<usize>,
+    field: &Field,
+) -> Result<FooterBounds> {
+    let (Some(leaf), Ok(stored)) = (leaf, nested(arrow.schema(), field.name())) else {
+        return Ok(None);
+    };
+    if field.data_type().is_floating() {
+        return Ok(None);
+    }
+    let damaged = |error| SliceError::parquet(path, None, error);
+    let statistics = StatisticsConverter::from_column_index(leaf, &stored, arrow.parquet_schema())
+        .map_err(damaged)?
+        .with_missing_null_counts_as_zero(false);
+    let groups = arrow.metadata().row_groups();
+    let mins = statistics.row_group_mins(groups).map_err(damaged)?;
+    let maxes = statistics.row_group_maxes(groups).map_err(damaged)?;
+    let nulls = statistics.row_group_null_counts(groups).map_err(damaged)?;
+    let nullable = Field::new(field.name(), field.data_type().clone(), true);
+    let (mins, maxes) = (
+        adapt_column(&mins, &nullable)?,
+        adapt_column(&maxes, &nullable)?,
+    );
+    let (mut min, mut max, mut all_nulls) = (None, None, 0);
+    for (row, group) in groups.iter().enumerate() {
+        if !nulls.is_valid(row) {
+            return Ok(None);
+        }
+        let (low, high) = (Bound::at(&mins, row), Bound::at(&maxes, row));
+        let has_values = (nulls.value(row) as i64) < group.num_rows();
+        if has_values && (low.is_none() || high.is_none()) {
+            return Ok(None);
+        }
+        all_nulls += nulls.value(row) as i64;
+        min = Bound::least(min, low);
+        max = Bound::greatest(max, high);
+    }
+    Ok(Some((min, max, all_nulls)))
+}
+
+fn look_at_values(
+    store: &Store,
+    path: &str,
+    columns: &SchemaRef,
+    unknown: &[bool],
+    found: &mut [Stats],
+) -> Result<()> {
+    let fields = columns.fields().iter();
+    let mut wanted: Vec<(&Field, &mut Stats)> = fields
+        .zip(found)
+        .zip(unknown)
+        .filter_map(|((field, stats), unknown)| unknown.then_some((field.as_ref(), stats)))
+        .collect();
+    for (_, stats) in &mut wanted {
+        stats.values = 0;
+    }
+    let read = ParquetRead {
+        columns: &roots(wanted.iter().map(|(field, _)| field.name().as_str())),
+        filters: &[],
+        batch_rows: BATCH_ROWS,
+        row_numbers: false,
+        two_threads: false,
+        part: None,
+        test: None,
+        map: None,
+    };
+    for batch in ParquetReader::open(store, path, read)? {
+        let batch = batch?;
+        for (field, stats) in &mut wanted {
+            stats.add_batch(&batch, field)?;
+        }
+    }
+    Ok(())
+}
