@@ -13,23 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
-import time
-from dataclasses import asdict, astuple, dataclass
-from importlib import metadata
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import harness
 import spark_reads
 from cases import CASES, DERIVED, Case
+from harness import BUILD
 
 _HERE = Path(__file__).resolve().parent
-_BUILD = _HERE.parents[1] / "build" / "bench"
 _INDEXED = "record_index"
-# This process imports no Arrow and holds no rows: a child's peak memory begins with its parent's.
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ Medians = dict[str, Run]
 def main() -> int:
     """Makes the tables unless they are there, checks the readers, measures them."""
     given = _arguments()
-    _warn_of_slow_build()
+    harness.warn_of_slow_build()
     found: dict[str, Medians] = {}
     missed: list[str] = []
     for name in given.cases:
@@ -58,16 +54,19 @@ def main() -> int:
             print(f"\n{name}: left out: its table is written by Apache Hudi; run `make oracle`")
             continue
         counts = {reader: _check(reader, name, folder) for reader in CASES[name].readers}
-        found[name] = _medians(_measure(name, folder, given.runs))
+        measured = _measure(name, folder, given.runs)
+        found[name] = {reader: harness.median(some) for reader, some in measured.items()}
         _print_case(name, found[name], counts)
         missed += _judge(name, found[name])
     if given.spark:
         spark_reads.run(found, lambda name: _table(given, CASES[name].table), given.runs)
-    target = _BUILD / "reads.json"
+    packages = ("hudi", "pyarrow", "deltalake")
+    setting = harness.setting(given, packages, **{"table version": given.version})
+    target = BUILD / "reads.json"
     cases = {
         name: {reader: asdict(run) for reader, run in runs.items()} for name, runs in found.items()
     }
-    target.write_text(json.dumps({"setting": _setting(given), "cases": cases}, indent=2) + "\n")
+    target.write_text(json.dumps({"setting": setting, "cases": cases}, indent=2) + "\n")
     print(f"\nall figures are in {os.path.relpath(target)}")
     for line in missed:
         print(f"missed: {line}")
@@ -86,16 +85,9 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _warn_of_slow_build() -> None:
-    code = "import pyhudi._native as native; print(native.DEBUG_BUILD)"
-    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    if b"True" in printed.stdout:
-        print("pyhudi was built without optimisation: its figures say nothing", flush=True)
-
-
 def _table(given: argparse.Namespace, shape: str) -> Path | None:
     """The folder of a table; made once, in a process of its own. None without Apache Hudi."""
-    folder = _BUILD / f"reads-v{given.version}-{given.rows}-{given.codec}" / shape
+    folder = BUILD / f"reads-v{given.version}-{given.rows}-{given.codec}" / shape
     if (folder / "expected.json").exists():
         return folder
     if shape in DERIVED:
@@ -166,29 +158,12 @@ def _read_once(
     reader: str, case: str, folder: Path, *flags: str
 ) -> tuple[dict[str, Any], Run] | None:
     program = [sys.executable, str(_HERE / "readers.py"), reader, case, str(folder)]
-    start = time.perf_counter()
-    child = subprocess.Popen([*program, *flags], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    printed = child.stdout.read()
-    _, status, used = os.wait4(child.pid, 0)
-    wall = time.perf_counter() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
-    child.stdout.close()
-    if child.returncode != 0:
+    done = harness.run([*program, *flags])
+    if done.status != 0:
         return None
-    answer = json.loads(printed)
+    answer = json.loads(done.printed)
     seconds = answer.pop("seconds")
-    cpu = used.ru_utime + used.ru_stime
-    return answer, Run(wall, cpu, used.ru_maxrss * 1024, seconds)
-
-
-def _medians(runs: dict[str, list[Run]]) -> Medians:
-    return {
-        reader: Run(
-            *(statistics.median(values) for values in zip(*map(astuple, some), strict=True))
-        )
-        for reader, some in runs.items()
-    }
+    return answer, Run(done.wall, done.cpu, done.peak, seconds)
 
 
 # --- output ---------------------------------------------------------------------------------------
@@ -210,29 +185,12 @@ def _print_case(name: str, medians: Medians, counts: dict[str, int]) -> None:
 
 def _judge(name: str, medians: Medians) -> list[str]:
     """Prints each aim of the case; those that were missed."""
-    missed = []
+    missed: list[str] = []
     for aim in CASES[name].aims:
         ratio = getattr(medians[aim.reader], aim.figure) / getattr(medians[aim.of], aim.figure)
-        met = ratio <= aim.most
         text = f"{name}: {aim.figure} of {aim.reader} over {aim.of} {ratio:.3f}"
-        text += f", at most {aim.most:.3f} wanted"
-        print(f"  {'met' if met else 'MISSED'}: {text}", flush=True)
-        if not met:
-            missed.append(text)
+        missed += harness.judge(text, ratio, aim.most)
     return missed
-
-
-def _setting(given: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "rows": given.rows,
-        "table version": given.version,
-        "codec": given.codec,
-        "runs": given.runs,
-        "processors": os.cpu_count(),
-        "architecture": platform.machine(),
-        "load at the end": os.getloadavg()[0],
-        "versions": {name: metadata.version(name) for name in ("hudi", "pyarrow", "deltalake")},
-    }
 
 
 if __name__ == "__main__":

@@ -15,23 +15,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from dataclasses import asdict, astuple, dataclass
-from importlib import metadata
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import harness
 import spark_writes
+from harness import BUILD
 from write_cases import AIMS, STEPS, TYPES, WRITERS
 
 _HERE = Path(__file__).resolve().parent
-_BUILD = _HERE.parents[1] / "build" / "bench"
 _HUDI_RS = _HERE.parent / "hudi_rs"
 _CODECS = ("own", "snappy", "zstd", "gzip", "uncompressed")
 
@@ -69,7 +66,7 @@ Found = dict[str, dict[str, Run]]
 def main() -> int:
     """Makes the inputs unless they are there, writes, checks and measures."""
     given = _arguments()
-    _warn_of_slow_build()
+    harness.warn_of_slow_build()
     inputs = _inputs(given)
     runs: dict[str, dict[str, list[Run]]] = {step: {} for step in given.steps}
     for number in range(given.runs):
@@ -78,18 +75,19 @@ def main() -> int:
     if given.spark:
         _add_spark(given, inputs, runs)
     found = {
-        step: {name: _median(some) for name, some in of_step.items()}
+        step: {name: harness.median(some) for name, some in of_step.items()}
         for step, of_step in runs.items()
     }
     for step in given.steps:
         _print_step(step, found[step])
     missed = _judge(found)
-    target = _BUILD / "writes.json"
+    setting = harness.setting(given, ("pyarrow", "deltalake"), options=given.option)
+    target = BUILD / "writes.json"
     steps = {
         step: {name: asdict(run) for name, run in of_step.items()}
         for step, of_step in found.items()
     }
-    target.write_text(json.dumps({"setting": _setting(given), "steps": steps}, indent=2) + "\n")
+    target.write_text(json.dumps({"setting": setting, "steps": steps}, indent=2) + "\n")
     print(f"\nall figures are in {os.path.relpath(target)}")
     return 1 if missed and given.check else 0
 
@@ -120,16 +118,9 @@ def _hudi_rs() -> Path | None:
     return program if program.exists() else None
 
 
-def _warn_of_slow_build() -> None:
-    code = "import pyhudi._native as native; print(native.DEBUG_BUILD)"
-    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    if b"True" in printed.stdout:
-        print("pyhudi was built without optimisation: its figures say nothing", flush=True)
-
-
 def _inputs(given: argparse.Namespace) -> Path:
     """The folder of the inputs; made once, in a process of its own."""
-    folder = _BUILD / f"writes-{given.rows}" / "input"
+    folder = BUILD / f"writes-{given.rows}" / "input"
     if not (folder / "expected.json").exists():
         print(f"making the inputs in {os.path.relpath(folder)} ...", flush=True)
         program = [sys.executable, str(_HERE / "generate_writes.py"), str(folder)]
@@ -167,21 +158,12 @@ def _write(
     given: argparse.Namespace, contender: Contender, step: str, table: Path, inputs: Path
 ) -> Run:
     before = _files(table)
-    start = time.perf_counter()
-    child = subprocess.Popen(
-        _command(given, contender, step, table, inputs), stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout is not None
-    printed = child.stdout.read()
-    _, status, used = os.wait4(child.pid, 0)
-    wall = time.perf_counter() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
-    child.stdout.close()
-    if child.returncode != 0:
+    done = harness.run(_command(given, contender, step, table, inputs))
+    if done.status != 0:
         sys.exit(f"{contender.name} failed in step {step}")
-    answer = json.loads(printed.splitlines()[-1])
-    cpu = used.ru_utime + used.ru_stime
-    return Run(answer["seconds"], wall, cpu, answer["peak"], written_since(before, table))
+    answer = json.loads(done.printed.splitlines()[-1])
+    written = written_since(before, table)
+    return Run(answer["seconds"], done.wall, done.cpu, answer["peak"], written)
 
 
 def _command(
@@ -245,10 +227,6 @@ def _check_spark(inputs: Path) -> Any:
     return lambda kind, step, table: _check(Contender("spark", kind), step, table, inputs)
 
 
-def _median(runs: list[Run]) -> Run:
-    return Run(*(statistics.median(values) for values in zip(*map(astuple, runs), strict=True)))
-
-
 # --- output ---------------------------------------------------------------------------------------
 
 
@@ -271,7 +249,7 @@ def _print_step(step: str, found: dict[str, Run]) -> None:
 def _judge(found: Found) -> list[str]:
     """Prints each aim that can be judged; those that were missed."""
     print()
-    missed = []
+    missed: list[str] = []
     for aim in AIMS:
         of_step = found.get(aim.step, {})
         other = of_step.get(aim.of) or of_step.get(f"{aim.of} {aim.type}")
@@ -280,24 +258,8 @@ def _judge(found: Found) -> list[str]:
             continue
         ratio = ours.seconds / other.seconds
         text = f"{STEPS[aim.step].title}, {aim.type}: {ratio:.2f} of {aim.of}'s seconds"
-        text += f", at most {aim.most:.2f} wanted"
-        print(f"  {'met' if ratio <= aim.most else 'MISSED'}: {text}", flush=True)
-        if ratio > aim.most:
-            missed.append(text)
+        missed += harness.judge(text, ratio, aim.most)
     return missed
-
-
-def _setting(given: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "rows": given.rows,
-        "codec": given.codec,
-        "options": given.option,
-        "runs": given.runs,
-        "processors": os.cpu_count(),
-        "architecture": platform.machine(),
-        "load at the end": os.getloadavg()[0],
-        "versions": {name: metadata.version(name) for name in ("pyarrow", "deltalake")},
-    }
 
 
 if __name__ == "__main__":
