@@ -375,7 +375,7 @@ def write_base_file(
     avro_schema: str,
     file_name: str | None = None,
     key_column: str | None = ...,
-    codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "gzip",
+    codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "zstd",
     row_group_bytes: int = ...,
     bloom_entries: int = 60000,
     bloom_fpp: float = 1e-9,
@@ -422,7 +422,7 @@ def write_log_files(
     block_bytes: int = ...,
     file_bytes: int = ...,
     blocks: Literal["avro", "parquet", "hfile", "cdc"] = "avro",
-    codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "gzip",
+    codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "zstd",
     partial: bool = False,
     base_instant: str | None = None,
 ) -> list[LogFile]:

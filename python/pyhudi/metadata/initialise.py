@@ -10,6 +10,7 @@ partitions there are to be is `wanted.py`'s part, what they hold `initial.py`'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -50,6 +51,8 @@ STAGE = 3
 """Of the engine call that writes base files."""
 
 _FIRST_SUFFIX = 10
+_TOGETHER = 8
+"""First log files that are written at a time."""
 
 
 def initialise(
@@ -177,8 +180,10 @@ class _Making:
         text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth=1\n"
         path = f"{target.partition}/{PARTITION_METADATA_PREFIX}"
         target.storage.put(path, text.encode())
-        for number in range(self.partition.groups):
-            store_start_log(target, start_log(target, number))
+        paths = [start_log(target, number) for number in range(self.partition.groups)]
+        # Small files, each of which waits for storage: together they wait once.
+        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-start") as pool:
+            list(pool.map(partial(store_start_log, target), paths))
 
     def _write(self, target: StartTarget) -> list[WriteStat]:
         if not self.partition.tasks:

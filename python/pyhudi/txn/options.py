@@ -72,7 +72,7 @@ WRITE_OPTIONS = (
 )
 """Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
 
-_CODECS = ("gzip", "snappy", "zstd", "lz4_raw", "uncompressed")
+_CODECS = ("zstd", "snappy", "gzip", "lz4_raw", "uncompressed")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class WriteOptions:
     """A base file below this takes inserts; 0 means none does."""
     max_file_size: int = 120 * 1024 * 1024
     row_group_bytes: int = 120 * 1024 * 1024
-    codec: Codec = "gzip"
+    codec: Codec = "zstd"
+    """As `docs/decisions/0008-base-files-are-zstd.md` says; Hudi's own default is gzip."""
     record_size_estimate: int = 1024
     """Bytes of a row while no commit tells better."""
     record_size_threshold: float = 1.0
@@ -127,7 +128,7 @@ class WriteOptions:
             ),
             max_file_size=whole_number(options, MAX_FILE_SIZE, default=standard.max_file_size),
             row_group_bytes=whole_number(options, ROW_GROUP_SIZE, default=standard.row_group_bytes),
-            codec=cast("Codec", choice(options, CODEC, _CODECS, "gzip")),
+            codec=cast("Codec", choice(options, CODEC, _CODECS, standard.codec)),
             record_size_estimate=whole_number(
                 options, RECORD_SIZE, default=standard.record_size_estimate
             ),

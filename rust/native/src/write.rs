@@ -56,7 +56,7 @@ fn codec(name: &str) -> PyResult<Codec> {
 #[pyfunction]
 #[pyo3(signature = (
     store, path, rows, *, avro_schema, file_name=None,
-    key_column=Some("_hoodie_record_key".to_owned()), codec="gzip",
+    key_column=Some("_hoodie_record_key".to_owned()), codec="zstd",
     row_group_bytes=120 * 1024 * 1024, bloom_entries=60000, bloom_fpp=1e-9,
     bloom_max_entries=100_000, bloom_type=Some("DYNAMIC_V0"), page_bytes=1 << 20, dictionary=true,
 ))]
@@ -156,7 +156,7 @@ fn data_blocks(kind: &str, codec: &str) -> PyResult<DataBlocks> {
 #[pyfunction]
 #[pyo3(signature = (
     store, next_path, *, instant, avro_schema, rows=None, delete_keys=None,
-    block_bytes=256 * 1024 * 1024, file_bytes=1024 * 1024 * 1024, blocks="avro", codec="gzip",
+    block_bytes=256 * 1024 * 1024, file_bytes=1024 * 1024 * 1024, blocks="avro", codec="zstd",
     partial=false, base_instant=None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]

@@ -66,6 +66,8 @@ pub use spill::SpillOptions;
 pub use write_base::{BaseFile, BaseFileOptions, BloomOptions, write_base_file};
 pub use write_log::{BASE_ROW, LogFile, LogFileOptions, NextPath, write_log_file, write_log_files};
 
+/// Name of the stored number of a record in its commit.
+pub(crate) const COMMIT_SEQNO: &str = "_hoodie_commit_seqno";
 /// Name of the stored record key.
 pub const RECORD_KEY: &str = "_hoodie_record_key";
 /// Name of the stored partition path.

@@ -9,7 +9,7 @@ use arrow::datatypes::Schema;
 
 use crate::error::{Result, SliceError};
 use crate::keys::text_field;
-use crate::{FILE_NAME, PARTITION_PATH, RECORD_KEY};
+use crate::{COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY};
 
 /// Rows that have key and partition columns, with all five meta columns in front. The sequence
 /// number is `<instant>_<task>_<counter>`, counting from `first_row` (only its uniqueness matters).
@@ -47,7 +47,7 @@ pub fn with_meta_columns(
     };
     let mut columns = vec![
         ("_hoodie_commit_time", repeat(instant)?),
-        ("_hoodie_commit_seqno", numbers),
+        (COMMIT_SEQNO, numbers),
         (RECORD_KEY, stored(RECORD_KEY)?),
         (PARTITION_PATH, stored(PARTITION_PATH)?),
         (FILE_NAME, repeat(file_name)?),

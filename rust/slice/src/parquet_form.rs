@@ -12,6 +12,7 @@ use pyhudi_avro::record_name;
 use crate::error::{Result, SliceError};
 use crate::parquet_schema::{parquet_schema, writer_schema};
 use crate::write_base::BaseFileOptions;
+use crate::{COMMIT_SEQNO, RECORD_KEY};
 
 /// Compression of the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,9 @@ impl ParquetForm {
             .set_max_row_group_bytes(Some(options.row_group_bytes))
             .set_data_page_size_limit(options.page_bytes)
             .set_dictionary_enabled(options.dictionary)
+            // Of values that are all different a dictionary only takes time.
+            .set_column_dictionary_enabled(COMMIT_SEQNO.into(), false)
+            .set_column_dictionary_enabled(RECORD_KEY.into(), false)
             .build();
         Self::new(&options.avro_schema, properties)
     }
