@@ -15,7 +15,7 @@ from pyhudi.timeline import CommitMetadata, Timeline, WriteStat
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.txn import rollback
 from pyhudi.txn.markers import Marker
-from pyhudi.txn.rollback import RollbackRequest
+from pyhudi.txn.rollback_plan import RollbackRequest, requests_by_listing, requests_by_markers
 from pyhudi.version import table_version
 from tests.helpers.tables import unpack
 
@@ -37,7 +37,7 @@ def storage(tmp_path: Path) -> Storage:
 
 def test_markers_ask_for_deletes_in_version_9(storage: Storage) -> None:
     marked = [Marker("p", BASE, "CREATE"), Marker("p", OWN_LOG, "CREATE")]
-    assert rollback.requests_by_markers(storage, table_version(9), TIME, marked) == [
+    assert requests_by_markers(storage, table_version(9), TIME, marked) == [
         RollbackRequest("p", "g1-0", TIME, files=(BASE,)),
         RollbackRequest("p", "g1-0", TIME, files=(OWN_LOG,)),
     ]
@@ -47,7 +47,7 @@ def test_append_markers_ask_for_command_blocks_in_version_6(storage: Storage) ->
     never_made = f".g9-0_{OLD}.log.1_0-1-0"
     names = (OWN_LOG, OLD_LOG, never_made)
     marked = [Marker("p", BASE, "MERGE"), *(Marker("p", name, "APPEND") for name in names)]
-    assert rollback.requests_by_markers(storage, table_version(6), TIME, marked) == [
+    assert requests_by_markers(storage, table_version(6), TIME, marked) == [
         RollbackRequest("p", "g1-0", TIME, files=(BASE,)),
         RollbackRequest("p", "g1-0", TIME, files=(OWN_LOG,)),
         RollbackRequest("p", "g0-0", OLD, log_blocks={OLD_LOG: 1}),
@@ -58,21 +58,21 @@ def test_append_markers_of_old_releases_name_the_base_file(storage: Storage) -> 
     """That file is a commit's own: only blocks of its log files are called off."""
     marked = [Marker("p", f"g0-0_0-1-0_{OLD}.parquet", "APPEND")]
     logs = {f".g0-0_{OLD}.log.1_0-1-0": 1, OLD_LOG: 1}
-    assert rollback.requests_by_markers(storage, table_version(6), TIME, marked) == [
+    assert requests_by_markers(storage, table_version(6), TIME, marked) == [
         RollbackRequest("p", "g0-0", OLD, log_blocks=logs)
     ]
     own = [Marker("p", f"g1-0_0-1-0_{TIME}.parquet", "APPEND")]
-    assert rollback.requests_by_markers(storage, table_version(6), TIME, own) == [
+    assert requests_by_markers(storage, table_version(6), TIME, own) == [
         RollbackRequest("p", "g1-0", TIME, files=(OWN_LOG,))
     ]
     never_logged = [Marker("p", f"g7-0_0-1-0_{OLD}.parquet", "APPEND")]
-    assert rollback.requests_by_markers(storage, table_version(6), TIME, never_logged) == []
+    assert requests_by_markers(storage, table_version(6), TIME, never_logged) == []
 
 
 def test_append_markers_are_refused_where_nothing_is_appended(storage: Storage) -> None:
     marked = [Marker("p", OLD_LOG, "APPEND")]
     with pytest.raises(UnsupportedTableFeature, match=TIME):
-        rollback.requests_by_markers(storage, table_version(9), TIME, marked)
+        requests_by_markers(storage, table_version(9), TIME, marked)
 
 
 def test_a_failed_write_of_an_old_release_leaves_committed_rows(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_failed_write_of_an_old_release_leaves_committed_rows(tmp_path: Path) 
 def test_listing_finds_files_of_the_instant(storage: Storage, version: int) -> None:
     update = WriteStat(file_id="g0-0", prev_commit=OLD, num_update_writes=1)
     profile = CommitMetadata({"p": (WriteStat(num_inserts=1), update)})
-    found = rollback.requests_by_listing(storage, table_version(version), TIME, profile)
+    found = requests_by_listing(storage, table_version(version), TIME, profile)
     files = [RollbackRequest("p", files=(name,)) for name in (OWN_LOG, BASE)]
     logs = {f".g0-0_{OLD}.log.1_0-1-0": 1, OLD_LOG: 1}
     commands = [RollbackRequest("p", "g0-0", OLD, log_blocks=logs)]
