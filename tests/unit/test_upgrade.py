@@ -160,6 +160,22 @@ def test_a_pending_clustering_stands_in_the_way(tmp_path: Path) -> None:
         table.downgrade(8)
 
 
+def test_statistics_of_fields_go_where_writers_of_the_version_fail_on_them(tmp_path: Path) -> None:
+    options = {
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.column.stats.column.list": "v,s.a",
+    }
+    data = pa.table({"id": ["a", "b"], "v": [1, 2], "s": [{"a": 1}, None]})
+    table = pyhudi.create_table(tmp_path / "t", data, key="id", version=9, options=options)
+    table.downgrade(8)
+    table = pyhudi.open_table(table.uri)
+    columns = index_definitions(table.storage, table.config)["column_stats"].columns
+    assert "v" in columns
+    assert "s.a" not in columns
+    table.upsert(data)
+    assert table.check(deep=True).ok
+
+
 def test_the_metadata_table_is_made_again(tmp_path: Path) -> None:
     options = {
         "hoodie.metadata.enable": "true",

@@ -182,7 +182,10 @@ def remaking(storage: Storage, config: TableConfig, version: TableVersion) -> Re
     if not version.has_index_definitions or not config.version.has_index_definitions:
         return Remaking(in_order(kept))
     known = index_definitions(storage, config).get(COLUMN_STATS)
-    return Remaking(in_order(kept), () if known is None else tuple(known.columns))
+    columns = () if known is None else known.columns
+    # Writers of version 8 fail on the fields of structs.
+    left = (name for name in columns if version.index_versions or "." not in name)
+    return Remaking(in_order(kept), tuple(left))
 
 
 def make_again(table: WritableTable, wanted: Remaking, clock: Clock) -> None:
