@@ -167,7 +167,11 @@ def test_statistics_of_fields_go_where_writers_of_the_version_fail_on_them(tmp_p
     }
     data = pa.table({"id": ["a", "b"], "v": [1, 2], "s": [{"a": 1}, None]})
     table = pyhudi.create_table(tmp_path / "t", data, key="id", version=9, options=options)
-    table.downgrade(8)
+    with pytest.warns(pyhudi.MetadataTableWarning, match=r"s\.a"):
+        table.downgrade(8)
+    pyhudi.open_table(table.uri).upgrade(9)
+    pyhudi.open_table(table.uri, options=options).rebuild_metadata()
+    pyhudi.open_table(table.uri).downgrade(8)
     table = pyhudi.open_table(table.uri)
     columns = index_definitions(table.storage, table.config)["column_stats"].columns
     assert "v" in columns

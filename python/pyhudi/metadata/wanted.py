@@ -54,7 +54,7 @@ def wanted_partitions(
         if options.stats_columns and not config.version.has_index_definitions:
             msg = f"{STATS_COLUMNS}: tables of version {config.version.code} do not store it"
             raise UnsupportedTableFeature(msg, hint="There all columns have some.")
-        _check_nested(config, options.stats_columns)
+        check_nested(config, options.stats_columns)
         if _partition_stats(config, options):
             found.add(PARTITION_STATS)
     elif options.partition_stats:
@@ -72,7 +72,7 @@ def in_order(names: set[str]) -> tuple[str, ...]:
     return (*(name for name in ORDER if name in names), *sorted(names - set(ORDER)))
 
 
-def _check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
+def check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
     """Refuses statistics of the fields of structs where writers of Apache Hudi fail on them.
 
     1.0.2 takes none. 1.2.0 dies of a null struct that goes into a log file

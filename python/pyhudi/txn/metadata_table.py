@@ -33,7 +33,13 @@ from pyhudi.metadata.table import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
-from pyhudi.metadata.wanted import check_makeable, in_order, stats_columns, wanted_partitions
+from pyhudi.metadata.wanted import (
+    check_makeable,
+    check_nested,
+    in_order,
+    stats_columns,
+    wanted_partitions,
+)
 from pyhudi.schema import field_at
 from pyhudi.timeline.instants import ROLLBACK
 from pyhudi.txn.intake import memory_limit
@@ -199,6 +205,7 @@ def make_again(table: WritableTable, wanted: Remaking, clock: Clock) -> None:
     try:
         session = Session.open(_Plain(table.storage, table.engine), clock)
         _check_free(session)
+        check_nested(session.config, options.stats_columns)
         left = tuple(
             name
             for name in wanted.stats_columns
