@@ -1,11 +1,13 @@
 """A random history that pyhudi and Apache Hudi write in turn on one table, beside a model.
 
 After each step both readers give the model's rows, with the metadata table and data skipping and
-without.
+without. PYHUDI_DIFFERENTIAL_STEPS steps are taken; the histories are the same each time, unless
+PYHUDI_DIFFERENTIAL_SEED says otherwise.
 """
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
     from pyhudi.table import HudiTable
 
+STEPS = int(os.environ.get("PYHUDI_DIFFERENTIAL_STEPS", "3"))
+SEED = os.environ.get("PYHUDI_DIFFERENTIAL_SEED", "")
+SECONDS = 0 if STEPS > 20 else 600
+"""A test's time limit, 0 for none."""
 RELEASES = {6: "0.15.0", 8: "1.0.2", 9: "1.2.0"}
 NUMBERS = ("int", "long")
 FILTER = 40
@@ -41,7 +47,6 @@ class History:
         hudi: HudiOracle,
         setting: Setting,
         *,
-        seed: str = "",
         engine: Engine | None = None,
         given: Callable[[pa.Table], Any] = lambda rows: rows,
     ) -> None:
@@ -51,8 +56,18 @@ class History:
         self._setting = setting
         self._engine = engine
         self._given = given
-        self.model = Model(setting, random.Random(f"{setting}{seed}"))
+        self.model = Model(setting, random.Random(f"{setting}{SEED}"))
         self._options = _options(setting)
+
+    def run(self) -> None:
+        """Makes the table, and takes all steps."""
+        self.begin()
+        self.check("first rows")
+        writers: tuple[Writer, Writer] = ("pyhudi", "hudi")
+        for number in range(STEPS):
+            step = self.take(writers[number % 2])
+            self.check(f"step {number}: {step}")
+        self.validate()
 
     def begin(self) -> None:
         """Makes the table: Apache Hudi the copy-on-write ones, pyhudi the others."""
