@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import parquet as pq
 
 from pyhudi.plan.write import FileGroup
 from pyhudi.timeline.instants import CLUSTERING, COMPACTION, REPLACE_COMMIT
@@ -95,13 +94,15 @@ def sampled_row_size(parts: Iterable[Any], options: WriteOptions) -> int:
     What a write that makes new files alone cuts them by; Hudi's bulk insert looks at the size of
     the file that it writes. parts: tables or rows on a shelf.
     """
+    from pyarrow import parquet  # noqa: PLC0415 - its import takes as long as a small upsert
+
     largest = max(parts, key=len, default=None)
     if largest is None or not len(largest):
         return options.record_size_estimate
     sample = pa.table(largest.slice(0, _SAMPLE_ROWS))
     sink = pa.BufferOutputStream()
     codec = "lz4" if options.codec == "lz4_raw" else options.codec
-    pq.write_table(sample, sink, compression="none" if codec == "uncompressed" else codec)
+    parquet.write_table(sample, sink, compression="none" if codec == "uncompressed" else codec)
     size: int = sink.tell()
     rows: int = sample.num_rows
     return max(size // rows + _META_BYTES, 1)
