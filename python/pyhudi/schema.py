@@ -72,11 +72,14 @@ def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
     if path in schema.names:
         return schema.field(path)
     root, *names = path.split(".")
-    found = schema.field(root) if root in schema.names else None
+    if root not in schema.names:
+        return None
+    found = schema.field(root)
     for name in names:
-        inside = found is not None and pa.types.is_struct(found.type)
-        at = found.type.get_field_index(name) if found is not None and inside else -1
-        found = found.type.field(at) if found is not None and at >= 0 else None
+        at = found.type.get_field_index(name) if pa.types.is_struct(found.type) else -1
+        if at < 0:
+            return None
+        found = found.type.field(at)
     return found
 
 

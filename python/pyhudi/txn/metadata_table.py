@@ -9,7 +9,7 @@ it. What a partition holds is not known here.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -159,8 +159,12 @@ def _as_before(session: Session, options: MetadataOptions) -> MetadataOptions:
     known = defined.get(COLUMN_STATS)
     if options.stats_columns or known is None or COLUMN_STATS not in config.metadata_partitions:
         return options
-    left = tuple(name for name in known.columns if field_at(session.schema.arrow, name) is not None)
-    return replace(options, stats_columns=left)
+    return replace(options, stats_columns=_left(session, known.columns))
+
+
+def _left(session: Session, columns: Iterable[str]) -> tuple[str, ...]:
+    """Those of columns with statistics that the table still has."""
+    return tuple(name for name in columns if field_at(session.schema.arrow, name) is not None)
 
 
 @dataclass(frozen=True)
@@ -206,12 +210,8 @@ def make_again(table: WritableTable, wanted: Remaking, clock: Clock) -> None:
         session = Session.open(_Plain(table.storage, table.engine), clock)
         _check_free(session)
         check_nested(session.config, options.stats_columns)
-        left = tuple(
-            name
-            for name in wanted.stats_columns
-            if field_at(session.schema.arrow, name) is not None
-        )
-        options = replace(options, stats_columns=options.stats_columns or left)
+        columns = options.stats_columns or _left(session, wanted.stats_columns)
+        options = replace(options, stats_columns=columns)
         _make(table, set(wanted.partitions), options, clock)
     except HudiError as error:
         warnings.warn(
