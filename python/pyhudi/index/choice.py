@@ -44,6 +44,11 @@ class IndexChoice:
         """A key is looked for in every partition."""
         return self.kind in (names.GLOBAL_SIMPLE, names.GLOBAL_BLOOM, names.RECORD_INDEX)
 
+    @property
+    def is_record_index(self) -> bool:
+        """The metadata table says where each key is."""
+        return self.kind in (names.RECORD_INDEX, names.PARTITIONED_RECORD_INDEX)
+
 
 def choose(
     storage: Storage, config: TableConfig, timeline: Timeline, options: IndexOptions

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyhudi.view.slices import FileSlice
 
 _BLOOMS = (options.BLOOM, options.GLOBAL_BLOOM)
-_RECORDS = (options.RECORD_INDEX, options.PARTITIONED_RECORD_INDEX)
 
 
 def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
@@ -151,7 +150,7 @@ def _look_up(
     table: IndexedTable, index: IndexChoice, keys: pa.Table, any_partition: bool
 ) -> Located:
     partitioned = index.kind == options.PARTITIONED_RECORD_INDEX
-    if index.kind in _RECORDS and not (partitioned and any_partition):
+    if index.is_record_index and not (partitioned and any_partition):
         return record.tag(table, keys, partitioned=partitioned)
     partitions: Sequence[str] | None = None
     if not any_partition:

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index.options import BUCKET, INDEX_TYPE, PARTITIONED_RECORD_INDEX, RECORD_INDEX
+from pyhudi.index.options import BUCKET, INDEX_TYPE
 from pyhudi.spark.flow import struct_schema
 from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
@@ -73,7 +73,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         stats = [stat for message in messages if message is not None for stat in message.stats]
         session = self._step.session
         with self._resumed() as txn:
-            txn.by_record_index = session.index.kind in (RECORD_INDEX, PARTITIONED_RECORD_INDEX)
+            txn.by_record_index = session.index.is_record_index
             txn.commit(stats, session.schema_words)
 
     def abort(self, messages: Sequence[Written | None]) -> None:  # noqa: ARG002 - Spark's

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyhudi.index.options import PARTITIONED_RECORD_INDEX, RECORD_INDEX
 from pyhudi.plan import write as plan
 from pyhudi.plan.write import BaseFileTask, WriteTask
 from pyhudi.txn.result import WriteResult, result_of
@@ -39,7 +38,7 @@ def carry_out(
     replaced: file ids by partition path that a replace commit takes away. write: writes the files
     where the rows of the tasks are not with them.
     """
-    txn.by_record_index = session.index.kind in (RECORD_INDEX, PARTITIONED_RECORD_INDEX)
+    txn.by_record_index = session.index.is_record_index
     # Hudi's bulk insert has no profile.
     txn.start(None if operation == BULK_INSERT else plan.workload_profile(tasks))
     label = f"write files of {txn.instant}"
