@@ -59,7 +59,7 @@ def main() -> int:
         _print_case(name, found[name], counts)
         missed += _judge(name, found[name])
     if given.spark:
-        spark_reads.run(found, lambda name: _table(given, name), given.runs)
+        spark_reads.run(found, lambda shape: _table(given, shape), given.runs)
     packages = ("hudi", "pyarrow", "deltalake")
     setting = harness.setting(given, packages, **{"table version": given.version})
     target = BUILD / "reads.json"
