@@ -645,6 +645,9 @@ def log_records(store: Store, path: str) -> list[str]:
     Corrupt blocks are passed over.
     """
 
+def archive_block(schema: str, records: str) -> bytes:
+    """The bytes of a log block of archived instants: a JSON array of records of an Avro schema."""
+
 @final
 class MetadataRecorder:
     """Makes records of one metadata table, as record rows: columns route (partition and number of

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.metadata.compaction import service_instant
 from pyhudi.timeline import content
-from pyhudi.timeline.instants import CLEAN, COMMIT, COMMIT_ACTIONS, State
+from pyhudi.timeline.instants import CLEAN, COMMIT, State
 from pyhudi.view.filesystem_view import FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.metadata.own import OwnTable
+    from pyhudi.timeline import Timeline
     from pyhudi.timeline.instants import Instant
     from pyhudi.txn.rollback import RollbackContext
     from pyhudi.view.slices import FileSlice
@@ -71,7 +72,12 @@ def _horizon(own: OwnTable) -> Instant | None:
         after = [one for one in timeline.completed() if one.requested > compaction.requested]
         if len(after) < _SINCE_COMPACTION:
             return None
-    commits = timeline.completed(*COMMIT_ACTIONS)
+    return oldest_retained(timeline)
+
+
+def oldest_retained(timeline: Timeline) -> Instant | None:
+    """The oldest commit whose slices stay, whenever they are cleaned; None with few commits."""
+    commits = timeline.commits
     if len(commits) <= RETAINED:
         return None
     horizon = commits[-RETAINED]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyhudi.engine.protocol import Engine
     from pyhudi.metadata.own import OwnTable
-    from pyhudi.timeline import Timeline
+    from pyhudi.timeline import Instant, Timeline
     from pyhudi.txn.rollback import RollbackContext
     from pyhudi.view.slices import FileSlice
 
@@ -42,13 +42,15 @@ def is_due(own: OwnTable, deltas: int) -> bool:
     timeline = own.timeline
     if any(not i.is_completed and i.action.endswith(COMPACTION) for i in timeline.instants):
         return False
+    return len(since_compaction(timeline)) >= deltas
+
+
+def since_compaction(timeline: Timeline) -> list[Instant]:
+    """Delta commits completed since the last compaction, all where there was none."""
     last = next((i.requested for i in reversed(timeline.completed(COMMIT))), "")
-    times = (
-        one.completed if timeline.completes_in_names else one.requested
-        for one in timeline.completed(DELTA_COMMIT)
-    )
-    since = [time for time in times if time is not None and time > last]
-    return len(since) >= deltas
+    named = timeline.completes_in_names
+    deltas = timeline.completed(DELTA_COMMIT)
+    return [one for one in deltas if ((one.completed if named else one.requested) or "") > last]
 
 
 def compact(

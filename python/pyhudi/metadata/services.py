@@ -1,8 +1,7 @@
 """The metadata table's own services: what is done for it once a commit of the table is complete.
 
 Order and conditions are those of `HoodieBackedTableMetadataWriter.performTableServices` (Hudi
-0.15.0, 1.2.0): pending services first, then cleaning, then compaction. Its timeline is archived by
-Hudi alone.
+0.15.0, 1.2.0): pending services first, then cleaning, then compaction, then archiving.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import MetadataTableWarning
-from pyhudi.metadata import cleaning, compaction
+from pyhudi.metadata import archiving, cleaning, compaction
 from pyhudi.metadata.own import OwnTable
 from pyhudi.metadata.table import FILES
 from pyhudi.timeline import Timeline
@@ -53,6 +52,8 @@ def _run(context: RollbackContext, engine: Engine, options: ServiceOptions) -> N
         own = own.reloaded()
     if compaction.is_due(own, options.compact_after) and not _waits(context, own):
         compaction.compact(own, context, engine, partitions)
+        own = own.reloaded()
+    archiving.archive(own, context, options)
 
 
 def _waits(context: RollbackContext, own: OwnTable) -> bool:

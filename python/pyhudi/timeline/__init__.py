@@ -1,9 +1,9 @@
 """The timeline: which instants a table has, what their files say, and how new ones are written.
 
 `instants` names things, `layout` knows folders and file names, `active` is a loaded timeline,
-`archive` what has left it (`archive_log`, `archive_lsm`: its two formats), `spans` are ranges of
-time, `metadata` models commit metadata, `content` turns file bytes into values and back,
-`generator` makes instant times.
+`archive` what has left it (`archive_log`, `archive_lsm`: its two formats) by way of `archiving`,
+`spans` are ranges of time, `metadata` models commit metadata, `content` turns file bytes into
+values and back, `generator` makes instant times.
 """
 
 from __future__ import annotations

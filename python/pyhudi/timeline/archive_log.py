@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.spans import Span
 
-_PREFIX = ".commits_.archive."
-_METADATA = {
+PREFIX = ".commits_.archive."
+"""With which the names of an archive's log files begin."""
+METADATA_FIELD = {
     "commit": "hoodieCommitMetadata",
     "deltacommit": "hoodieCommitMetadata",
     "replacecommit": "hoodieReplaceCommitMetadata",
@@ -50,7 +51,7 @@ class ArchiveLogs:
         """The content of the instant's completed file."""
         place = self._index()[instant]
         entry = self._entry(instant.file_name, self._lines(instant.file_name)[place])
-        content: dict[str, Any] | None = entry.get(_METADATA.get(instant.action, ""))
+        content: dict[str, Any] | None = entry.get(METADATA_FIELD.get(instant.action, ""))
         return content
 
     def completion_time(self, requested: str) -> str | None:
@@ -72,7 +73,9 @@ class ArchiveLogs:
 
     def _files(self) -> list[str]:
         names = [entry.name for entry in self._storage.list_dir(self._folder)[1]]
-        return sorted((n for n in names if n.startswith(_PREFIX)), key=_number)
+        return sorted(
+            (n for n in names if n.startswith(PREFIX)), key=lambda name: (log_number(name), name)
+        )
 
     def _lines(self, name: str) -> list[str]:
         if self._open is None or self._open[0] != name:
@@ -104,6 +107,7 @@ class ArchiveLogs:
         return Instant(time, done, State.COMPLETED, entry.get("stateTransitionTime"), name)
 
 
-def _number(name: str) -> tuple[int, str]:
-    digits = name.removeprefix(_PREFIX).split("_")[0]
-    return (int(digits) if digits.isdecimal() else 0, name)
+def log_number(name: str) -> int:
+    """The version in the name of a log file, 0 for none."""
+    digits = name.removeprefix(PREFIX).split("_")[0]
+    return int(digits) if digits.isdecimal() else 0

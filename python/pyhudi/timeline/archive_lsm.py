@@ -1,14 +1,12 @@
 """The archived timeline of layout 2: Parquet files of instants, in levels, named by a manifest.
 
-`manifest_<n>` lists the files that count, `_version_` holds n. A file is
-`<first instant>_<last instant>_<level>.parquet`; a row has the instant's times, its completed
-action, and its contents as Avro containers (`LSMTimeline`, Hudi 1.2.0). Only the columns, files and
-row groups that a question needs are read.
+A file is `<first instant>_<last instant>_<level>.parquet`; a row has the instant's times, its
+completed action, and its contents as Avro containers (`LSMTimeline`, Hudi 1.2.0). Only the columns,
+files and row groups that a question needs are read.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +14,7 @@ import pyarrow as pa
 from pyhudi.errors import CorruptTable
 from pyhudi.timeline import content
 from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.lsm_manifest import current_manifest
 from pyhudi.timeline.spans import Span
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.where import Conjunct
 
-_MANIFEST = "manifest_"
-_VERSION = "_version_"
 _TIME, _COMPLETION, _ACTION = "instantTime", "completionTime", "action"
 _METADATA = "metadata"
 _FACTS = (_TIME, _COMPLETION, _ACTION)
@@ -119,34 +116,8 @@ class LsmHistory:
     def _files(self) -> list[str]:
         """Names of the history's files, by its current manifest."""
         if self._names is None:
-            self._names = sorted(self._listed())
+            self._names = sorted(current_manifest(self._storage, self._folder).files)
         return self._names
-
-    def _listed(self) -> list[str]:
-        version = self._storage.read_or_none(f"{self._folder}/{_VERSION}")
-        number = version.decode(errors="replace").strip() if version else ""
-        data = self._storage.read_or_none(f"{self._folder}/{_MANIFEST}{number}") if number else None
-        if data is None:
-            data = self._newest_manifest()
-        if data is None:
-            return []
-        try:
-            return [str(file["fileName"]) for file in json.loads(data)["files"]]
-        except (ValueError, KeyError, TypeError) as error:
-            path = f"{self._folder}/{_MANIFEST}{number}"
-            raise CorruptTable(f"{path}: not a timeline manifest", file=path) from error
-
-    def _newest_manifest(self) -> bytes | None:
-        """For the moment in which a writer replaces the version file."""
-        names = [entry.name for entry in self._storage.list_dir(self._folder)[1]]
-        numbers = [
-            int(name.removeprefix(_MANIFEST))
-            for name in names
-            if name.startswith(_MANIFEST) and name.removeprefix(_MANIFEST).isdecimal()
-        ]
-        if not numbers:
-            return None
-        return self._storage.read_or_none(f"{self._folder}/{_MANIFEST}{max(numbers)}")
 
 
 def _range(name: str) -> tuple[str, str]:

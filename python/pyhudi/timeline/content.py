@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import CorruptTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyhudi.clock import Clock
 
@@ -91,6 +91,15 @@ def encode_container(name: str, record: Mapping[str, Any], clock: Clock) -> byte
     fitted = _fit(record, json.loads(text), {})
     sync_marker = uuid.UUID(clock.uuid()).bytes
     return _native.json_to_container(text, json.dumps([fitted]), sync_marker)
+
+
+def encode_archive_block(name: str, records: Sequence[Mapping[str, Any]]) -> bytes:
+    """A log block of records of the named type, as archives of layout 1 have them."""
+    from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
+
+    text = avro_schema(name)
+    fitted = [_fit(record, json.loads(text), {}) for record in records]
+    return _native.archive_block(text, json.dumps(fitted))
 
 
 def _fit(value: Any, schema: Any, names: dict[str, Any]) -> Any:

@@ -163,12 +163,16 @@ class CommitMetadata:
 
     def to_avro(self, clock: Clock, *, replace: bool = False) -> bytes:
         """The file's bytes from table version 8 on; `replace`: of a completed replace commit."""
+        name = "HoodieReplaceCommitMetadata" if replace else "HoodieCommitMetadata"
+        return content.encode_container(name, self.avro_record(), clock)
+
+    def avro_record(self) -> dict[str, Any]:
+        """The record of the Avro form, with every field."""
         stats = {
             partition: [stat.to_avro_record() for stat in of_partition]
             for partition, of_partition in self.partition_to_write_stats.items()
         }
-        name = "HoodieReplaceCommitMetadata" if replace else "HoodieCommitMetadata"
-        return content.encode_container(name, self._record(stats), clock)
+        return self._record(stats)
 
     def encode(self, version: TableVersion, action: str, clock: Clock) -> bytes:
         """The bytes of a completed file of `action` in a table of that version."""

@@ -25,7 +25,7 @@ from pyhudi.metadata.define import change_definitions
 from pyhudi.properties import CHECKSUM
 from pyhudi.services.compaction import compact_all, complete_compactions
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.archive_write import write_new_history
+from pyhudi.timeline.archive_lsm_write import add_to_history
 from pyhudi.timeline.instants import (
     CLUSTERING,
     INDEXING,
@@ -208,7 +208,7 @@ def _move(storage: Storage, to: int, clock: Clock) -> None:
     timeline = Timeline.load(storage, old)
     if new.layout.completion_in_name:
         storage.delete_dir(new.layout.folder)
-        write_new_history(storage, new.history_folder, archived_instants(timeline, clock))
+        add_to_history(storage, new.history_folder, archived_instants(timeline, clock))
     else:
         _remove_instants(storage, new)
     for path, data in moved_files(storage, timeline, old, new, clock):

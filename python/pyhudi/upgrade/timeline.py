@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.clock import format_instant, parse_instant
 from pyhudi.errors import ConfigError
 from pyhudi.timeline import content
-from pyhudi.timeline.archive_write import ArchivedInstant
+from pyhudi.timeline.archive_lsm_write import ArchivedInstant
 from pyhudi.timeline.instants import (
     CLEAN,
     CLUSTERING,

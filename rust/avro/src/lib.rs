@@ -45,7 +45,7 @@ mod value;
 mod value_write;
 
 pub use container::{container_to_json, json_to_container};
-pub use datum::records_to_json;
+pub use datum::{json_to_records, records_to_json};
 pub use decode::DatumDecoder;
 pub use encode::{EncodedRows, encode};
 pub use error::{AvroError, Result};

@@ -48,10 +48,15 @@ pub fn json_to_container<'py>(
     records: &str,
     sync_marker: [u8; 16],
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let records: Vec<serde_json::Value> = serde_json::from_str(records)
-        .map_err(|error| mismatch(format!("the records are no JSON array: {error}")))?;
+    let records = json_array(records)?;
     let bytes = py
         .detach(|| pyhudi_avro::json_to_container(schema, &records, sync_marker))
         .map_err(avro_error)?;
     Ok(PyBytes::new(py, &bytes))
+}
+
+/// Records given as the text of a JSON array.
+pub fn json_array(text: &str) -> PyResult<Vec<serde_json::Value>> {
+    serde_json::from_str(text)
+        .map_err(|error| mismatch(format!("the records are no JSON array: {error}")))
 }

@@ -1,8 +1,11 @@
 //! Files of archived timelines.
 
+use pyhudi_format::log::{BlockType, HeaderKey, avro_content, write_block};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
-use crate::error::slice_error;
+use crate::avro::json_array;
+use crate::error::{avro_error, slice_error};
 use crate::store::Store;
 
 #[pyfunction]
@@ -10,4 +13,19 @@ pub fn log_records(py: Python<'_>, store: PyRef<'_, Store>, path: &str) -> PyRes
     let files = &store.0;
     py.detach(|| pyhudi_slice::log_records_json(files, path))
         .map_err(slice_error)
+}
+
+#[pyfunction]
+pub fn archive_block<'py>(
+    py: Python<'py>,
+    schema: &str,
+    records: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let values = json_array(records)?;
+    let records = pyhudi_avro::json_to_records(schema, &values).map_err(avro_error)?;
+    let content = avro_content(records.iter().map(Vec::as_slice));
+    let mut block = Vec::with_capacity(content.len() + schema.len() + 128);
+    let header = [(HeaderKey::Schema, schema)];
+    write_block(&mut block, BlockType::AvroData, &header, &content);
+    Ok(PyBytes::new(py, &block))
 }

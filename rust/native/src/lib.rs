@@ -42,7 +42,7 @@ mod _native {
     #[pymodule_export]
     use super::hfile::{hfile_info, hfile_pairs};
     #[pymodule_export]
-    use super::history::log_records;
+    use super::history::{archive_block, log_records};
     #[pymodule_export]
     use super::index::{
         bucket_numbers, filter_candidates, first_ring, footer_candidates, metadata_groups,

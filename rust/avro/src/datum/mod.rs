@@ -46,6 +46,18 @@ pub fn records_to_json<'a>(
     records.into_iter().enumerate().map(one).collect()
 }
 
+/// JSON values as unframed records, the way back from [`records_to_json`]; fields as in
+/// [`json_to_container`](crate::json_to_container).
+pub fn json_to_records(schema_json: &str, values: &[Value]) -> Result<Vec<Vec<u8>>> {
+    let ty = parse(schema_json)?;
+    let one = |value| {
+        let mut record = Vec::new();
+        write(&ty, value, &mut record, "")?;
+        Ok(record)
+    };
+    values.iter().map(one).collect()
+}
+
 /// Parses a schema to read with.
 pub(crate) fn schema(json: &str) -> Result<Schema> {
     schema::schema(&parse(json)?).map_err(|error| AvroError::Schema(error.to_string()))

@@ -1,0 +1,95 @@
+"""Writing the archive of layout 1: a new log file with a record for each file of an instant.
+
+The records are those of `MetadataConversionUtils.createMetaWrapper`, the file that of
+`HoodieTimelineArchiver` (Hudi 0.15.0), which also begins a new one each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.clock import format_instant
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.timeline import content
+from pyhudi.timeline.archive_log import METADATA_FIELD, PREFIX, log_number
+from pyhudi.timeline.instants import (
+    CLEAN,
+    COMMIT,
+    COMMIT_ACTIONS,
+    COMPACTION,
+    DELTA_COMMIT,
+    LOG_COMPACTION,
+    ROLLBACK,
+    Instant,
+    State,
+)
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active import Timeline
+
+_PLAN_FIELD = {
+    CLEAN: "hoodieCleanerPlan",
+    COMPACTION: "hoodieCompactionPlan",
+    LOG_COMPACTION: "hoodieCompactionPlan",
+}
+_ACTIONS = frozenset({COMMIT, DELTA_COMMIT, COMPACTION, LOG_COMPACTION, CLEAN, ROLLBACK})
+_BATCH = 10
+"""Records of a block (`hoodie.commits.archival.batch`)."""
+_WRITE_TOKEN = "1-0-1"  # noqa: S105 - no password
+
+
+def write_archive_log(
+    storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant]
+) -> None:
+    """Writes the next log file of the archive with all files of the instants.
+
+    Raises `UnsupportedTableFeature` for actions that a metadata table never has.
+    """
+    records = _records(storage, config, timeline, instants)
+    blocks = [
+        content.encode_archive_block("HoodieArchivedMetaEntry", records[at : at + _BATCH])
+        for at in range(0, len(records), _BATCH)
+    ]
+    folder = config.history_folder
+    names = [entry.name for entry in storage.list_dir(folder)[1]]
+    number = max((log_number(name) for name in names if name.startswith(PREFIX)), default=0) + 1
+    storage.put(f"{folder}/{PREFIX}{number}_{_WRITE_TOKEN}", b"".join(blocks))
+
+
+def _records(
+    storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant]
+) -> list[dict[str, Any]]:
+    listed = storage.list_dir(config.layout.folder)[1]
+    changed = {entry.name: entry.modified_ms for entry in listed}
+    return [
+        {
+            **_content(timeline, file),
+            "commitTime": file.requested,
+            "actionType": file.action,
+            "actionState": file.state.value,
+            "stateTransitionTime": format_instant(changed[file.file_name], config.timezone),
+        }
+        for instant in instants
+        for file in timeline.files(instant)
+    ]
+
+
+def _content(timeline: Timeline, file: Instant) -> Mapping[str, Any]:
+    """What the record says of one file beyond its name."""
+    if file.action not in _ACTIONS:
+        raise UnsupportedTableFeature(f"archiving the action {file.action} ({file.file_name})")
+    if file.action in COMMIT_ACTIONS:
+        metadata = timeline.commit_metadata(file)
+        record = metadata.avro_record()
+        extra = {**metadata.extra_metadata, "ROLLING_STAT": ""}
+        operation = "COMPACT" if metadata.compacted else metadata.operation_type or "UNKNOWN"
+        record |= {"extraMetadata": extra, "operationType": operation}
+        return {METADATA_FIELD[file.action]: record}
+    if file.is_completed:
+        return {METADATA_FIELD[file.action]: timeline.read(file)}
+    if file.action in _PLAN_FIELD and (file.state is State.REQUESTED or file.action == CLEAN):
+        return {_PLAN_FIELD[file.action]: timeline.read(file)}
+    return {}

@@ -1,0 +1,172 @@
+"""Writing the LSM history: rows of instants into new files, small files merged, old ones removed.
+
+Names, columns, levels and manifests are those of `LSMTimelineWriter` (Hudi 1.2.0). The caller holds
+the table's lock.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.timeline import content
+from pyhudi.timeline.lsm_manifest import (
+    Manifest,
+    current_manifest,
+    manifest_numbers,
+    read_manifest,
+    remove_manifest,
+    write_manifest,
+)
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+_SCHEMA = pa.schema(
+    [
+        ("instantTime", pa.string()),
+        ("completionTime", pa.string()),
+        ("action", pa.string()),
+        ("metadata", pa.binary()),
+        ("plan", pa.binary()),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+_NAME = re.compile(r"(\d+)_(\d+)_(\d)\.parquet", re.ASCII)
+_MERGED_FILES = 10
+"""Files of a level that go into one of the next (`hoodie.timeline.compaction.batch.size`)."""
+_MERGED_BYTES = 64 << 20
+"""More than this is not merged at once: it is held in memory. Hudi's default is 1000 MiB."""
+_KEPT_MANIFESTS = 3
+"""For readers (`hoodie.timeline.manifest.retained.versions`)."""
+
+
+@dataclass(frozen=True)
+class ArchivedInstant:
+    """A completed instant as the history keeps it."""
+
+    requested: str
+    completed: str
+    action: str
+    """Of the completed file."""
+    metadata: bytes | None
+    """An Avro container, None for an empty file."""
+    plan: bytes | None = None
+    """The requested file's."""
+
+
+def add_to_history(storage: Storage, folder: str, instants: Sequence[ArchivedInstant]) -> None:
+    """Adds instants to a history, which is made if need be. Nothing is written without instants."""
+    if not instants:
+        return
+    ordered = sorted(instants, key=lambda one: (one.requested, one.action))
+    name = f"{ordered[0].requested}_{ordered[-1].requested}_0.parquet"
+    manifest = current_manifest(storage, folder)
+    if name in manifest.files:  # a writer died before it took them off the active timeline
+        return
+    data = _bytes_of([_table(ordered)])
+    storage.put(f"{folder}/{name}", data)
+    files = {**manifest.files, name: len(data)}
+    write_manifest(storage, folder, Manifest(manifest.number + 1, files))
+
+
+def merge_and_clean(storage: Storage, folder: str) -> None:
+    """Merges full levels into the next ones, and removes what no reader needs any more."""
+    level = 0
+    while _merge_level(storage, folder, level):
+        level += 1
+    _clean(storage, folder, _KEPT_MANIFESTS + level)
+
+
+def _merge_level(storage: Storage, folder: str, level: int) -> bool:
+    """Whether files of the level were many enough to merge."""
+    manifest = current_manifest(storage, folder)
+    of_level = sorted(name for name in manifest.files if _level(name) == level)
+    if len(of_level) < _MERGED_FILES:
+        return False
+    chosen = _chosen(of_level[:_MERGED_FILES], manifest)
+    if len(chosen) < 2:  # noqa: PLR2004 - one alone is not merged
+        return False
+    data = _bytes_of(_read(storage, f"{folder}/{name}") for name in chosen)
+    bounds = [bound for name in chosen for bound in _bounds(name)]
+    merged = f"{min(bounds)}_{max(bounds)}_{level + 1}.parquet"
+    storage.put(f"{folder}/{merged}", data)
+    files = {name: size for name, size in manifest.files.items() if name not in chosen}
+    write_manifest(storage, folder, Manifest(manifest.number + 1, {**files, merged: len(data)}))
+    return True
+
+
+def _chosen(names: Iterable[str], manifest: Manifest) -> list[str]:
+    """The first of the names that are not too much together; one that is too large is left."""
+    chosen: list[str] = []
+    total = 0
+    for name in names:
+        size = manifest.files[name]
+        if size > _MERGED_BYTES and not chosen:
+            continue
+        if total + size > _MERGED_BYTES:
+            break
+        chosen.append(name)
+        total += size
+    return chosen
+
+
+def _clean(storage: Storage, folder: str, kept: int) -> None:
+    """Removes all but the newest manifests, and the files that only those named."""
+    numbers = sorted(manifest_numbers(storage, folder), reverse=True)
+    if len(numbers) <= kept:
+        return
+    manifests = [read_manifest(storage, folder, number) for number in numbers[:kept]]
+    needed = {name for manifest in manifests if manifest for name in manifest.files}
+    for number in numbers[kept:]:
+        remove_manifest(storage, folder, number)
+    for entry in storage.list_dir(folder)[1]:
+        if _NAME.fullmatch(entry.name) and entry.name not in needed:
+            storage.delete(f"{folder}/{entry.name}")
+
+
+def _level(name: str) -> int | None:
+    match = _NAME.fullmatch(name)
+    return int(match[3]) if match else None
+
+
+def _bounds(name: str) -> tuple[str, str]:
+    first, last, _ = name.split("_")
+    return first, last
+
+
+def _table(instants: Sequence[ArchivedInstant]) -> pa.Table:
+    columns = [
+        [one.requested for one in instants],
+        [one.completed for one in instants],
+        [one.action for one in instants],
+        [one.metadata for one in instants],
+        [one.plan for one in instants],
+        [1] * len(instants),
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _read(storage: Storage, path: str) -> pa.Table:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - few writes come here
+
+    table = pq.read_table(io.BytesIO(storage.read(path)))
+    return table.select(_SCHEMA.names).cast(_SCHEMA)
+
+
+def _bytes_of(tables: Iterable[pa.Table]) -> bytes:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - few writes come here
+
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", store_schema=False) as writer:
+        for table in tables:
+            writer.write_table(table)
+        avro = content.avro_schema("HoodieLSMTimelineInstant")
+        writer.add_key_value_metadata({"writer.model.name": "avro", "parquet.avro.schema": avro})
+    return sink.getvalue()

@@ -1,0 +1,80 @@
+"""The manifests of an LSM history: which of its files count.
+
+`manifest_<n>` lists them, `_version_` holds n in decimal (`LSMTimeline`, Hudi 1.2.0). A manifest is
+never changed; those that a reader may still hold are kept for a while.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import CorruptTable
+from pyhudi.timeline import content
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+_PREFIX = "manifest_"
+_VERSION = "_version_"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One snapshot of a history."""
+
+    number: int
+    """From 1 on; 0 where there is no history yet."""
+    files: Mapping[str, int]
+    """Sizes in bytes by name."""
+
+
+def current_manifest(storage: Storage, folder: str) -> Manifest:
+    """The manifest that counts. Raises `CorruptTable` naming the file for one that is none."""
+    version = storage.read_or_none(f"{folder}/{_VERSION}")
+    text = version.decode(errors="replace").strip() if version else ""
+    if text.isdecimal():
+        found = read_manifest(storage, folder, int(text))
+        if found is not None:
+            return found
+    # The moment in which Hudi replaces the version file.
+    newest = max(manifest_numbers(storage, folder), default=0)
+    return read_manifest(storage, folder, newest) or Manifest(0, {})
+
+
+def manifest_numbers(storage: Storage, folder: str) -> list[int]:
+    """Numbers of all manifests that are there."""
+    names = (entry.name for entry in storage.list_dir(folder)[1])
+    digits = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return [int(one) for one in digits if one.isdecimal()]
+
+
+def read_manifest(storage: Storage, folder: str, number: int) -> Manifest | None:
+    """One manifest, None where it is missing."""
+    path = _path(folder, number)
+    data = storage.read_or_none(path)
+    if data is None:
+        return None
+    try:
+        files = {str(file["fileName"]): int(file["fileLen"]) for file in json.loads(data)["files"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTable(f"{path}: not a timeline manifest", file=path) from error
+    return Manifest(number, files)
+
+
+def write_manifest(storage: Storage, folder: str, manifest: Manifest) -> None:
+    """Writes a manifest and makes it the one that counts."""
+    files = [{"fileName": name, "fileLen": size} for name, size in manifest.files.items()]
+    storage.put(_path(folder, manifest.number), content.encode_json({"files": files}))
+    storage.put(f"{folder}/{_VERSION}", str(manifest.number).encode())
+
+
+def remove_manifest(storage: Storage, folder: str, number: int) -> None:
+    """Removes an old manifest."""
+    storage.delete(_path(folder, number))
+
+
+def _path(folder: str, number: int) -> str:
+    return f"{folder}/{_PREFIX}{number}"

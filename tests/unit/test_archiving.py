@@ -1,0 +1,282 @@
+"""Archiving: the files of both formats, merged and cleaned, and which instants go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import pyhudi
+from pyhudi import _native
+from pyhudi.config import TableConfig
+from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature
+from pyhudi.metadata import archiving as policy
+from pyhudi.metadata.own import OwnTable
+from pyhudi.metadata.service_options import ServiceOptions
+from pyhudi.storage import Storage
+from pyhudi.timeline import Timeline, archive_lsm_write, archiving
+from pyhudi.timeline.archive_lsm import LsmHistory
+from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
+from pyhudi.timeline.instants import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, State
+from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
+from pyhudi.timeline.lsm_manifest import current_manifest, manifest_numbers
+from tests.helpers.tables import unpack
+from tests.unit.memory_storage import MemoryStorage
+
+FOLDER = "history"
+TABLES = ["v6_cow_archived", "v6by12_cow_archived", "v8_cow_archived", "v9_mor_archived"]
+
+
+def time(number: int) -> str:
+    return f"{20260101000000000 + number}"
+
+
+def one(number: int, size: int = 10) -> ArchivedInstant:
+    text = f"{number:0{size}}".encode()
+    return ArchivedInstant(time(number), time(number + 5), DELTA_COMMIT, text, None)
+
+
+def history(storage: Storage) -> list[str]:
+    return sorted(instant.requested for instant in LsmHistory(storage, FOLDER).instants(None))
+
+
+# --- the LSM history ------------------------------------------------------------------------------
+
+
+def test_files_are_merged_level_by_level_and_all_instants_stay(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    for number in range(0, 222, 2):
+        add_to_history(storage, FOLDER, [one(number + 1), one(number)])
+        merge_and_clean(storage, FOLDER)
+        assert history(storage) == [time(n) for n in range(number + 2)]
+    names = sorted(path.name for path in (tmp_path / FOLDER).glob("*.parquet"))
+    listed = current_manifest(storage, FOLDER).files
+    assert [name[-9] for name in sorted(listed, key=lambda name: name[-9])] == ["0", "1", "2"]
+    assert f"{time(0)}_{time(199)}_2.parquet" in listed
+    assert all((tmp_path / FOLDER / name).stat().st_size == size for name, size in listed.items())
+    # What the newest manifests name is there, and nothing else.
+    assert len(manifest_numbers(storage, FOLDER)) <= 5
+    assert set(listed) <= set(names)
+    assert len(names) < 25
+    rows = pq.read_table(tmp_path / FOLDER / f"{time(0)}_{time(199)}_2.parquet").to_pylist()
+    assert [row["metadata"] for row in rows] == [f"{n:010}".encode() for n in range(200)]
+
+
+def test_a_file_says_what_avro_readers_ask(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    add_to_history(storage, FOLDER, [one(1)])
+    (path,) = (tmp_path / FOLDER).glob("*.parquet")
+    facts = pq.read_metadata(path).metadata
+    assert facts[b"writer.model.name"] == b"avro"
+    assert json.loads(facts[b"parquet.avro.schema"])["name"] == "HoodieLSMTimelineInstant"
+
+
+def test_the_same_instants_are_added_once(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    for _ in range(2):
+        add_to_history(storage, FOLDER, [one(1), one(2)])
+    assert current_manifest(storage, FOLDER).number == 1
+    add_to_history(storage, FOLDER, [])
+    assert history(storage) == [time(1), time(2)]
+
+
+def test_what_is_large_is_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_lsm_write, "_MERGED_BYTES", 8_000)
+    storage = Storage(str(tmp_path))
+    add_to_history(storage, FOLDER, [ArchivedInstant(time(0), time(1), COMMIT, _noise(9_000))])
+    for number in range(1, 10):
+        add_to_history(storage, FOLDER, [one(number)])
+    merge_and_clean(storage, FOLDER)
+    names = sorted(current_manifest(storage, FOLDER).files)
+    assert names[0] == f"{time(0)}_{time(0)}_0.parquet"
+    assert any(name.endswith("_1.parquet") for name in names)
+    assert history(storage) == [time(number) for number in range(10)]
+
+
+def _noise(size: int) -> bytes:
+    import random
+
+    return random.Random(size).randbytes(size)
+
+
+@pytest.mark.parametrize("change", range(1, 8))
+def test_a_writer_that_dies_loses_and_doubles_nothing(change: int) -> None:
+    storage = MemoryStorage()
+    for number in range(3):
+        add_to_history(storage, FOLDER, [one(number)])
+    storage.changes, storage.fail_at = 0, change
+    try:
+        add_to_history(storage, FOLDER, [one(3)])
+        merge_and_clean(storage, FOLDER)
+    except ConnectionError:
+        storage.fail_at = 0
+        add_to_history(storage, FOLDER, [one(3)])
+        merge_and_clean(storage, FOLDER)
+    names = [f"{time(number)}_{time(number)}_0.parquet" for number in range(4)]
+    assert sorted(current_manifest(storage, FOLDER).files) == names
+    assert all(f"{FOLDER}/{name}" in storage.files for name in names)
+
+
+def test_a_damaged_manifest_is_named() -> None:
+    storage = MemoryStorage({f"{FOLDER}/_version_": b"4", f"{FOLDER}/manifest_4": b"{}"})
+    with pytest.raises(CorruptTable, match="manifest_4"):
+        current_manifest(storage, FOLDER)
+    assert current_manifest(MemoryStorage(), FOLDER).number == 0
+    storage = MemoryStorage({f"{FOLDER}/manifest_{n}": b'{"files": []}' for n in (9, 10)})
+    assert current_manifest(storage, FOLDER).number == 10
+
+
+# --- both formats, in metadata tables of Hudi -----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
+    base = unpack(name, tmp_path)
+    own = OwnTable.open(Storage(str(base)))
+    before = own.timeline.archive.instants()
+    gone = own.timeline.completed()[:6]
+    assert {one.action for one in gone} >= {COMMIT, DELTA_COMMIT}
+    said = {one.requested: own.timeline.commit_metadata(one) for one in gone}
+    times = [own.timeline.completion_time(one.requested) for one in gone]
+    archiving.archive(own.storage, own.config, own.timeline, gone)
+    after = own.reloaded().timeline
+    assert after.completed() == own.timeline.completed()[6:]
+    assert not after.pending()
+    found = after.archive.instants()
+    assert [one.requested for one in found] == [one.requested for one in (*before, *gone)]
+    assert [after.archive.completion_time(one.requested) for one in gone] == times
+    for one in found[len(before) :]:
+        metadata = after.archive.commit_metadata(one)
+        assert metadata.write_stats
+        assert [stat.path for stat in metadata.write_stats] == [
+            stat.path for stat in said[one.requested].write_stats
+        ]
+    assert pyhudi.open_table(str(base)).check(deep=True).ok
+
+
+def test_a_log_block_has_ten_records(tmp_path: Path) -> None:
+    base = unpack("v6_cow_archived", tmp_path)
+    own = OwnTable.open(Storage(str(base)))
+    archiving.archive(own.storage, own.config, own.timeline, own.timeline.completed()[:5])
+    folder = own.config.history_folder
+    newest = f"{folder}/.commits_.archive.5_1-0-1"
+    blocks = _native.log_blocks(own.storage.native, newest)
+    assert [list(block["header"]) for block in blocks] == [["SCHEMA"]] * 2
+    assert len(_native.log_records(own.storage.native, newest)) == 15
+
+
+def test_other_actions_are_refused_and_stay(tmp_path: Path) -> None:
+    base = unpack("v6_cow_overwrite_table", tmp_path)
+    storage = Storage(str(base))
+    config = TableConfig.load(storage)
+    timeline = Timeline.load(storage, config)
+    with pytest.raises(UnsupportedTableFeature, match="replacecommit"):
+        archiving.archive(storage, config, timeline, timeline.completed())
+    assert Timeline.load(storage, config).instants == timeline.instants
+
+
+# --- which instants -------------------------------------------------------------------------------
+
+
+def timeline(layout: TimelineLayout, *instants: tuple[int, str, State]) -> Timeline:
+    """Completed ones take no time."""
+    storage = MemoryStorage()
+    for number, action, state in instants:
+        for reached in list(State)[: state.rank + 1]:
+            name = layout.file_name(time(number), action, reached, time(number))
+            storage.files[layout.path(name)] = b""
+    version = {"hoodie.table.version": "6" if layout is LAYOUT_1 else "9"}
+    config = TableConfig({"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ"} | version)
+    return Timeline.load(storage, config)
+
+
+def deltas(*numbers: int) -> list[tuple[int, str, State]]:
+    return [(number, DELTA_COMMIT, State.COMPLETED) for number in numbers]
+
+
+def chosen(own: Timeline, least: int, compact_after: int = 10) -> list[int]:
+    instants = policy._commits(own, least, compact_after)
+    return [int(one.requested) - int(time(0)) for one in instants]
+
+
+@pytest.mark.parametrize("layout", [LAYOUT_1, LAYOUT_2])
+def test_commits_that_are_needed_stay(layout: TimelineLayout) -> None:
+    compacted = (5, COMPACTION, State.COMPLETED)
+    some = [*deltas(1, 2, 3, 4), compacted, *deltas(6, 7, 8)]
+    assert chosen(timeline(layout, *some), least=2) == [1, 2, 3, 4]
+    assert chosen(timeline(layout, *some), least=6) == [1, 2]
+    # The next compaction counts three delta commits from the sixth on.
+    assert chosen(timeline(layout, *some), least=1, compact_after=3) == [1, 2, 3, 4, 5]
+    pending = (3, DELTA_COMMIT, State.INFLIGHT)
+    assert chosen(timeline(layout, *deltas(1, 2), pending, *some[3:]), least=1) == [1]
+    assert chosen(timeline(layout, pending, *deltas(4, 5, 6)), least=1) == []
+    # Nothing was compacted yet: all of them count.
+    assert chosen(timeline(layout, *deltas(*range(1, 9))), least=1) == []
+    assert chosen(timeline(layout, *deltas(*range(1, 9))), least=1, compact_after=3) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+
+
+def test_all_that_cleaning_retains_stays() -> None:
+    options = ServiceOptions(keep_commits=3, archive_after=7)
+    assert policy._bounds(timeline(LAYOUT_2, *deltas(*range(20))), options) == (4, 8)
+    assert policy._bounds(timeline(LAYOUT_2, *deltas(*range(24))), options) == (21, 25)
+    assert policy._bounds(timeline(LAYOUT_2, *deltas(*range(24))), ServiceOptions()) == (21, 31)
+
+
+def test_services_are_counted_apart_up_to_version_6() -> None:
+    cleans = [(number, CLEAN, State.COMPLETED) for number in range(8)]
+    gone = policy._services(timeline(LAYOUT_1, *cleans), least=3, most=7)
+    assert [one.requested for one in gone] == [time(number) for number in range(5)]
+    assert policy._services(timeline(LAYOUT_1, *cleans), least=3, most=8) == []
+    assert policy._services(timeline(LAYOUT_2, *cleans), least=3, most=7) == []
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_nothing_goes_that_the_data_table_has(name: str, tmp_path: Path) -> None:
+    base = unpack(name, tmp_path)
+    options = {
+        "hoodie.metadata.compact.max.delta.commits": "2",
+        "hoodie.keep.min.commits": "1",
+        "hoodie.keep.max.commits": "2",
+    }
+    table = pyhudi.open_table(str(base), options=options)
+    start = min(one.requested for one in table._state.timeline.commits)
+    before = len(OwnTable.open(table.storage).timeline.archive.instants())
+    table.upsert(table.scan().to_arrow().slice(0, 2))
+    own = OwnTable.open(table.storage)
+    archived = own.timeline.archive.instants()
+    assert len(archived) > before
+    assert max(one.requested for one in archived) < start
+    times = {one.requested for one in own.timeline.completed(DELTA_COMMIT)}
+    assert times >= {one.requested for one in table.refresh()._state.timeline.commits}
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+def test_an_archive_that_cannot_be_written_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(policy, "archive", broken)
+    table = pyhudi.open_table(str(unpack("v9_mor_archived", tmp_path)))
+    with pytest.warns(MetadataTableWarning, match="no space"):
+        table.upsert(table.scan().to_arrow().slice(0, 2))
+    assert table.check(deep=True).ok
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ConfigError, match=r"hoodie\.keep\.max\.commits is 20, not more than"):
+        ServiceOptions.of({"hoodie.keep.max.commits": "20"})
+    with pytest.raises(ConfigError, match=r"hoodie\.keep\.min\.commits"):
+        ServiceOptions.of({"hoodie.keep.min.commits": "few"})
+    assert ServiceOptions.of({"hoodie.keep.min.commits": "25"}).archive_after == 30
