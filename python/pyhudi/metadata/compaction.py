@@ -124,21 +124,9 @@ def _carry_out(
 
 
 def _task(own: OwnTable, instant: str, one: FileSlice, schema: str) -> CompactGroupTask:
-    timeline = own.timeline
-    checked = own.config.version.blocks_need_commit_check
-    group = MetadataGroup(
-        own.storage,
-        one.base.path if one.base else None,
-        tuple(log.path for log in one.logs),
-        valid_instants=_valid(timeline) if checked else None,
-        timeline_start=timeline.blocks_start if checked else None,
-    )
+    group = MetadataGroup.of(own.storage, own.config, own.timeline, one)
     names_previous = not own.config.version.commit_metadata_as_json
     return CompactGroupTask(group, one, instant, schema, names_previous)
-
-
-def _valid(timeline: Timeline) -> tuple[str, ...]:
-    return tuple(one.requested for one in timeline.completed())
 
 
 def _remove_written(

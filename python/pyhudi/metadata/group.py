@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 from pyhudi import _native
 
 if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
     from pyhudi.storage import Storage
+    from pyhudi.timeline import Timeline
+    from pyhudi.view.slices import FileSlice
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,20 @@ class MetadataGroup:
     logs: tuple[str, ...]
     valid_instants: tuple[str, ...] | None
     timeline_start: str | None
+
+    @classmethod
+    def of(
+        cls, storage: Storage, config: TableConfig, timeline: Timeline, newest: FileSlice
+    ) -> MetadataGroup:
+        """storage, config, timeline: the metadata table's."""
+        checked = config.version.blocks_need_commit_check
+        return cls(
+            storage,
+            newest.base.path if newest.base else None,
+            tuple(log.path for log in newest.logs),
+            tuple(one.requested for one in timeline.completed()) if checked else None,
+            timeline.blocks_start if checked else None,
+        )
 
     def open(self) -> _native.MetadataPartition:
         """Its records. Every key is looked for in this group, whatever its hash."""

@@ -20,9 +20,11 @@ from pyhudi.metadata.derive import FactsTask, FileTask, Recording, Task, derive
 from pyhudi.metadata.start_group import group_id
 from pyhudi.metadata.support import record_schema, statistics_columns
 from pyhudi.metadata.table import (
+    ALL_PARTITIONS,
     BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
+    NO_PATH,
     PARTITION_STATS,
 )
 from pyhudi.plan.read import ReadTask, TableState
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from pyhudi.storage import Entry
     from pyhudi.view.slices import FileSlice
 
-_ALL_PARTITIONS = "__all_partitions__"
-_NO_PATH = "."
 NO_INSTANT = "00000000000000"
 """In place of a table's newest instant while it has none (`SOLO_COMMIT_TIMESTAMP`)."""
 _FILES_OF_A_TASK = 64
@@ -174,10 +174,10 @@ def _rows(task: InitialTask) -> Iterator[pa.RecordBatch]:
 def _files(source: Source) -> InitialPartition:
     recording = source.recording({FILES: 1})
     found = source.files
-    names = tuple((_ALL_PARTITIONS, path or _NO_PATH, 0, False) for path in found)
-    tasks: list[InitialTask] = [FileTask(recording, names, keys=(_ALL_PARTITIONS,))]
+    names = tuple((ALL_PARTITIONS, path or NO_PATH, 0, False) for path in found)
+    tasks: list[InitialTask] = [FileTask(recording, names, keys=(ALL_PARTITIONS,))]
     for path, entries in found.items():
-        key = path or _NO_PATH
+        key = path or NO_PATH
         listed = tuple((key, one.name, one.size, False) for one in entries)
         tasks.append(FileTask(recording, listed, keys=(key,)))
     return InitialPartition(FILES, 1, tasks)

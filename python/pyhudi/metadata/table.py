@@ -34,8 +34,9 @@ COLUMN_STATS = "column_stats"
 PARTITION_STATS = "partition_stats"
 BLOOM_FILTERS = "bloom_filters"
 
-_ALL_PARTITIONS = "__all_partitions__"
-_NO_PATH = "."
+ALL_PARTITIONS = "__all_partitions__"
+"""The key of `files` under which the data table's partitions are named."""
+NO_PATH = "."
 """How the partition path "" is called in keys."""
 _PROPERTIES = ".hoodie/hoodie.properties"
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
@@ -97,18 +98,8 @@ class MetadataTable:
         if path is not None:
             slices = self._of_data_partition(slices, path)
         _check_numbers(name, slices)
-        checked = self._config.version.blocks_need_commit_check
-        valid = tuple(i.requested for i in self._timeline.completed()) if checked else None
-        start = self._timeline.blocks_start if checked else None
         return [
-            MetadataGroup(
-                self._storage,
-                one.base.path if one.base else None,
-                tuple(log.path for log in one.logs),
-                valid,
-                start,
-            )
-            for one in slices
+            MetadataGroup.of(self._storage, self._config, self._timeline, one) for one in slices
         ]
 
     def check_groups(self, name: str) -> None:
@@ -119,13 +110,13 @@ class MetadataTable:
 
     def data_partitions(self) -> list[str]:
         """Paths of the data table's partitions, sorted."""
-        found = self.partition(FILES).files([_ALL_PARTITIONS])
+        found = self.partition(FILES).files([ALL_PARTITIONS])
         live = zip(found["name"].to_pylist(), found["is_deleted"].to_pylist(), strict=True)
-        return sorted("" if name == _NO_PATH else name for name, deleted in live if not deleted)
+        return sorted("" if name == NO_PATH else name for name, deleted in live if not deleted)
 
     def data_files(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
         """Files of data partitions; a partition that is not known has none."""
-        wanted = {path or _NO_PATH: path for path in partitions}
+        wanted = {path or NO_PATH: path for path in partitions}
         files: dict[str, list[Entry]] = {path: [] for path in wanted.values()}
         found = self.partition(FILES).files(list(wanted))
         columns = (found[name].to_pylist() for name in ("partition", "name", "size", "is_deleted"))

@@ -22,10 +22,18 @@ from pyhudi.metadata.derive import derive as derive_rows
 from pyhudi.metadata.files_left import RestOfPartitions
 from pyhudi.metadata.locations import is_log_path, location_tasks
 from pyhudi.metadata.own import GroupsByPartition, OwnTable, roll_back_delta_commit
+from pyhudi.metadata.removed_files import removed_files
 from pyhudi.metadata.slice_rows import SliceRows
 from pyhudi.metadata.start_group import store_start_log
 from pyhudi.metadata.support import check_replaceable, record_schema, statistics_columns
-from pyhudi.metadata.table import BLOOM_FILTERS, FILES, PARTITION_STATS, RECORD_INDEX
+from pyhudi.metadata.table import (
+    ALL_PARTITIONS,
+    BLOOM_FILTERS,
+    FILES,
+    NO_PATH,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
 from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.timeline.instants import DELTA_COMMIT
 from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
@@ -37,8 +45,6 @@ if TYPE_CHECKING:
     from pyhudi.txn.rollback import RollbackContext
 
 OPERATION = "UPSERT_PREPPED"
-ALL_PARTITIONS = "__all_partitions__"
-NO_PATH = "."
 STAGE = 2
 """Of the engine call that writes the log files."""
 
@@ -167,7 +173,9 @@ class _Commit:
     def tasks(self, metadata: CommitMetadata, schema: pa.Schema, rows: SliceRows) -> list[Task]:
         """What every commit changes. schema: the table's, with meta fields."""
         self._add_groups(metadata)
-        tasks: list[Task] = [FileTask(self.recording, tuple(file_entries(metadata)))]
+        removed = removed_files(self._own, self._groups[FILES], metadata)
+        entries = (*file_entries(metadata), *removed)
+        tasks: list[Task] = [FileTask(self.recording, entries)]
         tasks += self._facts(metadata, schema)
         if RECORD_INDEX in self._partitions:
             tasks += location_tasks(

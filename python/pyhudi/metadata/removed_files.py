@@ -1,0 +1,57 @@
+"""Files of a partition that was removed, which would be listed again once the partition returns.
+
+The clean that removes a partition deletes its record of `files` (Hudi 1.1 and later). If it gets
+files again before the next compaction, Hudi 1.2.0 merges the new record with that of the base file
+as if no delete were between them, and lists what was removed. It does so after its own writes too;
+where the new record says once more that those files are gone, it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.table import NO_PATH
+from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.own import OwnTable
+    from pyhudi.plan.write import FileGroup
+
+
+def removed_files(
+    own: OwnTable, groups: Sequence[FileGroup], metadata: CommitMetadata
+) -> Iterator[tuple[str, str, int, bool]]:
+    """Entries of `files` that a commit has to add. groups: those of `files`."""
+    returning = [
+        partition or NO_PATH
+        for partition, stats in metadata.partition_to_write_stats.items()
+        if all(_may_begin_group(stat) for stat in stats)
+    ]
+    for group in groups:
+        newest = MetadataGroup.of(own.storage, own.config, own.timeline, group.slice)
+        if not returning or newest.base is None or not newest.logs:
+            continue
+        once = _listed(replace(newest, logs=()), returning)
+        now = _listed(newest, once.keys()) if once else {}
+        for partition in once.keys() - now.keys():
+            yield from ((partition, name, 0, True) for name in once[partition])
+
+
+def _may_begin_group(stat: WriteStat) -> bool:
+    """Whether a file can be the first of its file group, as all are in a partition that returns."""
+    if stat.num_update_writes or stat.num_deletes:
+        return False
+    return stat.log_version is not None or stat.prev_commit == NO_PREVIOUS_COMMIT
+
+
+def _listed(group: MetadataGroup, partitions: Collection[str]) -> dict[str, list[str]]:
+    found = group.open().files(list(partitions))
+    columns = (found[name].to_pylist() for name in ("partition", "name", "is_deleted"))
+    listed: dict[str, list[str]] = {}
+    for partition, name, deleted in zip(*columns, strict=True):
+        if not deleted:
+            listed.setdefault(partition, []).append(name)
+    return listed
