@@ -31,6 +31,7 @@ __all__ = [
     "Store",
     "__version__",
     "add_keys",
+    "archive_block",
     "arrow_schema",
     "avro_schema",
     "base_file_schema",
