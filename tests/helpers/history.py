@@ -201,9 +201,8 @@ class History:
         If the removed partition gets rows again, Hudi 1.2.0 lists the removed files as well, its
         own writes not excepted (`metadata/removed_files.py`).
         """
-        if self._setting.version < 9 or not self._setting.metadata:
-            return False
-        return deletes_of_files(self._base) > 0
+        concerned = self._setting.version >= 9 and self._setting.metadata
+        return concerned and self._base.exists() and deletes_of_files(self._base) > 0
 
 
 def deletes_of_files(base: Path) -> int:
