@@ -178,12 +178,12 @@ class History:
             }
             self._hudi.call(self._base, "run_compaction(op => 'scheduleandexecute')", conf=conf)
             return
-        options = dict(self._options)
-        if step.action == "delete_partitions":
-            options["hoodie.datasource.write.partitions.to.delete"] = ",".join(step.cities)
         if self._would_bring_files_back():
             self._by_pyhudi(step)
             return
+        options = dict(self._options)
+        if step.action == "delete_partitions":
+            options["hoodie.datasource.write.partitions.to.delete"] = ",".join(step.cities)
         operation = _OPERATIONS.get(step.action, step.action)
         rows: Any = step.rows if step.action != "delete_partitions" else None
         try:

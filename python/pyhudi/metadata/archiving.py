@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pyhudi.txn.rollback import RollbackContext
 
 
-def archive(own: OwnTable, context: RollbackContext, options: ServiceOptions) -> int:
-    """Archives what is due; how many instants that were."""
+def archive(own: OwnTable, context: RollbackContext, options: ServiceOptions) -> None:
+    """Archives what is due."""
     least, most = _bounds(own.timeline, options)
-    instants = list(_services(own.timeline, least, most))
+    instants = _services(own.timeline, least, most)
     if len(own.timeline.commits) > most:
         instants += _commits(own.timeline, least, options.compact_after)
     if not instants:
-        return 0
+        return
     start = _start(Timeline.load(context.storage, context.config))
     chosen = [one for one in instants if start is None or one.requested < start]
     if own.timeline.completes_in_names:
@@ -43,7 +43,6 @@ def archive(own: OwnTable, context: RollbackContext, options: ServiceOptions) ->
     chosen.sort(key=lambda one: (one.requested, one.action))
     if chosen:
         archive_instants(own.storage, own.config, own.timeline, chosen)
-    return len(chosen)
 
 
 def _bounds(timeline: Timeline, options: ServiceOptions) -> tuple[int, int]:

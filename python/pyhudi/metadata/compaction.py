@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi import _native
 from pyhudi.metadata.compact_group import EXTENSION, CompactGroupTask, compact_group
-from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.group import groups_of
 from pyhudi.metadata.support import record_schema
 from pyhudi.plan.compact import compaction_plan
 from pyhudi.timeline import content
@@ -109,7 +109,12 @@ def _carry_out(
     _remove_written(own, instant, {one.partition for one in slices}, kept=())
     layout.inflight(own.storage, instant, COMPACTION)
     schema = record_schema(version.metadata_schema)
-    tasks = [_task(own, instant, one, schema) for one in slices]
+    groups = groups_of(own.storage, own.config, own.timeline, slices)
+    names_previous = not version.commit_metadata_as_json
+    tasks = [
+        CompactGroupTask(group, one, instant, schema, names_previous)
+        for group, one in zip(groups, slices, strict=True)
+    ]
     stats = engine.run(compact_group, tasks, label="compact the metadata table")
     metadata = CommitMetadata(
         by_partition(stats),
@@ -121,12 +126,6 @@ def _carry_out(
     _remove_written(own, instant, {one.partition for one in slices}, kept=paths)
     data = metadata.encode(version, COMPACTION, context.clock)
     layout.complete(own.storage, instant, COMPACTION, context.generator.next(), data)
-
-
-def _task(own: OwnTable, instant: str, one: FileSlice, schema: str) -> CompactGroupTask:
-    group = MetadataGroup.of(own.storage, own.config, own.timeline, one)
-    names_previous = not own.config.version.commit_metadata_as_json
-    return CompactGroupTask(group, one, instant, schema, names_previous)
 
 
 def _remove_written(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,20 +26,6 @@ class MetadataGroup:
     valid_instants: tuple[str, ...] | None
     timeline_start: str | None
 
-    @classmethod
-    def of(
-        cls, storage: Storage, config: TableConfig, timeline: Timeline, newest: FileSlice
-    ) -> MetadataGroup:
-        """storage, config, timeline: the metadata table's."""
-        checked = config.version.blocks_need_commit_check
-        return cls(
-            storage,
-            newest.base.path if newest.base else None,
-            tuple(log.path for log in newest.logs),
-            tuple(one.requested for one in timeline.completed()) if checked else None,
-            timeline.blocks_start if checked else None,
-        )
-
     def open(self) -> _native.MetadataPartition:
         """Its records. Every key is looked for in this group, whatever its hash."""
         return _native.MetadataPartition(
@@ -48,6 +34,25 @@ class MetadataGroup:
             valid_instants=self.valid_instants,
             timeline_start=self.timeline_start,
         )
+
+
+def groups_of(
+    storage: Storage, config: TableConfig, timeline: Timeline, slices: Iterable[FileSlice]
+) -> list[MetadataGroup]:
+    """The file groups of slices. storage, config, timeline: the metadata table's."""
+    checked = config.version.blocks_need_commit_check
+    valid = tuple(one.requested for one in timeline.completed()) if checked else None
+    start = timeline.blocks_start if checked else None
+    return [
+        MetadataGroup(
+            storage,
+            one.base.path if one.base else None,
+            tuple(log.path for log in one.logs),
+            valid,
+            start,
+        )
+        for one in slices
+    ]
 
 
 def open_together(groups: Sequence[MetadataGroup]) -> _native.MetadataPartition:

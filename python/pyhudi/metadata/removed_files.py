@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.group import MetadataGroup, groups_of
 from pyhudi.metadata.table import NO_PATH
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
 
@@ -30,8 +30,8 @@ def removed_files(
         for partition, stats in metadata.partition_to_write_stats.items()
         if all(_may_begin_group(stat) for stat in stats)
     ]
-    for group in groups:
-        newest = MetadataGroup.of(own.storage, own.config, own.timeline, group.slice)
+    slices = [group.slice for group in groups]
+    for newest in groups_of(own.storage, own.config, own.timeline, slices):
         if not returning or newest.base is None or not newest.logs:
             continue
         once = _listed(replace(newest, logs=()), returning)

@@ -17,7 +17,7 @@ from pyhudi.config import TableConfig
 from pyhudi.errors import ConfigError, CorruptTable
 from pyhudi.metadata.checks import check_files, check_not_behind
 from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition, index_definitions
-from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.group import MetadataGroup, groups_of
 from pyhudi.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.view.filesystem_view import FileSystemView
@@ -98,9 +98,7 @@ class MetadataTable:
         if path is not None:
             slices = self._of_data_partition(slices, path)
         _check_numbers(name, slices)
-        return [
-            MetadataGroup.of(self._storage, self._config, self._timeline, one) for one in slices
-        ]
+        return groups_of(self._storage, self._config, self._timeline, slices)
 
     def check_groups(self, name: str) -> None:
         """Raises `CorruptTable` where files of one of its partitions are missing or cut off."""
