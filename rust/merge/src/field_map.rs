@@ -5,89 +5,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, Scalar, StringArray, UInt32Array,
-};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::kernels::cmp;
-use arrow::compute::kernels::zip::zip;
-use arrow::compute::{cast, interleave_record_batch, is_null, or, take_record_batch};
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::compute::{interleave_record_batch, take_record_batch};
+use arrow::datatypes::{Schema, SchemaRef};
 
+use crate::column_sets::{ColumnSets, Sets, Written};
+use crate::field_merge::{FieldRules, Pair};
 use crate::key_index::{KeyIndex, Place};
 use crate::key_map::{BaseOutcome, MergeCounts};
-use crate::ordering::{MergeError, MergeRules, OrderingRows, Weighed};
+use crate::ordering::{MergeError, OrderingRows, Weighed};
 use crate::records::{Encoder, Keys, Records, is_set};
-
-/// Which values of the record that wins are taken from the one that loses.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Fill {
-    /// Only those of columns that the winner was written without.
-    Absent,
-    /// Those equal to the column's default: null, or the given value (one row, column by column).
-    Defaults(Vec<Option<ArrayRef>>),
-    /// Texts and bytes equal to this marker.
-    Marker(String),
-}
-
-/// A merger that is not built in. It sees pairs of live records of one key.
-pub trait RowMerger: Send + Sync {
-    /// Merges row by row: batches of equal length and schema. Gives the merged rows and which of
-    /// them are deleted.
-    ///
-    /// # Errors
-    /// Whatever stops the merger.
-    fn merge(
-        &self,
-        older: &RecordBatch,
-        newer: &RecordBatch,
-    ) -> Result<(RecordBatch, Option<BooleanArray>), MergeError>;
-}
-
-/// The rules of a merge field by field.
-#[derive(Clone)]
-pub struct FieldRules {
-    /// Which of two records wins.
-    pub order: MergeRules,
-    /// What becomes of the winner's values.
-    pub fill: Fill,
-    /// Columns, by number, that come from the newer record whichever wins.
-    pub newest: Vec<usize>,
-    /// A delete wins over what is older whatever its ordering value, and what is newer over it
-    /// (payload classes of table versions before 9).
-    pub deletes_always_win: bool,
-    /// Takes the place of all of the above for two live records.
-    pub merger: Option<Arc<dyn RowMerger>>,
-}
-
-/// For each column of a map's rows whether a record was written with it.
-pub type ColumnSet = Vec<bool>;
-
-/// Which columns the records of a batch were written with.
-#[derive(Debug, Clone)]
-pub enum Written {
-    /// With all of them.
-    All,
-    /// All records with these.
-    Same(ColumnSet),
-    /// Each record with its own.
-    Each(Vec<ColumnSet>),
-}
-
-/// [`Written`], with sets of columns by their numbers.
-enum Sets {
-    Same(u32),
-    Each(Vec<u32>),
-}
-
-impl Sets {
-    fn of(&self, row: usize) -> u32 {
-        match self {
-            Self::Same(set) => *set,
-            Self::Each(sets) => sets[row],
-        }
-    }
-}
 
 /// A record of each key, as [`FieldMap::standing`] gives them.
 pub struct StandingRows {
@@ -119,8 +47,7 @@ pub struct FieldMap {
     /// Rows as added and as made by merging.
     rows: Vec<RecordBatch>,
     written: Vec<Sets>,
-    /// Sets of columns: whether each column is in. The first has them all.
-    sets: Vec<ColumnSet>,
+    sets: ColumnSets,
     /// Bytes of rows and ordering values.
     bytes: usize,
     counts: MergeCounts,
@@ -145,7 +72,7 @@ impl FieldMap {
 
     fn with(rules: FieldRules, encoder: Arc<Encoder>, schema: SchemaRef) -> Self {
         Self {
-            sets: vec![vec![true; schema.fields().len()]],
+            sets: ColumnSets::new(schema.fields().len()),
             rules,
             encoder,
             schema,
@@ -251,11 +178,7 @@ impl FieldMap {
     }
 
     fn push_rows(&mut self, rows: &RecordBatch, written: Written) -> Result<usize, MergeError> {
-        let sets = match written {
-            Written::All => Sets::Same(0),
-            Written::Same(set) => Sets::Same(self.set(set)),
-            Written::Each(sets) => Sets::Each(sets.into_iter().map(|set| self.set(set)).collect()),
-        };
+        let sets = self.sets.numbers(written);
         Ok(self.keep(self.loose(rows)?, sets))
     }
 
@@ -271,14 +194,6 @@ impl FieldMap {
     fn loose(&self, rows: &RecordBatch) -> Result<RecordBatch, MergeError> {
         let columns = rows.columns().to_vec();
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
-    }
-
-    fn set(&mut self, columns: ColumnSet) -> u32 {
-        let known = self.sets.iter().position(|set| *set == columns);
-        known.unwrap_or_else(|| {
-            self.sets.push(columns);
-            self.sets.len() - 1
-        }) as u32
     }
 
     fn newer_wins(&self, entry: usize, newer: Place, deleted: bool) -> bool {
@@ -323,12 +238,12 @@ impl FieldMap {
             newer_sets: self.sets_of(&newer),
             newer_wins: meetings.iter().map(|m| Some(m.newer_wins)).collect(),
         };
-        let (merged, deleted) = self.merged(&pair)?;
+        let (merged, deleted) = pair.merged(&self.rules, &self.sets, &self.schema)?;
         let sets: Vec<u32> = pair
             .older_sets
             .iter()
             .zip(&pair.newer_sets)
-            .map(|(older, newer)| self.union(*older, *newer))
+            .map(|(older, newer)| self.sets.union(*older, *newer))
             .collect();
         let number = self.keep(merged, Sets::Each(sets));
         for (row, meeting) in meetings.iter().enumerate() {
@@ -340,18 +255,6 @@ impl FieldMap {
             }
         }
         Ok(())
-    }
-
-    fn union(&mut self, a: u32, b: u32) -> u32 {
-        if a == 0 || b == 0 || a == b {
-            return if a == b { a } else { 0 };
-        }
-        let both = self.sets[a as usize]
-            .iter()
-            .zip(&self.sets[b as usize])
-            .map(|(a, b)| *a || *b)
-            .collect();
-        self.set(both)
     }
 
     fn sets_of(&self, places: &[Place]) -> Vec<u32> {
@@ -366,61 +269,6 @@ impl FieldMap {
         let batches: Vec<&RecordBatch> = self.rows.iter().collect();
         let at: Vec<(usize, usize)> = places.iter().map(|place| place.pair()).collect();
         Ok(interleave_record_batch(&batches, &at)?)
-    }
-
-    fn merged(&self, pair: &Pair) -> Result<(RecordBatch, Option<BooleanArray>), MergeError> {
-        if let Some(merger) = &self.rules.merger {
-            let (rows, deleted) = merger.merge(&pair.older, &pair.newer)?;
-            return Ok((self.loose(&rows)?, deleted));
-        }
-        let columns = (0..self.schema.fields().len())
-            .map(|column| self.field(pair, column))
-            .collect::<Result<Vec<_>, MergeError>>()?;
-        let schema = Arc::clone(&self.schema);
-        Ok((RecordBatch::try_new(schema, columns)?, None))
-    }
-
-    fn field(&self, pair: &Pair, column: usize) -> Result<ArrayRef, MergeError> {
-        let (older, newer) = (pair.older.column(column), pair.newer.column(column));
-        if self.rules.newest.contains(&column) {
-            return Ok(Arc::clone(newer));
-        }
-        let winner = zip(&pair.newer_wins, newer, older)?;
-        let fill = match (&self.rules.fill, self.sets.len()) {
-            (Fill::Absent, 1) => return Ok(winner),
-            (Fill::Absent, _) => self.absent(pair, column),
-            (Fill::Defaults(defaults), _) => {
-                is_default(&winner, defaults.get(column).and_then(Option::as_ref))?
-            }
-            (Fill::Marker(marker), _) => {
-                let absent = self.absent(pair, column);
-                match is_marker(&winner, marker)? {
-                    Some(found) => or(&found, &absent)?,
-                    None => absent,
-                }
-            }
-        };
-        if fill.true_count() == 0 {
-            return Ok(winner);
-        }
-        let loser = zip(&pair.newer_wins, older, newer)?;
-        Ok(zip(&fill, &loser, &winner)?)
-    }
-
-    /// Rows whose winner was written without a column that the loser has.
-    fn absent(&self, pair: &Pair, column: usize) -> BooleanArray {
-        let has = |set: u32| self.sets[set as usize][column];
-        (0..pair.newer_wins.len())
-            .map(|row| {
-                let (newer, older) = (pair.newer_sets[row], pair.older_sets[row]);
-                let (winner, loser) = if pair.newer_wins.value(row) {
-                    (newer, older)
-                } else {
-                    (older, newer)
-                };
-                Some(!has(winner) && has(loser))
-            })
-            .collect()
     }
 
     /// The records that stand for their keys, `batch_rows` at a time. To be called before any base
@@ -460,10 +308,10 @@ impl FieldMap {
             })
             .collect();
         let set = |entry: &usize| {
-            let set = self.entries[*entry].data.map_or(0, |place| {
+            let set = self.entries[*entry].data.map_or(ColumnSets::ALL, |place| {
                 self.written[place.batch as usize].of(place.row as usize)
             });
-            self.sets[set as usize].clone()
+            self.sets.get(set).clone()
         };
         Ok(StandingRows {
             records: Records {
@@ -551,11 +399,11 @@ impl FieldMap {
         let pair = Pair {
             older: self.loose(&take_record_batch(rows, &at)?)?,
             newer: self.gather(&newer)?,
-            older_sets: vec![0; meetings.len()],
+            older_sets: vec![ColumnSets::ALL; meetings.len()],
             newer_sets: self.sets_of(&newer),
             newer_wins: meetings.iter().map(|m| Some(m.newer_wins)).collect(),
         };
-        let (merged, deleted) = self.merged(&pair)?;
+        let (merged, deleted) = pair.merged(&self.rules, &self.sets, &self.schema)?;
         let gone = deleted.as_ref().map_or(0, BooleanArray::true_count) as u64;
         self.counts.deleted += gone;
         self.counts.updated += meetings.len() as u64 - gone;
@@ -592,49 +440,6 @@ impl FieldMap {
     pub fn counts(&self) -> MergeCounts {
         self.counts
     }
-}
-
-/// Rows that meet: older and newer of each key, in step.
-struct Pair {
-    older: RecordBatch,
-    newer: RecordBatch,
-    older_sets: Vec<u32>,
-    newer_sets: Vec<u32>,
-    newer_wins: BooleanArray,
-}
-
-/// Rows whose value is the column's default.
-fn is_default(values: &ArrayRef, default: Option<&ArrayRef>) -> Result<BooleanArray, MergeError> {
-    let null = is_null(values)?;
-    let Some(default) = default else {
-        return Ok(null);
-    };
-    let default = Scalar::new(cast(default, values.data_type())?);
-    let values: &dyn Datum = values;
-    let equal = cmp::eq(values, &default)?;
-    Ok(or(&null, &without_nulls(&equal))?)
-}
-
-fn without_nulls(mask: &BooleanArray) -> BooleanArray {
-    mask.iter().map(|value| Some(value == Some(true))).collect()
-}
-
-/// Rows whose value is the marker; none for columns that hold neither text nor bytes.
-fn is_marker(values: &ArrayRef, marker: &str) -> Result<Option<BooleanArray>, MergeError> {
-    let found = match values.data_type() {
-        DataType::Utf8 => {
-            let marker = Scalar::new(StringArray::from(vec![marker]));
-            let values: &dyn Datum = values;
-            cmp::eq(values, &marker)?
-        }
-        DataType::Binary => values
-            .as_binary::<i32>()
-            .iter()
-            .map(|value| Some(value == Some(marker.as_bytes())))
-            .collect(),
-        _ => return Ok(None),
-    };
-    Ok(Some(without_nulls(&found)))
 }
 
 fn nullable(schema: &SchemaRef) -> SchemaRef {

@@ -11,8 +11,10 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod column_sets;
 mod combine;
 mod field_map;
+mod field_merge;
 mod key_index;
 mod key_map;
 mod ordering;
@@ -20,8 +22,10 @@ mod records;
 mod row_matcher;
 mod tagger;
 
+pub use column_sets::{ColumnSet, Written};
 pub use combine::combine_rows;
-pub use field_map::{ColumnSet, FieldMap, FieldRules, Fill, RowMerger, StandingRows, Written};
+pub use field_map::{FieldMap, StandingRows};
+pub use field_merge::{FieldRules, Fill, RowMerger};
 pub use key_map::{BaseOutcome, KeyMap, MergeCounts};
 pub use ordering::{MergeError, MergeMode, MergeRules, OrderingRows};
 pub use records::{Encoder, Keys, Records, Standing};

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
 use crate::error::{Result, SliceError};
 use crate::keys::{RecordKeys, text_field};
-use crate::read::SliceRead;
+use crate::request::SliceRead;
 
 /// A row is a delete when this column is true.
 pub(crate) const IS_DELETED: &str = "_hoodie_is_deleted";

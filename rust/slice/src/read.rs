@@ -5,114 +5,29 @@
 //! log side beyond the memory limit goes to disk in parts, and the base side after it.
 
 use std::collections::VecDeque;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use pyhudi_format::log::{BlockType, OrderingValue};
-use pyhudi_merge::MergeCounts;
 use pyhudi_store::Store;
 
 use crate::adapt::adapt;
-use crate::base::ParquetRead;
-use crate::blocks::{BlockFilter, ChosenBlock, LogSource, choose_blocks};
-use crate::bootstrap::{BaseReader, BootstrapSource};
-use crate::columns::{Columns, names_of, select};
+use crate::blocks::{ChosenBlock, LogSource, choose_blocks};
+use crate::bootstrap::BaseReader;
+use crate::columns::{Columns, names_of};
 use crate::error::{Result, SliceError};
-use crate::evolve::Evolution;
-use crate::log_map::{LogMap, MapKind, Winners};
+use crate::log_map::{LogMap, Winners};
 use crate::log_side::{Collected, LogSide, Shape};
-use crate::merge_spec::MergeSpec;
+use crate::open_base::{Merging, Opening, open_base};
 use crate::positions::positions_of;
-use crate::prune::Filter;
 use crate::records::{Decode, LogRecords};
-use crate::row_test::{RowTest, SharedMap, is_testable};
+use crate::request::{ReadStats, SliceRead};
+use crate::row_test::SharedMap;
 use crate::spill::{SpillOptions, SpilledPart, part_of};
 
 /// Bytes that records take in memory for each byte of their blocks, at a guess.
 const EXPANSION: u64 = 3;
-
-/// Records that are newer than all of the slice, for copy-on-write updates.
-#[derive(Default)]
-pub struct Incoming {
-    /// Rows with the table's columns.
-    pub rows: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
-    /// Keys to be deleted whatever their ordering value.
-    pub delete_keys: Option<StringArray>,
-}
-
-/// What to read and how to merge it.
-pub struct SliceRead {
-    /// Where the files are.
-    pub store: Store,
-    /// Path of the base file; none in a slice of log files alone.
-    pub base: Option<String>,
-    /// Where the rows of the base file are, when it is a skeleton.
-    pub bootstrap: Option<BootstrapSource>,
-    /// Instant of the base file, for record positions; none to go by keys alone.
-    pub base_instant: Option<String>,
-    /// Paths of the log files, oldest first, CDC files left out.
-    pub logs: Vec<String>,
-    /// The table's schema, meta fields included.
-    pub schema: SchemaRef,
-    /// The columns to give, in order.
-    pub columns: Vec<String>,
-    /// The stored key column, or the record key fields where meta fields are off.
-    pub key_fields: Vec<String>,
-    /// How records of one key become one.
-    pub merge: MergeSpec,
-    /// Which log blocks count.
-    pub filter: BlockFilter,
-    /// Newest records.
-    pub incoming: Incoming,
-    /// Rows that fail one of these may be left out.
-    pub filters: Vec<Filter>,
-    /// How files name the columns, where they name them otherwise than the table.
-    pub evolution: Option<Evolution>,
-    /// Most rows of a batch.
-    pub batch_rows: usize,
-    /// Another thread may decode some of the base file's columns.
-    pub two_threads: bool,
-    /// Only row groups of the base file that begin in this range of its bytes. Of a slice with
-    /// nothing to merge alone: log records belong to no part.
-    pub base_part: Option<Range<u64>>,
-    /// What to do with more records than fit in memory; none to keep them all there.
-    pub spill: Option<SpillOptions>,
-}
-
-/// Counters of one read; final once the reader is exhausted.
-#[derive(Debug, Default)]
-#[expect(
-    missing_docs,
-    reason = "documented where Python reads them, in MergeStats"
-)]
-pub struct ReadStats {
-    pub base_rows: AtomicU64,
-    pub log_records: AtomicU64,
-    pub updated: AtomicU64,
-    pub deleted: AtomicU64,
-    pub inserted: AtomicU64,
-    pub corrupt_blocks: AtomicU64,
-    pub rollback_blocks: AtomicU64,
-    pub log_blocks: AtomicU64,
-    pub pruned_row_groups: AtomicU64,
-    pub by_position: AtomicU64,
-    pub spilled_parts: AtomicU64,
-}
-
-impl ReadStats {
-    fn add(counter: &AtomicU64, count: usize) {
-        counter.fetch_add(count as u64, Ordering::Relaxed);
-    }
-
-    fn add_counts(&self, counts: MergeCounts) {
-        Self::add(&self.updated, counts.updated as usize);
-        Self::add(&self.deleted, counts.deleted as usize);
-        Self::add(&self.inserted, counts.inserted as usize);
-    }
-}
 
 /// Where base rows come from.
 enum BaseSide {
@@ -156,7 +71,7 @@ pub struct SliceReader {
     read: SliceRead,
     out: SchemaRef,
     /// Set when the log blocks are known.
-    merging: Option<Arc<(Shape, MapKind)>>,
+    merging: Option<Arc<Merging>>,
     stage: Stage,
     /// Made and not given out yet.
     ready: VecDeque<RecordBatch>,
@@ -284,8 +199,8 @@ impl SliceReader {
             by_position: positions.is_some(),
             spec: self.read.merge.clone(),
         };
-        let merging = Arc::new((shape, kind));
-        let (shape, kind) = merging.as_ref();
+        let merging = Arc::new(Merging { shape, kind });
+        let Merging { shape, kind } = merging.as_ref();
         let spill = self.read.spill.clone();
         let parts = parts_for(blocks, spill.as_ref());
         let mut side = LogSide::new(shape, kind, spill.as_ref(), parts, 0, self.read.batch_rows)?;
@@ -361,29 +276,19 @@ impl SliceReader {
         part: Option<SpilledPart>,
         depth: u32,
     ) -> Result<Stage> {
+        let merging = self.merging()?;
         match collected {
             Collected::InMemory(map) if map.is_empty() && part.is_none() => {
-                let names = names_of(&self.out);
-                let base = self.open_base(&names, Opening::Plain)?;
+                let base = self.open_base(&self.out, Opening::Plain)?;
                 Ok(base.map_or(Stage::NextPart, Stage::Plain))
             }
             Collected::InMemory(map) => {
                 let map = Arc::new(Mutex::new(*map));
-                let base = match part {
-                    Some(part) => Some(BaseSide::Part(part)),
-                    None => self
-                        .open_base(&self.base_columns(), Opening::Merged(&map))?
-                        .map(BaseSide::File),
-                };
+                let base = self.base_side(part, &merging, Opening::Merged(&merging, &map))?;
                 Ok(Stage::Merge(map, base))
             }
             Collected::OnDisk(mut spill) => {
-                let base = match part {
-                    Some(part) => Some(BaseSide::Part(part)),
-                    None => self
-                        .open_base(&self.base_columns(), Opening::Spilled)?
-                        .map(BaseSide::File),
-                };
+                let base = self.base_side(part, &merging, Opening::Spilled(&merging))?;
                 for batch in base.into_iter().flatten() {
                     let (keys, batch) = self.base_rows(&batch?, depth)?;
                     spill.add_base(&keys, &batch)?;
@@ -404,7 +309,7 @@ impl SliceReader {
 
     fn open_part(&mut self, part: WaitingPart) -> Result<Stage> {
         let merging = self.merging()?;
-        let (shape, kind) = merging.as_ref();
+        let Merging { shape, kind } = merging.as_ref();
         let spill = self.read.spill.clone();
         let rows = self.read.batch_rows;
         let mut side = LogSide::new(shape, kind, spill.as_ref(), 8, part.depth, rows)?;
@@ -416,90 +321,30 @@ impl SliceReader {
         self.after_log_side(collected, Some(part.base), part.depth)
     }
 
-    fn merging(&self) -> Result<Arc<(Shape, MapKind)>> {
+    fn merging(&self) -> Result<Arc<Merging>> {
         let merging = self.merging.as_ref().map(Arc::clone);
         merging.ok_or_else(|| SliceError::Schema("the log side was not read".to_owned()))
     }
 
-    fn base_columns(&self) -> Vec<String> {
-        self.merging
-            .as_ref()
-            .map(|merging| names_of(&merging.0.columns.base))
-            .unwrap_or_default()
-    }
-
-    fn open_base(&self, columns: &[String], opening: Opening<'_>) -> Result<Option<BaseReader>> {
-        let Some(path) = &self.read.base else {
-            return Ok(None);
-        };
-        let filters = self.row_group_filters(opening);
-        let base = BaseReader::open(
-            &self.read.store,
-            path,
-            self.read.bootstrap.as_ref(),
-            ParquetRead {
-                columns,
-                filters,
-                batch_rows: self.read.batch_rows,
-                row_numbers: self.by_position() && !matches!(opening, Opening::Plain),
-                two_threads: self.read.two_threads,
-                part: self.read.base_part.clone(),
-                test: self.row_test(opening)?,
-                map: self.read.evolution.as_ref().and_then(|e| e.at(&e.base)),
-            },
-        )?;
-        ReadStats::add(
-            &self.stats.pruned_row_groups,
-            base.pruned_row_groups() as usize,
-        );
-        Ok(Some(base))
-    }
-
-    fn by_position(&self) -> bool {
-        self.merging.as_ref().is_some_and(|m| m.0.by_position)
-    }
-
-    /// Whether a base row that fails the filters cannot change what becomes of a log record.
-    fn log_always_wins(&self) -> bool {
-        self.merging.as_ref().is_none_or(|merging| {
-            matches!(merging.1, MapKind::Keys(_)) && !self.read.merge.compares()
-        })
-    }
-
-    fn row_group_filters(&self, opening: Opening<'_>) -> &[Filter] {
-        match opening {
-            Opening::Plain => &self.read.filters,
-            _ if self.log_always_wins() => &self.read.filters,
-            _ => &[],
+    /// The part that is on disk, or else the base file.
+    fn base_side(
+        &self,
+        part: Option<SpilledPart>,
+        merging: &Merging,
+        opening: Opening<'_>,
+    ) -> Result<Option<BaseSide>> {
+        if let Some(part) = part {
+            return Ok(Some(BaseSide::Part(part)));
         }
+        let base = self.open_base(&merging.shape.columns.base, opening)?;
+        Ok(base.map(BaseSide::File))
     }
 
-    /// Tests rows before all their columns are decoded, where there is something to be gained.
-    fn row_test(&self, opening: Opening<'_>) -> Result<Option<RowTest>> {
-        let mut filters = self.read.filters.clone();
-        filters.retain(|filter| is_testable(filter, &self.read.schema));
-        let free =
-            matches!(opening, Opening::Plain) || (self.by_position() && self.log_always_wins());
-        if filters.is_empty() || (!free && self.by_position()) {
-            return Ok(None);
-        }
-        let mut names: Vec<String> = filters.iter().map(|f| f.column.clone()).collect();
-        let log = match opening {
-            _ if free => None,
-            Opening::Merged(map) => {
-                let keys = self.merging()?.0.columns.keys.clone();
-                names.extend(key_roots(&keys.fields, &self.read.schema));
-                Some((Arc::clone(map), keys))
-            }
-            _ => return Ok(None),
-        };
-        names.sort();
-        names.dedup();
-        Ok(Some(RowTest {
-            filters,
-            columns: select(&self.read.schema, &names)?,
-            log,
-        }))
+    fn open_base(&self, columns: &SchemaRef, opening: Opening<'_>) -> Result<Option<BaseReader>> {
+        let base = open_base(&self.read, &names_of(columns), opening)?;
+        let pruned = base.as_ref().map_or(0, BaseReader::pruned_row_groups);
+        ReadStats::add(&self.stats.pruned_row_groups, pruned as usize);
+        Ok(base)
     }
 
     fn plain(&mut self, mut base: BaseReader) -> Result<Stage> {
@@ -518,7 +363,7 @@ impl SliceReader {
         depth: u32,
     ) -> Result<(pyhudi_merge::Keys, RecordBatch)> {
         let merging = self.merging()?;
-        let shape = &merging.0;
+        let shape = &merging.shape;
         if depth == 0 {
             ReadStats::add(&self.stats.base_rows, batch.num_rows());
         }
@@ -533,7 +378,7 @@ impl SliceReader {
         let depth = u32::from(matches!(base, BaseSide::Part(_)));
         let (keys, batch) = self.base_rows(&batch, depth)?;
         let merging = self.merging()?;
-        let shape = &merging.0;
+        let shape = &merging.shape;
         let ordering = shape.ordering(&batch)?;
         let rows = shape.merged(&batch)?;
         let given = map
@@ -580,27 +425,6 @@ impl SliceReader {
             schema, columns, &options,
         )?)
     }
-}
-
-/// What a base file is opened for.
-#[derive(Clone, Copy)]
-enum Opening<'a> {
-    /// To be given out as it is.
-    Plain,
-    /// To stream past the log side.
-    Merged(&'a SharedMap),
-    /// To be split on disk.
-    Spilled,
-}
-
-fn key_roots<'a>(
-    fields: &'a [String],
-    schema: &'a SchemaRef,
-) -> impl Iterator<Item = String> + use<'a> {
-    fields.iter().map(|path| match path.split_once('.') {
-        Some((root, _)) if schema.index_of(path).is_err() => root.to_owned(),
-        _ => path.clone(),
-    })
 }
 
 /// Most parts of a split. Each is two open files, and other slices are read at the same time.

@@ -1,0 +1,167 @@
+//! Two live records of one key, merged field by field, a batch of such pairs at a time.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, Scalar, StringArray,
+};
+use arrow::compute::kernels::cmp;
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{cast, is_null, or};
+use arrow::datatypes::{DataType, SchemaRef};
+
+use crate::column_sets::ColumnSets;
+use crate::ordering::{MergeError, MergeRules};
+
+/// Which values of the record that wins are taken from the one that loses.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fill {
+    /// Only those of columns that the winner was written without.
+    Absent,
+    /// Those equal to the column's default: null, or the given value (one row, column by column).
+    Defaults(Vec<Option<ArrayRef>>),
+    /// Texts and bytes equal to this marker.
+    Marker(String),
+}
+
+/// A merger that is not built in. It sees pairs of live records of one key.
+pub trait RowMerger: Send + Sync {
+    /// Merges row by row: batches of equal length and schema. Gives the merged rows and which of
+    /// them are deleted.
+    ///
+    /// # Errors
+    /// Whatever stops the merger.
+    fn merge(
+        &self,
+        older: &RecordBatch,
+        newer: &RecordBatch,
+    ) -> Result<(RecordBatch, Option<BooleanArray>), MergeError>;
+}
+
+/// The rules of a merge field by field.
+#[derive(Clone)]
+pub struct FieldRules {
+    /// Which of two records wins.
+    pub order: MergeRules,
+    /// What becomes of the winner's values.
+    pub fill: Fill,
+    /// Columns, by number, that come from the newer record whichever wins.
+    pub newest: Vec<usize>,
+    /// A delete wins over what is older whatever its ordering value, and what is newer over it
+    /// (payload classes of table versions before 9).
+    pub deletes_always_win: bool,
+    /// Takes the place of all of the above for two live records.
+    pub merger: Option<Arc<dyn RowMerger>>,
+}
+
+/// Rows that meet: older and newer of each key, in step.
+pub(crate) struct Pair {
+    pub older: RecordBatch,
+    pub newer: RecordBatch,
+    pub older_sets: Vec<u32>,
+    pub newer_sets: Vec<u32>,
+    pub newer_wins: BooleanArray,
+}
+
+impl Pair {
+    /// The merged rows, and which of them are deleted. Columns of `schema` may all hold nulls.
+    pub fn merged(
+        &self,
+        rules: &FieldRules,
+        sets: &ColumnSets,
+        schema: &SchemaRef,
+    ) -> Result<(RecordBatch, Option<BooleanArray>), MergeError> {
+        let schema = Arc::clone(schema);
+        if let Some(merger) = &rules.merger {
+            let (rows, deleted) = merger.merge(&self.older, &self.newer)?;
+            let rows = RecordBatch::try_new(schema, rows.columns().to_vec())?;
+            return Ok((rows, deleted));
+        }
+        let columns = (0..schema.fields().len())
+            .map(|column| self.field(rules, sets, column))
+            .collect::<Result<Vec<_>, MergeError>>()?;
+        Ok((RecordBatch::try_new(schema, columns)?, None))
+    }
+
+    fn field(
+        &self,
+        rules: &FieldRules,
+        sets: &ColumnSets,
+        column: usize,
+    ) -> Result<ArrayRef, MergeError> {
+        let (older, newer) = (self.older.column(column), self.newer.column(column));
+        if rules.newest.contains(&column) {
+            return Ok(Arc::clone(newer));
+        }
+        let winner = zip(&self.newer_wins, newer, older)?;
+        let fill = match (&rules.fill, sets.only_all()) {
+            (Fill::Absent, true) => return Ok(winner),
+            (Fill::Absent, _) => self.absent(sets, column),
+            (Fill::Defaults(defaults), _) => {
+                is_default(&winner, defaults.get(column).and_then(Option::as_ref))?
+            }
+            (Fill::Marker(marker), _) => {
+                let absent = self.absent(sets, column);
+                match is_marker(&winner, marker)? {
+                    Some(found) => or(&found, &absent)?,
+                    None => absent,
+                }
+            }
+        };
+        if fill.true_count() == 0 {
+            return Ok(winner);
+        }
+        let loser = zip(&self.newer_wins, older, newer)?;
+        Ok(zip(&fill, &loser, &winner)?)
+    }
+
+    /// Rows whose winner was written without a column that the loser has.
+    fn absent(&self, sets: &ColumnSets, column: usize) -> BooleanArray {
+        let has = |set: u32| sets.get(set)[column];
+        (0..self.newer_wins.len())
+            .map(|row| {
+                let (newer, older) = (self.newer_sets[row], self.older_sets[row]);
+                let (winner, loser) = if self.newer_wins.value(row) {
+                    (newer, older)
+                } else {
+                    (older, newer)
+                };
+                Some(!has(winner) && has(loser))
+            })
+            .collect()
+    }
+}
+
+/// Rows whose value is the column's default.
+fn is_default(values: &ArrayRef, default: Option<&ArrayRef>) -> Result<BooleanArray, MergeError> {
+    let null = is_null(values)?;
+    let Some(default) = default else {
+        return Ok(null);
+    };
+    let default = Scalar::new(cast(default, values.data_type())?);
+    let values: &dyn Datum = values;
+    let equal = cmp::eq(values, &default)?;
+    Ok(or(&null, &without_nulls(&equal))?)
+}
+
+fn without_nulls(mask: &BooleanArray) -> BooleanArray {
+    mask.iter().map(|value| Some(value == Some(true))).collect()
+}
+
+/// Rows whose value is the marker; none for columns that hold neither text nor bytes.
+fn is_marker(values: &ArrayRef, marker: &str) -> Result<Option<BooleanArray>, MergeError> {
+    let found = match values.data_type() {
+        DataType::Utf8 => {
+            let marker = Scalar::new(StringArray::from(vec![marker]));
+            let values: &dyn Datum = values;
+            cmp::eq(values, &marker)?
+        }
+        DataType::Binary => values
+            .as_binary::<i32>()
+            .iter()
+            .map(|value| Some(value == Some(marker.as_bytes())))
+            .collect(),
+        _ => return Ok(None),
+    };
+    Ok(Some(without_nulls(&found)))
+}

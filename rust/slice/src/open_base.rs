@@ -1,0 +1,115 @@
+//! How the base file of a slice is opened: which of its rows need not be decoded.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use crate::base::ParquetRead;
+use crate::bootstrap::BaseReader;
+use crate::columns::select;
+use crate::error::Result;
+use crate::log_map::MapKind;
+use crate::log_side::Shape;
+use crate::prune::Filter;
+use crate::request::SliceRead;
+use crate::row_test::{RowTest, SharedMap, is_testable};
+
+/// What a base file is opened for.
+#[derive(Clone, Copy)]
+pub(crate) enum Opening<'a> {
+    /// To be given out as it is.
+    Plain,
+    /// To stream past the log side.
+    Merged(&'a Merging, &'a SharedMap),
+    /// To be split on disk.
+    Spilled(&'a Merging),
+}
+
+/// How the records of a slice are merged; known when its log blocks are.
+pub(crate) struct Merging {
+    pub(crate) shape: Shape,
+    pub(crate) kind: MapKind,
+}
+
+impl Opening<'_> {
+    fn merging(&self) -> Option<&Merging> {
+        match self {
+            Self::Plain => None,
+            Self::Merged(merging, _) | Self::Spilled(merging) => Some(merging),
+        }
+    }
+
+    fn by_position(&self) -> bool {
+        self.merging().is_some_and(|one| one.shape.by_position)
+    }
+
+    /// Whether a base row that fails the filters cannot change what becomes of a log record.
+    fn log_always_wins(&self) -> bool {
+        self.merging()
+            .is_none_or(|one| matches!(one.kind, MapKind::Keys(_)) && !one.shape.spec.compares())
+    }
+}
+
+/// The base file with these columns; none where the slice has none.
+pub(crate) fn open_base(
+    read: &SliceRead,
+    columns: &[String],
+    opening: Opening<'_>,
+) -> Result<Option<BaseReader>> {
+    let Some(path) = &read.base else {
+        return Ok(None);
+    };
+    let filters: &[Filter] = if opening.log_always_wins() {
+        &read.filters
+    } else {
+        &[]
+    };
+    let parquet = ParquetRead {
+        columns,
+        filters,
+        batch_rows: read.batch_rows,
+        row_numbers: opening.by_position(),
+        two_threads: read.two_threads,
+        part: read.base_part.clone(),
+        test: row_test(read, opening)?,
+        map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
+    };
+    BaseReader::open(&read.store, path, read.bootstrap.as_ref(), parquet).map(Some)
+}
+
+/// Tests rows before all their columns are decoded, where there is something to be gained.
+fn row_test(read: &SliceRead, opening: Opening<'_>) -> Result<Option<RowTest>> {
+    let mut filters = read.filters.clone();
+    filters.retain(|filter| is_testable(filter, &read.schema));
+    if filters.is_empty() {
+        return Ok(None);
+    }
+    let mut names: Vec<String> = filters.iter().map(|f| f.column.clone()).collect();
+    let log = match opening {
+        Opening::Plain => None,
+        _ if opening.by_position() && opening.log_always_wins() => None,
+        Opening::Merged(merging, map) if !opening.by_position() => {
+            let keys = merging.shape.columns.keys.clone();
+            names.extend(key_roots(&keys.fields, &read.schema));
+            Some((Arc::clone(map), keys))
+        }
+        _ => return Ok(None),
+    };
+    names.sort();
+    names.dedup();
+    Ok(Some(RowTest {
+        filters,
+        columns: select(&read.schema, &names)?,
+        log,
+    }))
+}
+
+fn key_roots<'a>(
+    fields: &'a [String],
+    schema: &'a SchemaRef,
+) -> impl Iterator<Item = String> + use<'a> {
+    fields.iter().map(|path| match path.split_once('.') {
+        Some((root, _)) if schema.index_of(path).is_err() => root.to_owned(),
+        _ => path.clone(),
+    })
+}
