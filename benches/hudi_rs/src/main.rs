@@ -54,6 +54,8 @@ async fn create(kind: &str, folder: &str) -> Result<()> {
         .with_record_key_fields([KEY])
         .with_partition_fields([PARTITION])
         .with_ordering_fields([ORDERING])
+        .with_hive_style_partitioning(false)
+        .with_metadata_table_enabled(false)
         .create()
         .await?;
     Ok(())
