@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
@@ -22,14 +24,14 @@ MIB = 1 << 20
 
 
 def batches(first: int, rows: int, v: int, width: int) -> Iterator[pa.RecordBatch]:
-    texts = [f"{n:050}" * (width // 50) for n in range(20)]
+    noise = random.Random(first)
     for start in range(first, first + rows, 2000):
         numbers = range(start, min(start + 2000, first + rows))
         columns = {
             "id": [f"k{n:08}" for n in numbers],
             "part": [f"p{n % 3}" for n in numbers],
             "v": [v] * len(numbers),
-            "text": [texts[n % 20] for n in numbers],
+            "text": [noise.randbytes(width // 2).hex() for _ in numbers],
         }
         yield pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
 
@@ -69,6 +71,20 @@ def test_rows_are_the_same_as_from_memory(tmp_path: Path, kind: str) -> None:
     assert contents[1].equals(contents[3])
     assert contents[0].num_rows == 13_000
     assert contents[0]["v"].to_pylist() == [1] * 4000 + [3] * 9000
+
+
+def test_a_small_limit_makes_small_row_groups(tmp_path: Path) -> None:
+    for verb in ("bulk_insert", "upsert"):
+        table = make(tmp_path / verb, "cow")
+        getattr(table, verb)(stream(0, 20_000, 1), memory_limit=4 * MIB)
+        files = list((tmp_path / verb).glob("p*/*.parquet"))
+        assert len(files) == 3
+        for file in files:
+            found = pq.ParquetFile(file).metadata
+            groups = [found.row_group(n).to_dict() for n in range(found.num_row_groups)]
+            sizes = [sum(c["total_compressed_size"] for c in g["columns"]) for g in groups]
+            assert len(sizes) > 1
+            assert max(sizes) < 2 * MIB
 
 
 def test_duplicates_of_a_large_stream_are_combined(tmp_path: Path) -> None:

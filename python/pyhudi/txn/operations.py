@@ -164,10 +164,14 @@ def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
     metadata_table.before_write(table, clock)
     session = Session.open(table, clock)
     share = max(limit // (2 * session.engine.tasks_per_process), 1)
-    blocks = min(session.options.log_block_bytes, max(share, intake.LEAST_MEMORY))
-    return replace(
-        session, task_memory=share, options=replace(session.options, log_block_bytes=blocks)
+    # A log block and a row group are in memory whole until they are written.
+    most = max(share, intake.LEAST_MEMORY)
+    options = replace(
+        session.options,
+        log_block_bytes=min(session.options.log_block_bytes, most),
+        row_group_bytes=min(session.options.row_group_bytes, most),
     )
+    return replace(session, task_memory=share, options=options)
 
 
 # --- in memory ------------------------------------------------------------------------------------
