@@ -11,7 +11,7 @@ use arrow::compute::{interleave_record_batch, take_record_batch};
 use arrow::datatypes::{Schema, SchemaRef};
 
 use crate::column_sets::{ColumnSets, Sets, Written};
-use crate::field_merge::{FieldRules, Pair};
+use crate::field_merge::{FieldRules, Pair, loose};
 use crate::key_index::{KeyIndex, Place};
 use crate::key_map::{BaseOutcome, MergeCounts};
 use crate::ordering::{MergeError, OrderingRows, Weighed};
@@ -179,7 +179,7 @@ impl FieldMap {
 
     fn push_rows(&mut self, rows: &RecordBatch, written: Written) -> Result<usize, MergeError> {
         let sets = self.sets.numbers(written);
-        Ok(self.keep(self.loose(rows)?, sets))
+        Ok(self.keep(loose(rows, &self.schema)?, sets))
     }
 
     /// The number of the batch.
@@ -188,12 +188,6 @@ impl FieldMap {
         self.rows.push(rows);
         self.written.push(sets);
         self.rows.len() - 1
-    }
-
-    /// Rows of several origins stand together only when all columns may hold nulls.
-    fn loose(&self, rows: &RecordBatch) -> Result<RecordBatch, MergeError> {
-        let columns = rows.columns().to_vec();
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 
     fn newer_wins(&self, entry: usize, newer: Place, deleted: bool) -> bool {
@@ -397,7 +391,7 @@ impl FieldMap {
             .filter_map(|meeting| self.entries[meeting.entry].data)
             .collect();
         let pair = Pair {
-            older: self.loose(&take_record_batch(rows, &at)?)?,
+            older: loose(&take_record_batch(rows, &at)?, &self.schema)?,
             newer: self.gather(&newer)?,
             older_sets: vec![ColumnSets::ALL; meetings.len()],
             newer_sets: self.sets_of(&newer),

@@ -71,16 +71,14 @@ impl Pair {
         sets: &ColumnSets,
         schema: &SchemaRef,
     ) -> Result<(RecordBatch, Option<BooleanArray>), MergeError> {
-        let schema = Arc::clone(schema);
         if let Some(merger) = &rules.merger {
             let (rows, deleted) = merger.merge(&self.older, &self.newer)?;
-            let rows = RecordBatch::try_new(schema, rows.columns().to_vec())?;
-            return Ok((rows, deleted));
+            return Ok((loose(&rows, schema)?, deleted));
         }
         let columns = (0..schema.fields().len())
             .map(|column| self.field(rules, sets, column))
             .collect::<Result<Vec<_>, MergeError>>()?;
-        Ok((RecordBatch::try_new(schema, columns)?, None))
+        Ok((RecordBatch::try_new(Arc::clone(schema), columns)?, None))
     }
 
     fn field(
@@ -130,6 +128,13 @@ impl Pair {
             })
             .collect()
     }
+}
+
+/// The rows in `schema`: those of several origins stand together only when all columns may hold
+/// nulls.
+pub(crate) fn loose(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, MergeError> {
+    let columns = rows.columns().to_vec();
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
 /// Rows whose value is the column's default.

@@ -32,7 +32,8 @@ pub(crate) struct Merging {
 }
 
 impl Opening<'_> {
-    fn merging(&self) -> Option<&Merging> {
+    /// None where there is nothing to merge.
+    pub(crate) fn merging(&self) -> Option<&Merging> {
         match self {
             Self::Plain => None,
             Self::Merged(merging, _) | Self::Spilled(merging) => Some(merging),

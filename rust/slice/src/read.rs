@@ -279,16 +279,16 @@ impl SliceReader {
         let merging = self.merging()?;
         match collected {
             Collected::InMemory(map) if map.is_empty() && part.is_none() => {
-                let base = self.open_base(&self.out, Opening::Plain)?;
+                let base = self.open_base(Opening::Plain)?;
                 Ok(base.map_or(Stage::NextPart, Stage::Plain))
             }
             Collected::InMemory(map) => {
                 let map = Arc::new(Mutex::new(*map));
-                let base = self.base_side(part, &merging, Opening::Merged(&merging, &map))?;
+                let base = self.base_side(part, Opening::Merged(&merging, &map))?;
                 Ok(Stage::Merge(map, base))
             }
             Collected::OnDisk(mut spill) => {
-                let base = self.base_side(part, &merging, Opening::Spilled(&merging))?;
+                let base = self.base_side(part, Opening::Spilled(&merging))?;
                 for batch in base.into_iter().flatten() {
                     let (keys, batch) = self.base_rows(&batch?, depth)?;
                     spill.add_base(&keys, &batch)?;
@@ -330,17 +330,17 @@ impl SliceReader {
     fn base_side(
         &self,
         part: Option<SpilledPart>,
-        merging: &Merging,
         opening: Opening<'_>,
     ) -> Result<Option<BaseSide>> {
         if let Some(part) = part {
             return Ok(Some(BaseSide::Part(part)));
         }
-        let base = self.open_base(&merging.shape.columns.base, opening)?;
-        Ok(base.map(BaseSide::File))
+        Ok(self.open_base(opening)?.map(BaseSide::File))
     }
 
-    fn open_base(&self, columns: &SchemaRef, opening: Opening<'_>) -> Result<Option<BaseReader>> {
+    fn open_base(&self, opening: Opening<'_>) -> Result<Option<BaseReader>> {
+        let merging = opening.merging();
+        let columns = merging.map_or(&self.out, |merging| &merging.shape.columns.base);
         let base = open_base(&self.read, &names_of(columns), opening)?;
         let pruned = base.as_ref().map_or(0, BaseReader::pruned_row_groups);
         ReadStats::add(&self.stats.pruned_row_groups, pruned as usize);
