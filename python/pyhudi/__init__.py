@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import (
+    AfterCommitError,
+    AfterCommitWarning,
     CommitConflict,
+    CommitUnknown,
     ConfigError,
     CorruptTable,
     HistoryUnavailable,
     HudiError,
+    InterruptedAfterCommit,
     LockTimeout,
     MetadataTableWarning,
     SchemaMismatch,
@@ -31,14 +35,18 @@ if TYPE_CHECKING:
     from pyhudi.txn.result import WriteResult
 
 __all__ = [
+    "AfterCommitError",
+    "AfterCommitWarning",
     "Changes",
     "CommitConflict",
+    "CommitUnknown",
     "ConfigError",
     "CorruptTable",
     "Diff",
     "HistoryUnavailable",
     "HudiError",
     "HudiTable",
+    "InterruptedAfterCommit",
     "LocalEngine",
     "LockTimeout",
     "Merge",

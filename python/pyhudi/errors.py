@@ -47,6 +47,37 @@ class StorageError(HudiError, OSError):
     """The storage failed, not the table. Try again."""
 
 
+class CommitUnknown(StorageError):
+    """The storage failed while a write was published: `instant` may be committed or not.
+
+    Look at the timeline before you write again; a pending instant is rolled back by then.
+    """
+
+    def __init__(self, message: str, *, instant: str) -> None:
+        super().__init__(message, hint="Look whether the timeline has it before you write again.")
+        self.instant = instant
+
+
+class AfterCommitError(HudiError):
+    """The write is committed as `instant`; something after it failed. Do not write it again."""
+
+    def __init__(self, message: str, *, instant: str) -> None:
+        super().__init__(message, hint="The rows are in the table: do not write them again.")
+        self.instant = instant
+
+
+class InterruptedAfterCommit(KeyboardInterrupt):
+    """The user's interrupt came when the write was committed already, as `instant`."""
+
+    def __init__(self, instant: str) -> None:
+        super().__init__(f"committed as {instant}")
+        self.instant = instant
+
+
+class AfterCommitWarning(UserWarning):
+    """The write is committed; tidying up after it failed, and waits for the next writer."""
+
+
 class MetadataTableWarning(UserWarning):
     """The metadata table is missing, behind or damaged, and is not used; the text says why.
 

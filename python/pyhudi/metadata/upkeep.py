@@ -99,6 +99,16 @@ def record_rollback(
     roll_back_delta_commit(own, context, target, time)
 
 
+def forget_commit(context: RollbackContext, instant: str) -> None:
+    """Takes back the delta commit of a write that the table's timeline has no more."""
+    if FILES not in context.config.metadata_partitions:
+        return
+    own = OwnTable.open(context.storage)
+    if own.find(instant) is not None:
+        own.observe(context.generator)
+        roll_back_delta_commit(own, context, instant, context.generator.next())
+
+
 def _record_left_logs(
     context: RollbackContext, own: OwnTable, time: str, record: Mapping[str, Any]
 ) -> None:

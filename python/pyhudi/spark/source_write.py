@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from pyhudi.clock import SystemClock
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index.options import BUCKET, INDEX_TYPE
 from pyhudi.spark.flow import struct_schema
 from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
+from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.operations import opened
 from pyhudi.txn.running import BULK_INSERT
 from pyhudi.txn.transaction import Transaction
@@ -60,13 +62,19 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         given = struct_schema(schema).empty_table()
         step = WriteApart.of(session, given, "strict", query.memory_limit)
         session = session.recovered()
-        txn = Transaction(session.writer, BULK_INSERT).__enter__()
+        txn = Transaction(session.writer, BULK_INSERT, shared=True).__enter__()
         txn.start(None)
         self._step = step.in_write(session, txn.instant)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """On an executor: writes the rows of one task."""
-        return Written(self._step.written(iterator))
+        """On an executor: writes the rows of one task, and keeps the write alive meanwhile."""
+        session = self._step.session
+        beat = Heartbeat(session.storage, self._step.instant, SystemClock(), owned=False)
+        beat.start()
+        try:
+            return Written(self._step.written(iterator))
+        finally:
+            beat.rest()
 
     def commit(self, messages: Sequence[Written | None]) -> None:
         """Beside the driver: publishes the files of all tasks."""

@@ -90,9 +90,10 @@ def write_buckets_anew(rows: FrameRows, operation: str) -> WriteResult:
     replaced = groups_of(session, None if operation == INSERT_OVERWRITE_TABLE else placed.homes)
     with Transaction(session.writer, operation) as txn:
         renewed = renew_rings(session, replaced, txn.instant)
+        txn.on_completed(lambda: confirm_rings(session.storage, renewed, txn.instant))
         placed = replace(placed, groups=in_place(placed.groups, renewed))
         target = session.target(txn.instant)
-        result = _write_placed(
+        return _write_placed(
             rows,
             txn,
             placed,
@@ -101,8 +102,6 @@ def write_buckets_anew(rows: FrameRows, operation: str) -> WriteResult:
             merge_by_key=not target.merge_on_read,
             replaced=replaced,
         )
-    confirm_rings(session.storage, renewed, result.instant)
-    return result
 
 
 def _write_placed(

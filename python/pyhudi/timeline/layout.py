@@ -124,6 +124,12 @@ class TimelineLayout:
         done = COMPLETED_ACTION.get(action, action)
         if self.completion_in_name and self._completed_file(storage, time, done) is not None:
             raise _already_there(f"{time}.{done}")
+        self.publish(storage, time, action, completion_time, content)
+
+    def publish(
+        self, storage: Storage, time: str, action: str, completion_time: str, content: bytes
+    ) -> None:
+        """`complete` for a caller that has just seen that the instant is pending."""
         name = self.file_name(time, action, State.COMPLETED, completion_time)
         self._create(storage, name, content)
 
@@ -144,7 +150,10 @@ class TimelineLayout:
         return None
 
     def _create(self, storage: Storage, name: str, content: bytes) -> None:
-        if not storage.put_if_absent(self.path(name), content):
+        if storage.put_if_absent(self.path(name), content):
+            return
+        # A store whose answer was lost tries again and finds the file that it made.
+        if not content or storage.read_or_none(self.path(name)) != content:
             raise _already_there(name)
 
 

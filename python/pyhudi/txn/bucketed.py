@@ -81,11 +81,10 @@ def overwrite(
     """Puts rows in place of file groups. placed: by `placed_anew`."""
     with Transaction(session.writer, operation) as txn:
         renewed = renew_rings(session, replaced, txn.instant)
+        txn.on_completed(lambda: confirm_rings(session.storage, renewed, txn.instant))
         groups = in_place(placed.groups, renewed)
         tasks = _tasks(session, txn.instant, replace(placed, groups=groups))
-        result = carry_out(session, txn, tasks, operation, replaced=replaced)
-    confirm_rings(session.storage, renewed, result.instant)
-    return result
+        return carry_out(session, txn, tasks, operation, replaced=replaced)
 
 
 def _placed(

@@ -86,9 +86,8 @@ def delete_partitions(
     replaced = groups_of(session, paths)
     with Transaction(session.writer, DELETE_PARTITION) as txn:
         renewed = renew_rings(session, replaced, txn.instant)
-        result = carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
-    confirm_rings(session.storage, renewed, result.instant)
-    return result
+        txn.on_completed(lambda: confirm_rings(session.storage, renewed, txn.instant))
+        return carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
 
 
 def _overwrite(

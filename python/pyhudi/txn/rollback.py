@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyhudi import _native
+from pyhudi.errors import CommitConflict
 from pyhudi.metadata import upkeep
-from pyhudi.timeline import content
+from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.instants import ROLLBACK, Instant, State
-from pyhudi.txn import markers
+from pyhudi.txn import heartbeat, markers
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
 from pyhudi.view.names import log_file_name, parse_log_name
 
@@ -25,10 +26,9 @@ if TYPE_CHECKING:
     from pyhudi.clock import Clock
     from pyhudi.config import TableConfig
     from pyhudi.storage import Storage
-    from pyhudi.timeline import InstantGenerator, Timeline
+    from pyhudi.timeline import InstantGenerator
 
 COMMAND_LOG_TOKEN = "1-0-1"  # noqa: S105 - Hudi's write token of a log that no task wrote
-HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def roll_back(
 ) -> str:
     """Rolls back a pending write. Returns the rollback's own instant.
 
-    time: that instant; None takes a new one.
+    time: that instant; None takes a new one. Raises `CommitConflict`, with the write as it was,
+    where its writer has completed it meanwhile.
     """
     config = context.config
     requests = plan_rollback(context.storage, config.version, timeline, target)
@@ -57,22 +58,34 @@ def roll_back(
     record = _plan_record(context.storage.native.uri, target, requests)
     plan = content.encode_container("HoodieRollbackPlan", record, context.clock)
     config.layout.request(context.storage, time, ROLLBACK, plan)
+    now = Timeline.load(context.storage, config).find(target.requested, target.action)
+    if now is not None and now.is_completed:
+        config.layout.remove(context.storage, time, ROLLBACK, State.REQUESTED)
+        msg = f"{now} was completed by its writer while it was to be rolled back"
+        raise CommitConflict(msg, hint="Run the operation again.")
     config.layout.inflight(context.storage, time, ROLLBACK)
     _carry_out(context, time, target.requested, target.action, requests)
     return time
 
 
 def resume(context: RollbackContext, timeline: Timeline, pending: Instant) -> None:
-    """Carries out a pending rollback by the plan it has; one that has none is taken away."""
+    """Carries out a pending rollback by the plan it has; one that has none is taken away.
+
+    Raises `CommitConflict` for one of a completed commit.
+    """
     plan = timeline.plan(pending)
     layout = context.config.layout
     if plan is None or plan.get("instantToRollback") is None:
         layout.remove(context.storage, pending.requested, ROLLBACK, State.INFLIGHT)
         layout.remove(context.storage, pending.requested, ROLLBACK, State.REQUESTED)
         return
+    target = plan["instantToRollback"]
+    found = timeline.find(target["commitTime"], target["action"])
+    if found is not None and found.is_completed:
+        msg = f"{pending} would take back {found}, which pyhudi does not do"
+        raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
         layout.inflight(context.storage, pending.requested, ROLLBACK)
-    target = plan["instantToRollback"]
     requests = [_request(record) for record in plan.get("RollbackRequests") or ()]
     _carry_out(context, pending.requested, target["commitTime"], target["action"], requests)
 
@@ -94,7 +107,7 @@ def _carry_out(
     layout.remove(storage, target, action, State.INFLIGHT)
     layout.remove(storage, target, action, State.REQUESTED)
     markers.delete_all(storage, target)
-    storage.delete(f"{HEARTBEAT_FOLDER}/{target}")
+    storage.delete(heartbeat.path_of(target))
 
 
 def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:
@@ -130,6 +143,19 @@ def _append_command(storage: Storage, request: RollbackRequest, block: bytes) ->
         if storage.put_if_absent(request.path(name), block):
             return request.path(name)
         version += 1
+
+
+def called_off(timeline: Timeline, target: str) -> set[str]:
+    """Log files with blocks of a failed write that its rollback has called off: they stay."""
+    found: set[str] = set()
+    for instant in timeline.completed(ROLLBACK):
+        record = timeline.read(instant) or {}
+        if target not in record.get("commitsRollback", ()):
+            continue
+        for path, part in record["partitionMetadata"].items():
+            names = (name.rsplit("/", 1)[-1] for name in part.get("logFilesFromFailedCommit") or ())
+            found |= {f"{path}/{name}" if path else name for name in names}
+    return found
 
 
 # --- records --------------------------------------------------------------------------------------

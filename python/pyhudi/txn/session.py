@@ -114,7 +114,8 @@ class Session:
 
     def recovered(self) -> Session:
         """After the clean-up that comes before a write."""
-        return replace(self, timeline=recover(self.writer))
+        timeline = recover(self.writer)
+        return replace(self, timeline=timeline, writer=replace(self.writer, seen=timeline))
 
     @property
     def storage(self) -> Storage:

@@ -1,0 +1,181 @@
+"""Heartbeats: the file of a write under way, written again and again while its writer lives.
+
+Whoever finds a pending write looks here before taking it back. A file is alive for two minutes
+after it was last written, as for Hudi, whose own files are empty (`HoodieHeartbeatClient`,
+`HeartbeatUtils`, 1.2.0)::
+
+    .hoodie/.heartbeat/<instant>
+
+pyhudi's files say which process beats, so that a writer of this machine that has died is known to
+be dead at once. A write that many processes carry on has a heartbeat without an owner, which each
+of them keeps alive while it works.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pyhudi.clock import Clock
+    from pyhudi.storage import Entry, Storage
+
+HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
+EXPIRES_MS = 120_000
+"""A heartbeat this old is dead: two beats of `hoodie.client.heartbeat.interval_in_ms` missed."""
+
+_INTERVAL_S = 30.0
+_LATE_MS = 90_000
+"""A writer that did not beat for so long must not publish: soon it counts as dead."""
+
+_beating: set[str] = set()
+"""Names of the heartbeats that this process keeps alive."""
+
+
+def path_of(instant: str) -> str:
+    """The heartbeat file of an instant, relative to the table."""
+    return f"{HEARTBEAT_FOLDER}/{instant}"
+
+
+def live_instants(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
+    """Those of pending instants whose writers are alive, sorted. Lists nothing for no instants."""
+    if not instants:
+        return []
+    files = storage.list_dir(HEARTBEAT_FOLDER)[1]
+    return sorted(
+        file.name for file in files if file.name in instants and _is_alive(storage, file, clock)
+    )
+
+
+def _is_alive(storage: Storage, file: Entry, clock: Clock) -> bool:
+    if clock.now_ms() - file.modified_ms >= EXPIRES_MS:
+        return False
+    content = storage.read_or_none(file.path)
+    # One that has just gone was alive; what its write left has to be looked at again.
+    return content is None or not _is_dead_here(content)
+
+
+def _is_dead_here(content: bytes) -> bool:
+    """Whether the process that a heartbeat names ran on this machine and is gone."""
+    try:
+        owner = json.loads(content)
+    except ValueError:
+        return False
+    here = _machine()
+    if here is None or not isinstance(owner, dict) or owner.get("machine") != here:
+        return False
+    if owner.get("pid") == os.getpid():
+        return owner.get("name") not in _beating
+    return bool(_started(owner.get("pid")) != owner.get("started"))
+
+
+class Heartbeat:
+    """The heartbeat of one write, kept alive by a thread from `start` to `stop` or `rest`.
+
+    The thread ends with the object, so that a write that nobody ends does not stay alive for ever.
+    """
+
+    def __init__(self, storage: Storage, instant: str, clock: Clock, *, owned: bool = True) -> None:
+        """owned: the write lives and dies with this process."""
+        self._storage = storage
+        self._path = path_of(instant)
+        self._clock = clock
+        self._name = clock.uuid()
+        self._content = _owner(self._name) if owned else b""
+        self._last_ms = 0
+        self._lost = False
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """The first beat, and a thread for those that follow. Raises what the storage raises."""
+        _beating.add(self._name)
+        self.beat()
+        threading.Thread(
+            target=_keep_beating,
+            args=(weakref.ref(self), self._ended),
+            name="pyhudi-heartbeat",
+            daemon=True,
+        ).start()
+
+    def beat(self) -> None:
+        """Writes the file anew, unless the heartbeat has ended or counts as dead already."""
+        with self._lock:
+            if self._ended.is_set() or self.is_late:
+                self._lost = True
+                return
+            now = self._clock.now_ms()
+            self._storage.put(self._path, self._content)
+            self._last_ms = now
+
+    @property
+    def is_late(self) -> bool:
+        """Whether others may take the writer for dead, or soon will. That does not end any more."""
+        if self._lost:
+            return True
+        return self._last_ms > 0 and self._clock.now_ms() - self._last_ms > _LATE_MS
+
+    def rest(self) -> None:
+        """Ends beating and leaves the file: others go on with the write, or it has failed."""
+        self._ended.set()
+        _beating.discard(self._name)
+
+    def stop(self) -> None:
+        """Ends beating and removes the file. Raises what the storage raises."""
+        self.rest()
+        with self._lock:
+            self._storage.delete(self._path)
+
+    def __del__(self) -> None:
+        """Lets the thread end."""
+        self.rest()
+
+
+def _keep_beating(heartbeat: weakref.ref[Heartbeat], ended: threading.Event) -> None:
+    while not ended.wait(_INTERVAL_S):
+        alive = heartbeat()
+        if alive is None:
+            return
+        # The next beat may work; if none does, the heartbeat is late.
+        with suppress(Exception):
+            alive.beat()
+        del alive
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+def _owner(name: str) -> bytes:
+    machine = _machine()
+    if machine is None:
+        return b""
+    pid = os.getpid()
+    owner = {"machine": machine, "pid": pid, "started": _started(pid), "name": name}
+    return json.dumps(owner).encode()
+
+
+def _machine() -> str | None:
+    """What is the same for processes that see each other, until the machine starts anew."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _started(pid: Any) -> str | None:
+    """When a process was started, None where there is no such process."""
+    try:
+        status = Path(f"/proc/{int(pid)}/stat").read_bytes()
+    except (OSError, TypeError, ValueError):
+        return None
+    # After the name, which may hold blanks and brackets, the start is the twentieth field.
+    fields = status.rpartition(b")")[2].split()
+    return fields[19].decode("ascii") if len(fields) > 19 else None

@@ -1,0 +1,91 @@
+"""Storages on which something happens at one chosen change: it fails, or another writer comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyhudi.clock import SystemClock
+from pyhudi.storage import Storage
+from tests.sim.crash import CrashingStorage
+
+
+class MeetingStorage(CrashingStorage):
+    """Calls `meets` once before it makes change number `at` (from 1)."""
+
+    def __init__(self, uri: str, at: int, meets: Callable[[], Any]) -> None:
+        super().__init__(uri)
+        self._at = at
+        self._meets = meets
+
+    def step(self) -> None:
+        super().step()
+        if self.above is None and self.changes == self._at:
+            self._meets()
+
+
+class FailingStorage(CrashingStorage):
+    """Raises an error at change number `at` and works before and after.
+
+    answer_lost: the change is made all the same.
+    """
+
+    def __init__(self, uri: str, at: int, error: BaseException, *, answer_lost: bool) -> None:
+        super().__init__(uri)
+        self._at = at
+        self._error = error
+        self._answer_lost = answer_lost
+        self._fails = False
+
+    def below(self, folder: str) -> Storage:
+        part = FailingStorage(f"{self.uri}/{folder}", 0, self._error, answer_lost=False)
+        part.above = self.above or self
+        return part
+
+    def step(self) -> None:
+        if self.above is not None:
+            self.above.step()
+            return
+        super().step()
+        if self.changes == self._at:
+            if not self._answer_lost:
+                raise self._error
+            self._fails = True
+
+    def _answer(self) -> None:
+        top = self.above or self
+        if isinstance(top, FailingStorage) and top._fails:
+            top._fails = False
+            raise self._error
+
+    def put(self, path: str, data: bytes) -> None:
+        super().put(path, data)
+        self._answer()
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        made = super().put_if_absent(path, data)
+        self._answer()
+        return made
+
+    def delete(self, path: str) -> bool:
+        gone = super().delete(path)
+        self._answer()
+        return gone
+
+    def delete_dir(self, path: str) -> None:
+        super().delete_dir(path)
+        self._answer()
+
+    def native_write(self, path: str, write: Callable[[], Any]) -> Any:
+        written = super().native_write(path, write)
+        self._answer()
+        return written
+
+
+class JumpingClock(SystemClock):
+    """The machine's clock, and `ahead_ms` more: for a process that was stopped for a while."""
+
+    ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms

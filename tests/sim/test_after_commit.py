@@ -1,0 +1,126 @@
+"""A storage that fails once, or an interrupt, at any change of a write: told is what happened."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pyhudi
+from pyhudi.errors import (
+    AfterCommitError,
+    AfterCommitWarning,
+    HudiError,
+    InterruptedAfterCommit,
+    StorageError,
+)
+from pyhudi.storage import Storage
+from pyhudi.txn import operations
+from tests.sim.crash import CrashingStorage, Handle, leftovers, people
+from tests.sim.interrupted import FailingStorage
+
+TABLES = [(6, "mor"), (8, "cow"), (9, "mor")]
+OPTIONS = {"hoodie.parquet.small.file.limit": "0"}
+
+
+@pytest.fixture(params=TABLES, ids=lambda one: f"v{one[0]}_{one[1]}")
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    version, kind = request.param
+    base = tmp_path / "table"
+    created = pyhudi.create_table(
+        str(base),
+        people([0], 0, 0).schema,
+        key="id",
+        partition_by="city",
+        order_by="ts",
+        type=kind,
+        version=version,
+    )
+    created.insert(people(range(4), 1, 10))
+    return base
+
+
+def insert(storage: Storage) -> str:
+    """A verb that doubles rows when it is done twice."""
+    return operations.insert(Handle(storage, OPTIONS), people([6, 7], 2, 20)).instant
+
+
+def ids(base: Path) -> list[str]:
+    rows = pyhudi.open_table(str(base)).scan(["id"]).to_arrow().column("id").to_pylist()
+    return sorted(rows)
+
+
+BEFORE = ["k00", "k01", "k02", "k03"]
+AFTER = [*BEFORE, "k06", "k07"]
+
+
+def copies(base: Path, tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
+    insert(counting)
+    assert counting.changes > 8
+    for n in range(1, counting.changes + 1):
+        copy = shutil.copytree(base, tmp_path / f"at{n}")
+        yield n, copy
+        shutil.rmtree(copy)
+
+
+def assert_next_writer_goes_on(base: Path, wanted: list[str], n: int) -> None:
+    pyhudi.open_table(str(base)).upsert(people([0], 9, 90))
+    assert ids(base) == wanted, f"change {n}"
+    assert leftovers(base) == [], f"change {n}"
+    assert not pyhudi.open_table(str(base)).check(deep=True).findings, f"change {n}"
+
+
+@pytest.mark.parametrize("answer_lost", [False, True])
+def test_an_error_is_raised_only_where_nothing_was_written(
+    table: Path, tmp_path: Path, *, answer_lost: bool
+) -> None:
+    seen = set()
+    for n, base in copies(table, tmp_path):
+        error = StorageError("input/output error")
+        failing = FailingStorage(str(base), n, error, answer_lost=answer_lost)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AfterCommitWarning)
+            warnings.simplefilter("ignore", pyhudi.MetadataTableWarning)
+            try:
+                insert(failing)
+                committed = True
+            except AfterCommitError:
+                committed = True
+            except HudiError:
+                committed = False
+        seen.add(committed)
+        assert ids(base) == (AFTER if committed else BEFORE), f"change {n}"
+        assert_next_writer_goes_on(base, AFTER if committed else BEFORE, n)
+    assert seen == {True, False}
+
+
+def test_an_interrupt_says_whether_it_came_after_the_commit(table: Path, tmp_path: Path) -> None:
+    seen = set()
+    for n, base in copies(table, tmp_path):
+        failing = FailingStorage(str(base), n, KeyboardInterrupt(), answer_lost=False)
+        with pytest.raises(KeyboardInterrupt) as raised:
+            insert(failing)
+        committed = isinstance(raised.value, InterruptedAfterCommit)
+        seen.add(committed)
+        assert ids(base) == (AFTER if committed else BEFORE), f"change {n}"
+        assert_next_writer_goes_on(base, AFTER if committed else BEFORE, n)
+    assert seen == {True, False}
+
+
+def test_what_fails_after_the_commit_is_a_warning(table: Path, tmp_path: Path) -> None:
+    said = []
+    for n, base in copies(table, tmp_path):
+        failing = FailingStorage(str(base), n, StorageError("disk full"), answer_lost=False)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                instant = insert(failing)
+            except HudiError:
+                continue
+        said += [str(one.message) for one in caught if one.category is AfterCommitWarning]
+        assert all(f"committed as {instant}" in text for text in said[-1:]), f"change {n}"
+    assert said

@@ -1,0 +1,128 @@
+"""Heartbeats of writes: who counts as alive."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyhudi.clock import SystemClock
+from pyhudi.errors import StorageError
+from pyhudi.storage import Storage
+from pyhudi.txn import heartbeat
+from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, Heartbeat, live_instants
+from tests.sim.interrupted import JumpingClock
+
+INSTANT = "20260101000000000"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(str(tmp_path))
+
+
+def alive(storage: Storage) -> bool:
+    return live_instants(storage, [INSTANT], SystemClock()) == [INSTANT]
+
+
+def file_of(storage: Storage) -> Path:
+    return Path(storage.uri) / HEARTBEAT_FOLDER / INSTANT
+
+
+def test_beats_from_start_to_stop(storage: Storage) -> None:
+    beat = Heartbeat(storage, INSTANT, SystemClock())
+    assert not alive(storage)
+    beat.start()
+    assert alive(storage)
+    assert live_instants(storage, ["20260101000000001"], SystemClock()) == []
+    beat.stop()
+    assert not alive(storage)
+    assert not file_of(storage).exists()
+
+
+def test_one_that_nobody_keeps_is_dead_here_at_once(storage: Storage) -> None:
+    beat = Heartbeat(storage, INSTANT, SystemClock())
+    beat.start()
+    del beat
+    gc.collect()
+    assert file_of(storage).exists()
+    assert not alive(storage)
+
+
+def test_one_without_an_owner_lives_two_minutes(storage: Storage) -> None:
+    beat = Heartbeat(storage, INSTANT, SystemClock(), owned=False)
+    beat.start()
+    beat.rest()
+    assert alive(storage)
+    old = file_of(storage).stat().st_mtime - 121
+    os.utime(file_of(storage), (old, old))
+    assert not alive(storage)
+
+
+def test_a_process_that_is_gone_is_dead_at_once(storage: Storage) -> None:
+    code = f"""
+import os
+from pyhudi.clock import SystemClock
+from pyhudi.storage import Storage
+from pyhudi.txn.heartbeat import Heartbeat
+beat = Heartbeat(Storage({storage.uri!r}), {INSTANT!r}, SystemClock())
+beat.start()
+os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    assert file_of(storage).exists()
+    assert not alive(storage)
+
+
+def test_another_machines_process_lives_two_minutes(storage: Storage) -> None:
+    owner = {"machine": "elsewhere/pid:[1]", "pid": 1, "started": "1", "name": "n"}
+    storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
+    assert alive(storage)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"machine": null, "pid": "x"}'])
+def test_what_hudi_or_anybody_else_writes_is_alive(storage: Storage, content: bytes) -> None:
+    storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", content)
+    assert alive(storage)
+
+
+def test_a_pid_that_another_process_has_now_is_dead(storage: Storage) -> None:
+    machine = heartbeat._machine()
+    owner = {"machine": machine, "pid": os.getppid(), "started": "0", "name": "n"}
+    storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
+    assert not alive(storage)
+
+
+def test_one_that_stood_still_does_not_come_back(storage: Storage) -> None:
+    clock = JumpingClock()
+    beat = Heartbeat(storage, INSTANT, clock)
+    beat.start()
+    clock.ahead_ms = 60_000
+    beat.beat()
+    assert not beat.is_late
+    clock.ahead_ms = 60_000 + 91_000
+    beat.beat()
+    assert beat.is_late
+    clock.ahead_ms = 60_000
+    assert beat.is_late
+    beat.stop()
+
+
+def test_beats_that_fail_make_it_late(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = JumpingClock()
+    beat = Heartbeat(storage, INSTANT, clock)
+    beat.start()
+
+    def fails(path: str, data: bytes) -> None:
+        raise StorageError(path)
+
+    monkeypatch.setattr(storage, "put", fails)
+    clock.ahead_ms = 91_000
+    assert beat.is_late
+    monkeypatch.undo()
+    beat.stop()
