@@ -18,7 +18,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.outputs import Outputs, limited, stream
 from pyhudi.plan.change_files import ChangeRequest, ChangeTask, Images
 from pyhudi.plan.changes import check_changes, plan_changes
-from pyhudi.plan.commit_range import range_bound
+from pyhudi.plan.commit_range import check_range_begun, range_bounds
 from pyhudi.plan.diff import plan_diff
 from pyhudi.plan.match import HELD_BYTES, MatchTask, image_schema
 from pyhudi.timeline.past import timeline_as_of
@@ -163,9 +163,12 @@ def new_changes(
     if limit is not None and limit < 0:
         raise ConfigError(f"limit is {limit}; it must not be negative")
     check_changes(state)
+    after, until = range_bounds(start, end, state.config.timezone)
+    by_completion = state.config.version.incremental_by_completion_time
+    check_range_begun(state, until, by_completion=by_completion)
     request = ChangeRequest(
-        start=range_bound(start, state.config.timezone),
-        end=range_bound(end, state.config.timezone),
+        start=after,
+        end=until,
         images=images,
         where=None if where is None else parse_where(where, changes_schema(state, images)),
         limit=limit,

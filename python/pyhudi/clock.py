@@ -26,6 +26,9 @@ INSTANT_DIGITS = 17
 SECOND_INSTANT_DIGITS = 14
 """Digits of an instant without milliseconds, as tables before Hudi 0.10 have."""
 
+_SUFFIXED_INSTANT_DIGITS = 20
+"""Digits of an instant of a metadata table's own service: three more than its commit's."""
+
 
 class Clock(Protocol):
     """Time and randomness as a thing that can be replaced."""
@@ -107,26 +110,49 @@ _WRITTEN = re.compile(
 def instant_of(moment: Moment, zone: Zone) -> str:
     """The instant of a point in time that a caller named, rendered in a table's zone.
 
-    moment: an instant of 14 digits or 17 and more, which is taken as it stands; `yyyy-MM-dd`; the
-    same with `HH:mm[:ss[.SSS]]` after a blank or a `T`, and with an offset or `Z`; a `datetime` or
-    a `date`. Without an offset it is the wall clock's time in the table's own zone, as Hudi takes
-    it (`HoodieSqlCommonUtils.formatQueryInstant`, 1.2.0). Text that ends with a second means all of
-    it, its last millisecond, as in Hudi. Digits after the milliseconds are cut.
+    moment: an instant of 14, 17 or 20 digits, which is taken as it stands; `yyyy-MM-dd`; the same
+    with `HH:mm[:ss[.SSS]]` after a blank or a `T`, and with an offset or `Z`; a `datetime` or a
+    `date`. Text without an offset is the wall clock's time in the table's own zone, as Hudi takes
+    it (`HoodieSqlCommonUtils.formatQueryInstant`, 1.2.0); a `datetime` without a zone, and a
+    `date`, are this machine's local time, as Python's own methods take them. Text that ends with a
+    second means all of it, its last millisecond, as in Hudi. Digits after the milliseconds are cut.
 
-    Raises `ConfigError` for anything else.
+    Raises `ConfigError` for anything else, digits that are no time among it.
     """
     if isinstance(moment, str):
         text = moment.strip()
         if text.isdecimal() and text.isascii():
-            if len(text) == SECOND_INSTANT_DIGITS or len(text) >= INSTANT_DIGITS:
-                return text
-            raise _no_moment(moment)
+            return _checked(text)
         return _render(_written(text), zone)
-    if isinstance(moment, datetime):
-        return _render(moment, zone)
     if isinstance(moment, date):
-        return _render(datetime(moment.year, moment.month, moment.day), zone)  # noqa: DTZ001 - wall
+        return _render(_aware(moment), zone)
     raise _no_moment(moment)
+
+
+def _checked(instant: str) -> str:
+    """An instant that is a time, of a length that Hudi gives instants."""
+    lengths = (SECOND_INSTANT_DIGITS, INSTANT_DIGITS, _SUFFIXED_INSTANT_DIGITS)
+    if len(instant) not in lengths:
+        raise _no_moment(instant)
+    try:
+        parse_instant(instant, "UTC")
+    except ConfigError as error:
+        raise _no_moment(instant) from error
+    return instant
+
+
+def _aware(moment: date) -> datetime:
+    """A moment with its zone: the local one where it has none."""
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - local, see below
+    if moment != moment:  # noqa: PLR0124 - the missing value of pandas is a datetime
+        raise _no_moment(moment)
+    # A plain datetime: what pandas derives from it refuses to be local, or takes itself for UTC.
+    plain = datetime.combine(moment.date(), moment.timetz())
+    try:
+        return plain.astimezone() if plain.tzinfo is None else plain
+    except (OverflowError, ValueError, OSError) as error:
+        raise _no_moment(moment) from error
 
 
 def _written(text: str) -> datetime:
@@ -159,7 +185,10 @@ def _offset(offset: str, text: str) -> timezone:
 
 def _render(moment: datetime, zone: Zone) -> str:
     if moment.tzinfo is not None:
-        moment = moment.astimezone(timezone.utc if zone == "UTC" else None)
+        try:
+            moment = moment.astimezone(timezone.utc if zone == "UTC" else None)
+        except (OverflowError, ValueError, OSError) as error:
+            raise _no_moment(moment) from error
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}".zfill(INSTANT_DIGITS)
 
 

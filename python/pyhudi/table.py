@@ -13,7 +13,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.index_verbs import IndexVerbs
 from pyhudi.inspect import Inspect
 from pyhudi.options import check_options
-from pyhudi.plan.commit_range import IncrementalRange, range_bound
+from pyhudi.plan.commit_range import IncrementalRange, range_bounds
 from pyhudi.plan.incremental import check_incremental
 from pyhudi.plan.read import TableState, shown_schema
 from pyhudi.scan import Scan, new_scan
@@ -147,14 +147,17 @@ class HudiTable(WritingVerbs, IndexVerbs):
         most so many rows. read_optimized: the base files alone, without the newer records in log
         files. meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
         as_of: the table as it was, with the schema of then: what was requested up to that instant.
-        An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601, a date or datetime;
-        without an offset it is a time in the table's own zone.
+        An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601, a date or datetime.
+        Text without an offset is a time in the table's own zone
+        (`hoodie.table.timeline.timezone`), a datetime without one, and a date, this machine's local
+        time, as everywhere in Python.
         memory_limit: bytes that log records may take in memory at any time, a quarter of the
         machine's by default; more of them go to local files.
 
         Raises `SchemaMismatch` for columns or values that do not fit the schema, `ConfigError` for
         an argument that is no filter or no time, `HistoryUnavailable` when files of that time have
-        been cleaned, or when a write requested by then is incomplete.
+        been cleaned, when a write requested by then is incomplete, or for a time before the first
+        commit.
         """
         state = self._state
         if as_of is not None:
@@ -193,14 +196,14 @@ class HudiTable(WritingVerbs, IndexVerbs):
         the range have been cleaned, take its rows that are still current; by default, as in Hudi
         1.2.0, from version 8 on, then with a warning. The rest is as in `scan`.
 
-        Raises what `scan` raises, and `UnsupportedTableFeature` for a table without meta columns.
+        Raises what `scan` raises, `HistoryUnavailable` for an end before the first commit,
+        `ConfigError` for a range that ends before it begins, `UnsupportedTableFeature` for a table
+        without meta columns.
         Its outputs raise `HistoryUnavailable` for a hollow commit under "fail", and where files of
         the range have been cleaned and no full scan may stand in for them.
         """
-        zone = self.config.timezone
-        span = IncrementalRange(
-            range_bound(start, zone), range_bound(end, zone), hollow_commits, fallback_full_scan
-        )
+        bounds = range_bounds(start, end, self.config.timezone)
+        span = IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
         check_incremental(self._state, span)
         return new_scan(
             self._state,
@@ -233,8 +236,9 @@ class HudiTable(WritingVerbs, IndexVerbs):
         so many rows. images: "json" gives them as Hudi's JSON text.
 
         Raises `UnsupportedTableFeature` for a table without `hoodie.table.cdc.enabled`,
-        `HistoryUnavailable` when commits of the range were archived or files of it cleaned, or when
-        a writer rewrote a file without a change log; `ConfigError` for wrong arguments.
+        `HistoryUnavailable` when commits of the range were archived or files of it cleaned, when a
+        writer rewrote a file without a change log, or for an end before the first commit;
+        `ConfigError` for wrong arguments, a range that ends before it begins among them.
         """
         from pyhudi.changes import new_changes  # noqa: PLC0415 - scans need none of it
 
@@ -256,8 +260,9 @@ class HudiTable(WritingVerbs, IndexVerbs):
         differ are read; no change logs are needed. A record that moved to another partition or file
         group is no delete and insert. Both states come with the columns that the table has now.
 
-        Raises `HistoryUnavailable` for a moment that is no longer known, `ConfigError` for what is
-        none, `UnsupportedTableFeature` for rows without key or of a merge rule that pyhudi lacks.
+        Raises `HistoryUnavailable` for a moment that is no longer known or before the first commit,
+        `ConfigError` for what is none, `UnsupportedTableFeature` for rows without key or of a merge
+        rule that pyhudi lacks.
         """
         from pyhudi.changes import new_diff  # noqa: PLC0415 - scans need none of it
 

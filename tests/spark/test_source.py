@@ -159,6 +159,9 @@ def _plain(value: Any) -> Any:
         ({"max_instants_per_batch": "1"}, "max_instants_per_batch"),
         ({"hoodie.nope": "1"}, "hoodie.nope"),
         ({"path": "relative"}, "relative"),
+        ({"as_of": "20231301000000"}, "point in time"),
+        ({"query_type": "incremental", "begin": "2023-02-30"}, "point in time"),
+        ({"query_type": "incremental", "begin": "2024-02-01", "end": "2024-01-01"}, "before it"),
     ],
     ids=str,
 )
@@ -167,6 +170,20 @@ def test_wrong_options_are_told(
 ) -> None:
     options = {"path": str(golden.unpack(PARTITIONED)), **options}
     with pytest.raises(Exception, match=rf"ConfigError.*{message}"):
+        source.read.format("pyhudi").options(**options).load().collect()
+
+
+@needs_spark4
+@pytest.mark.parametrize(
+    "options",
+    [{"as_of": "2000-01-01"}, {"query_type": "incremental", "end": "2000-01-01"}],
+    ids=str,
+)
+def test_a_time_before_the_first_commit_is_told(
+    source: SparkSession, golden: GoldenTables, options: dict[str, str]
+) -> None:
+    options = {"path": str(golden.unpack(PARTITIONED)), **options}
+    with pytest.raises(Exception, match=r"HistoryUnavailable.*before the first commit"):
         source.read.format("pyhudi").options(**options).load().collect()
 
 

@@ -108,6 +108,8 @@ def test_a_stream_that_begins_late(spark: SparkSession, tmp_path: Path) -> None:
     assert drain(spark, base, tmp_path / "two", begin="latest") == [[]]
     table.upsert(rows(("c", 3)))
     assert drain(spark, base, tmp_path / "two", begin="latest") == [[("c", 3)]]
+    with pytest.raises(Exception, match="point in time"):
+        drain(spark, base, tmp_path / "four", begin="20231301000000")
     small = drain(spark, base, tmp_path / "three", max_bytes_per_batch=1)
     assert small == [[("a", 1)], [("b", 2)], [("c", 3)]]
 

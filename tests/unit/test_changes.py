@@ -125,6 +125,10 @@ def test_a_table_without_change_capture_is_refused(golden: GoldenTables) -> None
         ({"images": "text"}, ConfigError),
         ({"limit": -1}, ConfigError),
         ({"start": "yesterday"}, ConfigError),
+        ({"start": "20231301000000"}, ConfigError),
+        ({"end": "earliest"}, ConfigError),
+        ({"start": "2024-02-01", "end": "2024-01-01"}, ConfigError),
+        ({"end": "2000-01-01"}, HistoryUnavailable),
         ({"where": "opp = 'd'"}, SchemaMismatch),
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from pyhudi.clock import SystemClock, format_instant, instant_of, parse_instant, parse_zone
@@ -84,8 +85,6 @@ TOKYO = timezone(timedelta(hours=9))
         ("2023-11-15T07:13:20.123+09:00", "20231114221320123"),
         ("2023-11-14T17:43:20-0430", "20231114221320999"),
         ("2023-11-15 07:13:20 +09", "20231114221320999"),
-        (date(2023, 11, 14), "20231114000000000"),
-        (datetime(2023, 11, 14, 22, 13, 20, 123999), "20231114221320123"),  # noqa: DTZ001
         (datetime(2023, 11, 15, 7, 13, 20, tzinfo=TOKYO), "20231114221320000"),
     ],
 )
@@ -100,13 +99,61 @@ def test_a_point_in_time_is_rendered_in_the_tables_zone() -> None:
     assert instant_of("2023-11-14 22:13:20.5", "LOCAL") == "20231114221320500"
 
 
+@pytest.mark.usefixtures("_in_tokyo")
+@pytest.mark.parametrize(
+    ("moment", "in_utc", "in_local"),
+    [
+        (
+            datetime(2023, 11, 15, 7, 13, 20, 123999),  # noqa: DTZ001 - without a zone on purpose
+            "20231114221320123",
+            "20231115071320123",
+        ),
+        (pd.Timestamp("2023-11-15T07:13:20.123"), "20231114221320123", "20231115071320123"),
+        (
+            pd.Timestamp("2023-11-14T22:13:20.123Z"),
+            "20231114221320123",
+            "20231115071320123",
+        ),
+        (date(2023, 11, 15), "20231114150000000", "20231115000000000"),
+    ],
+)
+def test_a_datetime_without_zone_is_local_as_in_python(
+    moment: date, in_utc: str, in_local: str
+) -> None:
+    assert instant_of(moment, "UTC") == in_utc
+    assert instant_of(moment, "LOCAL") == in_local
+
+
+@pytest.mark.usefixtures("_in_tokyo")
+def test_now_is_now_in_every_zone() -> None:
+    now = datetime.now()  # noqa: DTZ005 - without a zone on purpose
+    millis = int(now.timestamp() * 1000)
+    for zone in ("UTC", "LOCAL"):
+        assert parse_instant(instant_of(now, parse_zone(zone)), parse_zone(zone)) == millis
+
+
 @pytest.mark.parametrize(
     "moment",
     [
         "",
         "000",
-        "2023",
+        "00000000000000",
+        "20231301000000",
+        "20230230000000000",
+        "20231114240000000",
+        "20231114221360000",
+        "00001114221320000",
         "202311142213201",
+        "202311142213201234",
+        "2023111422132012345",
+        "202311142213201234567",
+        "9" * 4400,
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        datetime.min.replace(tzinfo=TOKYO),
+        datetime.max.replace(tzinfo=timezone(-timedelta(hours=1))),
+        pd.NaT,
+        "2023",
         "2023-13-01",
         "2023-11-14 25:00:00",
         "2023-11-14T22:13:20+99:00",

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.clock import parse_instant
+from pyhudi.clock import format_instant, parse_instant
 from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.work.read import read_task
 from tests.helpers.refused import REFUSED
@@ -77,6 +77,33 @@ def test_bounds_take_other_forms_of_time(golden: GoldenTables) -> None:
     assert rows(scan) == rows(table.incremental(first))
     with pytest.raises(ConfigError, match="not a point in time"):
         table.incremental("recently")
+
+
+@pytest.mark.parametrize("name", ["v6_cow_nonpart", "v8_cow_nonpart", "v9_mor_part_avro"])
+def test_a_range_that_can_have_no_rows_is_an_error(name: str, golden: GoldenTables) -> None:
+    table = opened(golden, name)
+    time = "requested" if table.version < 8 else "completed"
+    first, second = (one[time] for one in commits(table)[:2])
+    with pytest.raises(ConfigError, match=f"ends at {first}, before it begins at {second}"):
+        table.incremental(second, first)
+    with pytest.raises(HistoryUnavailable, match=f"before the first commit, {first}"):
+        table.incremental(end=format_instant(parse_instant(first, "UTC") - 1, "UTC"))
+    for end in ("earliest", "000", "20231301000000", "2023-02-30"):
+        with pytest.raises(ConfigError, match="not a point in time"):
+            table.incremental(end=end)
+    assert table.incremental(first, first).count() == 0
+    assert table.incremental("2099-01-01").count() == 0
+
+
+def test_the_end_of_a_range_can_be_archived(golden: GoldenTables) -> None:
+    for name in ("v6_cow_archived", "v9_cow_archived"):
+        table = opened(golden, name)
+        archived = table.inspect.timeline(archived=True).to_pylist()
+        time = "requested" if table.version < 8 else "completed"
+        first = min(one[time] for one in archived if one["action"] == "commit")
+        table.incremental(end=first)
+        with pytest.raises(HistoryUnavailable, match=f"before the first commit, {first}"):
+            table.incremental(end=format_instant(parse_instant(first, "UTC") - 1, "UTC"))
 
 
 def test_it_is_lazy_and_has_the_outputs_of_a_scan(golden: GoldenTables) -> None:

@@ -11,10 +11,13 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.clock import format_instant, parse_instant
 from pyhudi.config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.past import first_incomplete_commit, timeline_as_of
+from pyhudi.timeline.archiving import archive
+from pyhudi.timeline.past import check_begun, first_incomplete_commit, timeline_as_of
+from pyhudi.timeline.spans import Span
 from tests.helpers.refused import REFUSED
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 from tests.unit.memory_storage import MemoryStorage
@@ -121,10 +124,9 @@ def test_an_archived_time_reads_without_later_log_blocks(tmp_path: Path) -> None
     name = "v6_mor_part_avro"
     base, known = unpack(name, tmp_path), facts(name)
     asked = known["expected"]["as_of"][1]
-    for one in known["completed_instants"]:
-        if one <= asked["as_of"]:
-            for path in (base / ".hoodie").glob(f"{one}.*"):
-                path.unlink()
+    state = pyhudi.open_table(base).state
+    gone = [one for one in state.timeline.completed() if one.requested <= asked["as_of"]]
+    archive(state.storage, state.config, state.timeline, gone)
     scan = pyhudi.open_table(base).scan(as_of=asked["as_of"], columns=["id", "name", "ts"])
     wanted = [(row["id"], row["name"], row["ts"]) for row in asked["rows"]]
     assert sorted(map(tuple, (row.values() for row in scan.to_arrow().to_pylist()))) == sorted(
@@ -132,10 +134,45 @@ def test_an_archived_time_reads_without_later_log_blocks(tmp_path: Path) -> None
     )
 
 
-def test_a_time_before_the_table_has_no_rows(golden: GoldenTables) -> None:
-    table = pyhudi.open_table(golden.unpack("v9_mor_part_avro"))
-    scan = table.scan(as_of="2000-01-01")
-    assert scan.to_arrow() == table.scan().to_arrow().slice(0, 0)
+@pytest.mark.parametrize("name", ["v6_cow_simple", "v8_mor_event_time", "v9_mor_part_avro"])
+def test_a_time_before_the_first_commit_is_an_error(name: str, golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack(name))
+    first = table.inspect.commits()["requested"][0].as_py()
+    for asked in ("2000-01-01", before(first)):
+        with pytest.raises(HistoryUnavailable, match=f"before the first commit, {first}"):
+            table.scan(as_of=asked)
+        with pytest.raises(HistoryUnavailable, match="before the first commit"):
+            pyhudi.open_table(table.uri, as_of=asked)
+        for moments in ((asked, "2099-01-01"), ("2099-01-01", asked)):
+            with pytest.raises(HistoryUnavailable, match="before the first commit"):
+                table.diff(*moments)
+    assert table.scan(as_of=first).count() > 0
+
+
+def before(instant: str) -> str:
+    """One millisecond earlier."""
+    return format_instant(parse_instant(instant, "UTC") - 1, "UTC")
+
+
+@pytest.mark.parametrize("name", ["v6_cow_archived", "v9_cow_archived"])
+def test_the_first_commit_can_be_an_archived_one(name: str, tmp_path: Path) -> None:
+    base = unpack(name, tmp_path)
+    first = facts(name)["archived"][0]["requested"]
+    # Without its cleans nothing else refuses the time.
+    for path in base.joinpath(".hoodie").rglob("*.clean*"):
+        path.unlink()
+    timeline = pyhudi.open_table(base).state.timeline
+    check_begun(timeline, Span(until=first), "it")
+    with pytest.raises(HistoryUnavailable, match=f"before the first commit, {first}"):
+        check_begun(timeline, Span(until=before(first)), "it")
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name.endswith("cow_empty")])
+def test_a_table_without_commits_is_empty_at_any_time(name: str, golden: GoldenTables) -> None:
+    table = pyhudi.open_table(golden.unpack(name))
+    assert not table.state.timeline.commits
+    assert table.scan(as_of="2000-01-01").count() == 0
+    assert table.incremental(end="2000-01-01").count() == 0
 
 
 def test_the_schema_is_that_of_the_time(golden: GoldenTables) -> None:

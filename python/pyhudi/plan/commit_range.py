@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyhudi.clock import instant_of
-from pyhudi.errors import HistoryUnavailable
-from pyhudi.timeline.past import first_incomplete_commit
+from pyhudi.errors import ConfigError, HistoryUnavailable
+from pyhudi.timeline.past import check_begun, first_incomplete_commit
 from pyhudi.timeline.spans import Span
 
 if TYPE_CHECKING:
@@ -56,11 +56,35 @@ class Selection:
         return tuple(commit.requested for commit in self.commits)
 
 
-def range_bound(moment: Moment | None, zone: Zone) -> str | None:
-    """The instant of a bound; None, "earliest" and zeros are the open end."""
+def range_start(moment: Moment | None, zone: Zone) -> str | None:
+    """The instant of a start; None, "earliest" and zeros are the beginning."""
     if moment is None or (isinstance(moment, str) and _EARLIEST.fullmatch(moment.strip())):
         return None
     return instant_of(moment, zone)
+
+
+def range_bounds(
+    start: Moment | None, end: Moment | None, zone: Zone
+) -> tuple[str | None, str | None]:
+    """The instants of a range's start and end, None where it is open.
+
+    Raises `ConfigError` for what is no time, and for a range that ends before it begins.
+    """
+    after = range_start(start, zone)
+    until = None if end is None else instant_of(end, zone)
+    if after is not None and until is not None and until < after:
+        raise ConfigError(
+            f"the range ends at {until}, before it begins at {after}",
+            hint="It leaves `start` out and takes `end` in; swap them.",
+        )
+    return after, until
+
+
+def check_range_begun(state: TableState, until: str | None, *, by_completion: bool) -> None:
+    """Raises `HistoryUnavailable` for a range that ends before the table's first commit."""
+    if until is not None:
+        span = Span(until=until, by_completion=by_completion)
+        check_begun(state.timeline, span, f"the range's end {until}")
 
 
 def select_commits(state: TableState, span: IncrementalRange) -> Selection:

@@ -24,6 +24,7 @@ from pyhudi.plan.commit_range import (
     IncrementalRange,
     Selection,
     check_archive_is_whole,
+    check_range_begun,
     select_commits,
 )
 from pyhudi.plan.read import (
@@ -56,7 +57,7 @@ def check_incremental(state: TableState, span: IncrementalRange) -> None:
     """Whether a table can be asked for the range at all.
 
     Raises `UnsupportedTableFeature` for a table without meta columns, `ConfigError` for arguments
-    that exclude each other.
+    that exclude each other, `HistoryUnavailable` for a range before the first commit.
     """
     if not state.config.populate_meta_fields:
         raise UnsupportedTableFeature(
@@ -70,6 +71,9 @@ def check_incremental(state: TableState, span: IncrementalRange) -> None:
         )
     if span.hollow_commits == "transition_time" and span.fallback_full_scan:
         raise ConfigError("fallback_full_scan does not go with hollow_commits='transition_time'")
+    by_completion = state.config.version.incremental_by_completion_time
+    by_completion = by_completion or span.hollow_commits == "transition_time"
+    check_range_begun(state, span.end, by_completion=by_completion)
 
 
 def plan_incremental(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader
 
 from pyhudi.errors import ConfigError
-from pyhudi.plan.commit_range import range_bound
+from pyhudi.plan.commit_range import range_start
 from pyhudi.plan.stream import StepLimit, newest_time, next_time, order_of
 from pyhudi.spark.source import partitions_of, read_partition
 from pyhudi.spark.source_options import Query
@@ -77,7 +77,7 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
     def _begin(self, table: HudiTable) -> str | None:
         if self.query.begin == "latest":
             return newest_time(table.state)
-        return range_bound(self.query.begin, table.config.timezone)
+        return range_start(self.query.begin, table.config.timezone)
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
         """Where the next batch ends. Spark before 4.2 gives neither argument."""

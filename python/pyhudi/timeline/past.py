@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
     """The timeline without what was requested after an instant.
 
-    Raises `HistoryUnavailable` when a write that was requested by then is not complete, or when the
-    cleaner has removed files that were current then; `ConfigError` when the timeline was cut
-    earlier already.
+    Raises `HistoryUnavailable` when a write that was requested by then is not complete, when the
+    cleaner has removed files that were current then, and for a time before the first commit;
+    `ConfigError` when the timeline was cut earlier already.
     """
     if timeline.bound is not None and instant > timeline.bound:
         raise ConfigError(
@@ -35,7 +35,27 @@ def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
         )
     _check_complete(timeline, instant)
     _check_not_cleaned(timeline, instant)
+    check_begun(timeline, Span(until=instant), f"as_of {instant}")
     return timeline.until(instant)
+
+
+def check_begun(timeline: Timeline, span: Span, asked: str) -> None:
+    """Raises `HistoryUnavailable` when all commits of a table are later than the end of a span.
+
+    A table without commits has no first one, and is empty at any time. asked: the end of the span,
+    in the caller's words.
+    """
+    if not timeline.commits or any(map(span.holds, timeline.commits)):
+        return
+    undated = span.by_completion and not timeline.completes_in_names
+    archived = timeline.archive.commits(Span(until=span.until) if undated else span)
+    if not archived:
+        known = (*timeline.commits, *timeline.archive.commits())
+        first = min(filter(None, map(span.time_of, known)), default="")
+        raise HistoryUnavailable(
+            f"{asked} is before the first commit, {first}",
+            hint="Ask for a later time; inspect.commits() tells them.",
+        )
 
 
 def first_incomplete_commit(timeline: Timeline) -> Instant | None:
@@ -50,8 +70,7 @@ def first_incomplete_commit(timeline: Timeline) -> Instant | None:
 def schema_before_start(timeline: Timeline) -> str | None:
     """The schema at the time to which a timeline was cut, when no active commit is as old.
 
-    It is that of the newest archived commit that has one; for a time before the first commit that
-    of the newest commit of all, as Hudi gives it.
+    It is that of the newest archived commit that has one, else that of the newest commit of all.
     """
     if timeline.bound is None or timeline.commits:
         return None

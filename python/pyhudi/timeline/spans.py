@@ -22,9 +22,13 @@ class Span:
 
     def holds(self, instant: Instant) -> bool:
         """Whether an instant lies in the span; without completion time it is in no span of them."""
-        time = instant.completed if self.by_completion else instant.requested
+        time = self.time_of(instant)
         if time is None:
             return False
         return (self.after is None or time > self.after) and (
             self.until is None or time <= self.until
         )
+
+    def time_of(self, instant: Instant) -> str | None:
+        """The time of an instant that the span goes by."""
+        return instant.completed if self.by_completion else instant.requested
