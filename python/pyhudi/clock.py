@@ -29,6 +29,9 @@ SECOND_INSTANT_DIGITS = 14
 _SUFFIXED_INSTANT_DIGITS = 20
 """Digits of an instant of a metadata table's own service: three more than its commit's."""
 
+_BOOTSTRAPS = ("00000000000001", "00000000000002")
+"""Instants of bootstraps, by which they come first (`HoodieTimeline`, Hudi 1.2.0)."""
+
 
 class Clock(Protocol):
     """Time and randomness as a thing that can be replaced."""
@@ -132,6 +135,8 @@ def instant_of(moment: Moment, zone: Zone) -> str:
 def _checked(instant: str) -> str:
     """An instant that is a time, of a length that Hudi gives instants."""
     lengths = (SECOND_INSTANT_DIGITS, INSTANT_DIGITS, _SUFFIXED_INSTANT_DIGITS)
+    if instant in _BOOTSTRAPS:
+        return instant
     if len(instant) not in lengths:
         raise _no_moment(instant)
     try:
