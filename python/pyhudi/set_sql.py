@@ -2,12 +2,14 @@
 
 The dialect is that of filters (`where_sql.py`), with arithmetic, `||`, `CASE`, `CAST`, `COALESCE`,
 `UPPER`, `LOWER` and `ABS`. Anything else is an error, never left out. Integers overflow to an
-error, `/` gives a fraction.
+error, `/` gives a fraction. No value changes on its way into a column, but a float that was
+computed or written down is rounded to the nearest of the column's type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NoReturn
 
@@ -18,6 +20,7 @@ from pyarrow import acero
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from pyhudi.casts import cast_computed, cast_exactly, literal
 from pyhudi.errors import ConfigError, SchemaMismatch
 
 Names = Mapping[tuple[str, ...], str]
@@ -64,22 +67,35 @@ _MORE: dict[type[exp.Expression], frozenset[str]] = {
 }
 
 
-def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> pc.Expression:
-    """A value in a column's type.
+@dataclass(frozen=True)
+class SetValue:
+    """What a column is set to."""
+
+    expression: pc.Expression
+    kind: pa.DataType
+    """The column's type."""
+    is_column: bool
+    """It is another column as it stands, of which no value may change."""
+
+    def fitted(self, values: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
+        """The expression's values in the column's type. Raises `SchemaMismatch`."""
+        cast = cast_exactly if self.is_column else cast_computed
+        return cast(values, pa.field(name, self.kind))
+
+
+def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> SetValue:
+    """A value for a column of a type.
 
     Text is a SQL expression, a pyarrow expression itself, anything else a literal. what: for
     messages. Raises `ConfigError` for text that cannot be used, `SchemaMismatch` for a literal that
     does not fit and a column that is not among `names`.
     """
-    if isinstance(value, pc.Expression):
-        return value.cast(kind)
     if isinstance(value, str):
-        return parse_expression(value, names, what).cast(kind)
-    try:
-        return pc.scalar(pa.scalar(value, kind))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
-        msg = f"{what}: {value!r} is no {kind}: {error}"
-        raise SchemaMismatch(msg) from error
+        value = parse_expression(value, names, what)
+    if isinstance(value, pc.Expression):
+        is_column = any(value.equals(pc.field(name)) for name in names.values())
+        return SetValue(value, kind, is_column)
+    return SetValue(pc.scalar(literal(value, kind, what)), kind, is_column=False)
 
 
 def parse_expression(text: str, names: Names, what: str) -> pc.Expression:
@@ -180,18 +196,26 @@ def _call(function: str, *arguments: pc.Expression) -> pc.Expression:
     return pc.Expression._call(function, list(arguments))  # noqa: SLF001 - there is no other way
 
 
-def project(table: pa.Table, columns: Mapping[str, pc.Expression]) -> pa.Table:
-    """The expressions' values for each row, in order.
+def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) -> pa.Table:
+    """The values for each row, in order.
 
     Raises `SchemaMismatch` where one cannot be computed or does not fit its type.
     """
-    options = acero.ProjectNodeOptions(list(columns.values()), list(columns))
+    expressions = [one.expression if isinstance(one, SetValue) else one for one in columns.values()]
+    options = acero.ProjectNodeOptions(expressions, list(columns))
     steps = [
         acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
         acero.Declaration("project", options),
     ]
     try:
-        return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+        made = acero.Declaration.from_sequence(steps).to_table(use_threads=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
         msg = f"a value cannot be set: {error}"
         raise SchemaMismatch(msg) from error
+    values = zip(columns.items(), made.columns, strict=True)
+    return pa.table(
+        {
+            name: one.fitted(column, name) if isinstance(one, SetValue) else column
+            for (name, one), column in values
+        }
+    )

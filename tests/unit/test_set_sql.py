@@ -68,3 +68,26 @@ def test_values_that_do_not_fit_are_refused() -> None:
         value_of("f", pa.int64())
     with pytest.raises(SchemaMismatch, match="overflow"):
         value_of("a + 9223372036854775807", pa.int64())
+
+
+def test_no_value_changes_on_its_way_into_a_column() -> None:
+    for value in (1.5, "a / 2", "1.5", "'1.5'", pc.field("f")):
+        with pytest.raises(SchemaMismatch, match=r"1\.5|0\.5"):
+            value_of(value, pa.int64())
+    assert value_of("a * 2.0", pa.int64()) == [2, 4, 6]
+    for value in (1e300, "1e300", "f * 1e300"):
+        with pytest.raises(SchemaMismatch, match=r"1\.?5?e\+300"):
+            value_of(value, pa.float32())
+    noon = datetime.datetime.combine(datetime.date(2024, 5, 1), datetime.time(12))
+    with pytest.raises(SchemaMismatch, match="12, 0"):
+        value_of(noon, pa.date32())
+
+
+def test_floats_are_rounded_unless_they_are_another_column() -> None:
+    tenths = pa.table({"d": [0.1]})
+    for value in (0.1, "0.1", "d * 1", pc.field("d") * 1):
+        made = set_value(value, pa.float32(), {("d",): "d"}, "set 'x'")
+        assert project(tenths, {"x": made}).column("x").to_pylist() == [pytest.approx(0.1)]
+    for value in ("d", "(d)", pc.field("d")):
+        with pytest.raises(SchemaMismatch, match=r"'x' is double, the table has float: 0\.1"):
+            project(tenths, {"x": set_value(value, pa.float32(), {("d",): "d"}, "set 'x'")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -385,3 +386,58 @@ def test_a_pending_clustering_keeps_its_groups(tmp_path: Path) -> None:
         with pytest.raises(CommitConflict, match="clustering"):
             verb(rows("c", 1))
     assert table.overwrite_partitions(rows("z", 5)).file_groups_replaced == 1
+
+
+# --- values that do not fit -----------------------------------------------------------------------
+
+NARROW = pa.schema(
+    [("id", pa.string()), ("n", pa.int64()), ("f", pa.float32()), ("d", pa.date32())]
+)
+"""A table of these columns cannot hold everything that comes in wider ones."""
+
+
+def wide(key: str = "a", **values: Any) -> pa.Table:
+    columns = {"id": pa.array([key]), "n": pa.array([1]), "f": pa.array([0.5]), "d": pa.nulls(1)}
+    return pa.table({**columns, **{name: pa.array([one]) for name, one in values.items()}})
+
+
+LOST = {"n": 1.5, "f": 0.1}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_no_verb_changes_a_value_to_fit_its_column(tmp_path: Path, kind: Any) -> None:
+    table = pyhudi.create_table(tmp_path, NARROW, key="id", type=kind)
+    table.insert(wide())
+    before = table.scan().to_arrow()
+    for name, value in LOST.items():
+        told = pytest.raises(SchemaMismatch, match=f"'{name}' .* {value}")
+        rows = wide(**{name: value})
+        for verb in (table.upsert, table.insert, table.bulk_insert, table.overwrite):
+            with told:
+                verb(rows)
+        with told:
+            table.upsert(rows.select(["id", name]), partial=True)
+        for merge in (
+            table.merge(rows).when_matched_update_all(),
+            table.merge(rows).when_matched_update({name: f"source.{name}"}),
+            table.merge(wide("b", **{name: value})).when_not_matched_insert_all(),
+        ):
+            with told:
+                merge.execute()
+    noon = datetime.datetime.combine(datetime.date(2024, 5, 1), datetime.time(12))
+    for changes in ({"n": 1.5}, {"f": 1e300}, {"d": noon}, {"n": "f"}, {"f": "n * 1e300"}):
+        with pytest.raises(SchemaMismatch, match=next(iter(changes))):
+            table.update("true", changes)
+        with pytest.raises(SchemaMismatch, match=next(iter(changes))):
+            table.merge(wide()).when_matched_update(changes).execute()
+    assert table.scan().to_arrow() == before
+    table.update("true", {"n": 3.0, "f": 0.1})
+    (row,) = table.scan(columns=["n", "f"]).to_arrow().to_pylist()
+    assert row == {"n": 3, "f": pytest.approx(0.1)}
+
+
+def test_keys_that_do_not_fit_delete_nothing(tmp_path: Path) -> None:
+    table = pyhudi.create_table(tmp_path, pa.table({"k": [1, 2]}), key="k")
+    with pytest.raises(SchemaMismatch, match=r"'k' .* 1\.5"):
+        table.delete_keys(pa.table({"k": [1.5]}))
+    assert table.delete_keys(pa.table({"k": [1.0]})).rows_deleted == 1

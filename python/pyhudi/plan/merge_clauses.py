@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.set_sql import project
 
 if TYPE_CHECKING:
-    from pyhudi.set_sql import Names
+    from pyhudi.set_sql import Names, SetValue
 
 SOURCE = "source"
 TARGET = "target"
@@ -28,7 +28,7 @@ class Clause:
     """One clause, its expressions over the columns that `joined` names."""
 
     condition: pc.Expression | None
-    values: Mapping[str, pc.Expression] | None
+    values: Mapping[str, SetValue] | None
     """By column of the table; None deletes the row."""
 
 

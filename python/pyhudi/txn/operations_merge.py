@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.casts import cast_exactly
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.index import locate
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY, add_keys
@@ -25,7 +26,7 @@ from pyhudi.txn import guard, intake, targets
 from pyhudi.txn.operations import opened
 from pyhudi.txn.operations_where import check_settable
 from pyhudi.txn.result import WriteResult
-from pyhudi.txn.rows import cast_column, conform, data_schema, marked_deleted, to_table
+from pyhudi.txn.rows import conform, data_schema, marked_deleted, to_table
 from pyhudi.txn.running import TAG_STAGE, UPSERT, carry_out
 from pyhudi.txn.transaction import Transaction
 from pyhudi.work.merge import Matched, MatchTask, match_rows
@@ -122,7 +123,7 @@ def keyed_source(session: Session, given: pa.Table) -> pa.Table:
         if name not in given.column_names:
             msg = f"the source lacks the column {name!r} of the key or partition"
             raise SchemaMismatch(msg, hint="Rename the source's column.")
-        columns[name] = cast_column(given.column(name), session.schema.arrow.field(name))
+        columns[name] = cast_exactly(given.column(name), session.schema.arrow.field(name))
     keyed = add_keys(pa.table(columns), spec).select([RECORD_KEY, PARTITION_PATH])
     keyed = keyed.combine_chunks()
     known_by = [RECORD_KEY] if session.index.is_global else [RECORD_KEY, PARTITION_PATH]

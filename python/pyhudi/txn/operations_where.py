@@ -18,7 +18,7 @@ from pyhudi.plan import write as plan
 from pyhudi.plan.parts import UpdatePart, plan_updates
 from pyhudi.plan.select import plan_select
 from pyhudi.plan.write import FileGroup, Tagged, row_numbers
-from pyhudi.set_sql import project, set_value
+from pyhudi.set_sql import SetValue, project, set_value
 from pyhudi.txn import guard, intake
 from pyhudi.txn.operations import opened
 from pyhudi.txn.result import WriteResult
@@ -28,8 +28,6 @@ from pyhudi.txn.transaction import Transaction
 from pyhudi.work.select import ChangedRows, count_rows, distinct_rows
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
     from pyhudi.clock import Clock
     from pyhudi.txn.session import Session, WritableTable
     from pyhudi.view.slices import FileSlice
@@ -108,7 +106,7 @@ def update(
         return carry_out(session, txn, planned, UPSERT)
 
 
-def _checked(session: Session, changes: Mapping[str, Any]) -> Mapping[str, pc.Expression]:
+def _checked(session: Session, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
     schema = data_schema(session.schema.arrow)
     if not changes:
         msg = "no column is set"

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.casts import cast_exactly
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.keys import META_COLUMNS
 
@@ -84,49 +85,7 @@ def _column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArr
     if column.null_count and not field.nullable:
         msg = f"column {field.name!r} has nulls, but the table requires a value"
         raise SchemaMismatch(msg)
-    return cast_column(column, field)
-
-
-def cast_column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
-    """The column in the field's type, if that changes no value; else `SchemaMismatch` naming it."""
-    if column.type == field.type:
-        return column
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    try:
-        if not _same_kind(column.type, field.type):
-            raise pa.ArrowInvalid("one is not a form of the other")  # noqa: EM101, TRY003, TRY301
-        return column.cast(field.type, safe=True)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        msg = f"column {field.name!r} is {column.type}, the table has {field.type}: {error}"
-        raise SchemaMismatch(msg, hint="Cast the column before writing.") from error
-
-
-def _same_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
-    return pa.types.is_null(given) or _kind(given) == _kind(wanted)
-
-
-def _kind(data_type: pa.DataType) -> str:
-    tests = {
-        "boolean": pa.types.is_boolean,
-        "text": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or _is_view(t),
-        "bytes": lambda t: (
-            pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t)
-        ),
-        "number": lambda t: (
-            pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t)
-        ),
-        "date": pa.types.is_date,
-        "timestamp": pa.types.is_timestamp,
-        "list": lambda t: (
-            pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)
-        ),
-    }
-    return next((kind for kind, test in tests.items() if test(data_type)), str(data_type.id))
-
-
-def _is_view(data_type: pa.DataType) -> bool:
-    return bool(data_type.equals(pa.string_view()))
+    return cast_exactly(column, field)
 
 
 def marked_deleted(rows: pa.Table, delete_field: str | None, marker: str | None) -> pa.Array[Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi.casts import cast_exactly
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.errors import SchemaMismatch
@@ -39,7 +40,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.txn import guard, merging, schema_ids, targets
 from pyhudi.txn.evolve import check_mode, evolve
 from pyhudi.txn.options import WriteOptions
-from pyhudi.txn.rows import cast_column, conform, data_schema, to_table
+from pyhudi.txn.rows import conform, data_schema, to_table
 from pyhudi.txn.transaction import Writer, recover
 from pyhudi.txn.virtual import check_virtual_writes, stored_schema, virtual_keys
 from pyhudi.view.filesystem_view import FileSystemView
@@ -247,7 +248,7 @@ class Session:
                 msg = f"the keys lack the key column {name!r}"
                 raise SchemaMismatch(msg)
             field = column_at(self.schema.arrow.empty_table(), name)
-            columns[name] = cast_column(column_at(given, name), pa.field(name, field.type))
+            columns[name] = cast_exactly(column_at(given, name), pa.field(name, field.type))
         return pa.table(columns)
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:

@@ -13,13 +13,11 @@ import pyarrow as pa
 
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan.read import ReadTask
-from pyhudi.set_sql import project
+from pyhudi.set_sql import SetValue, project
 from pyhudi.txn.rows import conform, data_schema
 from pyhudi.work.read import read_task
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
     from pyhudi.engine.protocol import Attempt
 
 
@@ -43,7 +41,7 @@ class ChangedRows:
     """
 
     task: ReadTask
-    changes: Mapping[str, pc.Expression]
+    changes: Mapping[str, SetValue]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch in memory at a time.

@@ -1,0 +1,289 @@
+"""Values of one Arrow type in another: only where none of them changes.
+
+Arrow's own safe casts look at most types, but let numbers lose digits between floats and decimals,
+and times their part of the day; that is looked at here. Nested types are cast leaf by leaf, and no
+field of a struct is dropped.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import SchemaMismatch
+
+Column: TypeAlias = "pa.ChunkedArray[Any]"
+
+_FAILS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+_HINT = "Cast the column before writing."
+
+_DIGITS = {64: 15, 32: 6, 16: 3}
+"""Decimal digits that a float of so many bits always keeps."""
+
+
+def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
+    """The column in the field's type.
+
+    Raises `SchemaMismatch`, naming the column and a value, where that would change one, and where
+    one type is not a form of the other.
+    """
+    if column.type == field.type:
+        return column
+    column = _plain(column)
+    apart = _other_kinds(column.type, field.type, field.name)
+    if apart:
+        raise _mismatch(column, field, apart)
+    return _checked(column, field)
+
+
+def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
+    """Values that an expression made, in the field's type; as `cast_exactly`, but more goes.
+
+    Floats are rounded to the nearest of the field's type, which arithmetic did before. Text is
+    read, and values become text. Moments and days become each other where nothing is lost.
+    """
+    column = _plain(column)
+    given, wanted = column.type, field.type
+    if given == wanted or pa.types.is_null(given):
+        return _cast(column, field)
+    if pa.types.is_floating(wanted) and (_is_text(given) or _is_real(given)):
+        return _rounded(column, field)
+    if _is_text(given) or _is_text(wanted):
+        return _cast(column, field)
+    if _is_moment(given) and _is_moment(wanted):
+        return _checked(column, field)
+    return cast_exactly(column, field)
+
+
+def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
+    """A Python value in a type. A float is rounded to the nearest, nothing else changes.
+
+    what: for messages. Raises `SchemaMismatch`.
+    """
+    if isinstance(value, pa.Scalar):
+        column = pa.chunked_array([pa.array([value.as_py()], value.type)])
+        return cast_computed(column, pa.field(what, kind))[0]
+    try:
+        made = pa.scalar(value, kind)
+    except (*_FAILS, OverflowError, TypeError, ValueError) as error:
+        msg = f"{what}: {value!r} is no {kind}: {error}"
+        raise SchemaMismatch(msg) from error
+    if not _is_kept(value, made.as_py()):
+        msg = f"{what}: {value!r} is no {kind}: it would become {made.as_py()!r}"
+        raise SchemaMismatch(msg)
+    return made
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _plain(column: Column) -> Column:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _cast(column: Column, field: pa.Field[Any]) -> Column:
+    try:
+        return column.cast(field.type, safe=True)
+    except _FAILS as error:
+        raise _mismatch(column, field, _example(column, field) or str(error)) from error
+
+
+def _checked(column: Column, field: pa.Field[Any]) -> Column:
+    made = _cast(column, field)
+    changed = _first_change(column, made, field.name, every=False)
+    if changed:
+        raise _mismatch(column, field, changed)
+    return made
+
+
+def _rounded(column: Column, field: pa.Field[Any]) -> Column:
+    """Floats of another width, of which none may become infinite."""
+    wide = _cast(column, pa.field(field.name, pa.float64()))
+    made = _cast(wide, field)
+    over = pc.and_(pc.is_inf(made), pc.is_finite(wide))
+    if pc.any(over).as_py():
+        raise _mismatch(column, field, f"{wide.filter(over)[0].as_py()!r} is out of its range")
+    return made
+
+
+def _mismatch(column: Column, field: pa.Field[Any], why: str) -> SchemaMismatch:
+    msg = f"column {field.name!r} is {column.type}, the table has {field.type}: {why}"
+    return SchemaMismatch(msg, hint=_HINT)
+
+
+def _example(column: Column, field: pa.Field[Any]) -> str:
+    """A value that the cast would change; "" where none is found."""
+    try:
+        made = column.cast(field.type, safe=False)
+        return _first_change(column, made, field.name, every=True)
+    except _FAILS:
+        return ""
+
+
+# --- what changed ---------------------------------------------------------------------------------
+
+
+def _first_change(column: Column, made: Column, name: str, *, every: bool) -> str:
+    """The first value that is another in `made`, in words; "" where none is.
+
+    every: look at all types, not only at those that Arrow lets change.
+    """
+    for batch in pa.Table.from_arrays([column, made], ["given", "made"]).to_batches():
+        own, new = batch.columns
+        for path, before, after in _leaves(own, new, name):
+            if before.type == after.type or not (every or _may_lose(before.type, after.type)):
+                continue
+            differs = pc.fill_null(_differs(before, after), fill_value=False)
+            if pc.any(differs).as_py():
+                said = "" if path == name else f" in {path}"
+                first, made_first = before.filter(differs)[0], after.filter(differs)[0]
+                return f"{first.as_py()!r}{said} would become {made_first.as_py()!r}"
+    return ""
+
+
+def _leaves(
+    given: pa.Array[Any], made: pa.Array[Any], path: str
+) -> Iterator[tuple[str, pa.Array[Any], pa.Array[Any]]]:
+    """The values below two arrays of one shape, with where they are."""
+    if given.type == made.type or pa.types.is_null(given.type):
+        return
+    if pa.types.is_struct(given.type):
+        children, new = given.flatten(), made.flatten()
+        for number, child in enumerate(children):
+            name = given.type.field(number).name
+            at = made.type.get_field_index(name)
+            yield from _leaves(child, new[at], f"{path}.{name}")
+    elif pa.types.is_map(given.type):
+        yield from _leaves(_entries(given), _entries(made), path)
+    elif _is_list(given.type):
+        yield from _leaves(given.flatten(), made.flatten(), path)
+    else:
+        yield path, given, made
+
+
+def _entries(values: pa.Array[Any]) -> pa.Array[Any]:
+    """The pairs of maps, as structs of key and value."""
+    pair = [values.type.key_field.with_name("key"), values.type.item_field.with_name("value")]
+    flat: pa.Array[Any] = values.cast(pa.list_(pa.struct(pair))).flatten()
+    return flat
+
+
+def _may_lose(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow's safe cast may change a value."""
+    if pa.types.is_floating(wanted):
+        if pa.types.is_decimal(given):
+            return bool(given.precision > _DIGITS[wanted.bit_width])
+        return bool(pa.types.is_floating(given) and given.bit_width > wanted.bit_width)
+    if pa.types.is_decimal(wanted):
+        return bool(pa.types.is_floating(given))
+    return bool(pa.types.is_timestamp(given) and pa.types.is_date(wanted))
+
+
+def _differs(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
+    """For each value whether it is another in `made`; null for nulls."""
+    if pa.types.is_floating(given.type) and pa.types.is_decimal(made.type):
+        # By way of text the nearest float is found; Arrow's own cast may be the next but one.
+        back = made.cast(pa.string()).cast(given.type)
+    else:
+        back = made.cast(given.type, safe=False)
+    differs = pc.not_equal(back, given)
+    if pa.types.is_floating(given.type):
+        differs = pc.and_(differs, pc.invert(pc.and_(pc.is_nan(given), pc.is_nan(back))))
+    return differs
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
+    """Why one type is not a form of the other, at any depth; "" where it is."""
+    if pa.types.is_dictionary(given):
+        given = given.value_type
+    if pa.types.is_null(given):
+        return ""
+    if _kind(given) != _kind(wanted):
+        return f"{path} is {given}, which is no form of {wanted}"
+    if pa.types.is_struct(given):
+        fields = {field.name: field.type for field in wanted}
+        unknown = [field.name for field in given if field.name not in fields]
+        if unknown:
+            return f"the table has no {path}.{unknown[0]}"
+        below = (_other_kinds(f.type, fields[f.name], f"{path}.{f.name}") for f in given)
+        return next((why for why in below if why), "")
+    if pa.types.is_map(given):
+        return _other_kinds(given.key_type, wanted.key_type, f"{path}.key") or _other_kinds(
+            given.item_type, wanted.item_type, f"{path}.value"
+        )
+    if _is_list(given):
+        return _other_kinds(given.value_type, wanted.value_type, f"{path}.element")
+    return ""
+
+
+def _kind(data_type: pa.DataType) -> str:
+    tests = {
+        "boolean": pa.types.is_boolean,
+        "text": _is_text,
+        "bytes": lambda t: (
+            pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t)
+        ),
+        "number": lambda t: pa.types.is_integer(t) or _is_real(t),
+        "date": pa.types.is_date,
+        "timestamp": pa.types.is_timestamp,
+        "list": _is_list,
+    }
+    return next((kind for kind, test in tests.items() if test(data_type)), str(data_type.id))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.string_view().equals)
+    return any(test(kind) for test in tests)
+
+
+def _is_real(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(test(kind) for test in tests)
+
+
+# --- single values --------------------------------------------------------------------------------
+
+
+def _is_kept(value: Any, made: Any) -> bool:
+    """Whether what Arrow made of a Python value, as one again, says the same."""
+    if value is None or made is None:
+        return value is made or value != value  # noqa: PLR0124 - a NaN, which pandas has for null
+    if isinstance(made, float):
+        return math.isinf(made) == math.isinf(value)
+    if isinstance(made, dict) and isinstance(value, Mapping):
+        return set(value) <= set(made) and all(
+            _is_kept(value.get(name), one) for name, one in made.items()
+        )
+    if isinstance(made, list):
+        items = list(value.items() if isinstance(value, Mapping) else value)
+        return len(items) == len(made) and all(map(_is_kept, items, made))
+    if isinstance(made, tuple):
+        return len(value) == len(made) and all(map(_is_kept, value, made))
+    if isinstance(made, datetime.date) and isinstance(value, datetime.datetime):
+        return _is_same_moment(value, made)
+    return bool(made == value)
+
+
+def _is_same_moment(value: datetime.datetime, made: datetime.date) -> bool:
+    if not isinstance(made, datetime.datetime):
+        return value == datetime.datetime.combine(made, datetime.time(), value.tzinfo)
+    if value.tzinfo is None:
+        return value == made.replace(tzinfo=None)
+    # A column without a time zone holds the moment in UTC.
+    return value == (made if made.tzinfo else made.replace(tzinfo=datetime.timezone.utc))
