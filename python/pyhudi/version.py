@@ -33,8 +33,6 @@ class TableVersion:
     """The kind of marker of a log file; the wrong one makes Hudi's rollback fail or miss it."""
     writes_positions: bool
     """Log blocks may tell which rows of the base file they update; older readers fail on that."""
-    partial_blocks: bool
-    """Log blocks may hold some columns only; older readers take what they lack for null."""
     hfile_blocks: bool
     """Hudi's readers take HFile log blocks (Spark's since 1.0 fail: the rows are Avro records)."""
     commit_metadata_as_json: bool
@@ -87,7 +85,6 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         rollback_appends_command=True,
         log_marker_type="APPEND",
         writes_positions=False,
-        partial_blocks=False,
         hfile_blocks=True,
         commit_metadata_as_json=True,
         writes_old_property_names=True,
@@ -127,7 +124,6 @@ def _layout_2_version(
         rollback_appends_command=False,
         log_marker_type="CREATE",
         writes_positions=True,
-        partial_blocks=True,
         hfile_blocks=False,
         commit_metadata_as_json=False,
         writes_old_property_names=False,

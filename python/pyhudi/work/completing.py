@@ -1,8 +1,14 @@
-"""Completing rows that have only some of a table's columns from what is stored of their keys."""
+"""Completing rows that have only some of a table's columns from what is stored of their keys.
+
+Log blocks of some columns would spare that, and Spark SQL writes them; but what they come to is not
+the row: readers merge such a record with the base row that an earlier delete took away, and fill
+the columns that it lacks from rows that come late. Hudi's readers fail on them in commit-time order
+(1.0.2 always, 1.2.0 where a record follows a delete), in tables with a column that marks deletes,
+and in incremental queries (1.2.0).
+"""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,11 +102,3 @@ def read_stored(
         evolution=file_names(target.evolution, stored),
     )
     return reader
-
-
-def partial_schema(avro_schema: str, names: list[str]) -> str:
-    """The table's Avro schema with meta fields, cut down to them and the named columns."""
-    record = json.loads(avro_schema)
-    kept = {*META_COLUMNS, *names}
-    record["fields"] = [field for field in record["fields"] if field["name"] in kept]
-    return json.dumps(record, separators=(",", ":"))

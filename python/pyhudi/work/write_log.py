@@ -15,7 +15,7 @@ from pyhudi.timeline.metadata import RuntimeStats, WriteStat
 from pyhudi.txn import markers
 from pyhudi.txn.markers import Marker
 from pyhudi.view.names import log_file_name
-from pyhudi.work.completing import completed, partial_schema
+from pyhudi.work.completing import completed
 from pyhudi.work.meta import make_partition, with_meta
 
 if TYPE_CHECKING:
@@ -31,24 +31,17 @@ def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...
     if slice_.base is None and not slice_.logs:
         make_partition(target, task.partition)
     names = _Names(task, attempt)
-    new, schema, partial = task.rows, target.avro_schema, False
+    new = task.rows
     if new is not None and target.partial:
-        new = pa.table(new)
-        # Where records are merged by columns anyway, what a record lacks would be one more rule.
-        partial = target.version.partial_blocks and target.fields is None
-        if partial:
-            schema = partial_schema(schema, new.column_names)
-        else:
-            new = completed(target, new, task.group.read or slice_)
+        new = completed(target, pa.table(new), task.group.read or slice_)
     knows_rows = target.version.writes_positions and options.positions
     files = store_log_files(
         target,
         names,
-        avro_schema=schema,
+        avro_schema=target.avro_schema,
         rows=None if new is None else with_meta(new, target, attempt, task.file_id),
         delete_keys=task.delete_keys,
         blocks=options.log_blocks,
-        partial=partial,
         base_instant=slice_.base.instant if knows_rows and slice_.base else None,
     )
     return tuple(_stat(task, files, at, names) for at in range(len(files)))
@@ -62,7 +55,6 @@ def store_log_files(
     rows: _native.BatchReader | pa.Table | None,
     delete_keys: pa.Table | None = None,
     blocks: LogBlocks | Literal["cdc"],
-    partial: bool = False,
     base_instant: str | None = None,
 ) -> list[_native.LogFile]:
     """The one place where a write's log files come into being."""
@@ -77,7 +69,6 @@ def store_log_files(
         file_bytes=target.options.log_file_bytes,
         blocks=blocks,
         codec=target.options.codec,
-        partial=partial,
         base_instant=base_instant,
     )
 
