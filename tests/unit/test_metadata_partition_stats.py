@@ -141,3 +141,37 @@ def test_a_compaction_leaves_what_was_appended_since_it_was_planned(tmp_path: Pa
     rest = RestOfPartitions(context, CommitMetadata({newer.partition: (stat,)}))
     left = [path for path, _ in rest.of(newer.partition) if newer.file_id in path]
     assert left == [newer.path]
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_late_column_is_null_in_files_that_lack_it(
+    tmp_path: Path, version: int, kind: Any
+) -> None:
+    """Also in partitions that get it by a later commit; and a new partition has no such files."""
+    base = tmp_path / "t"
+    table = pyhudi.create_table(
+        base, late_rows("abc"), key="id", partition_by=["p", "q"], type=kind, version=version,
+        index="bucket", options={**STATISTICS, "hoodie.bucket.index.num.buckets": 1},
+    )  # fmt: skip
+    for partitions in ("a", "b", "d"):
+        new = late_rows(partitions).append_column("x", pa.array([5] * len(partitions)))
+        table.upsert(new, schema_mode="merge")
+        assert not [one for one in table.check(deep=True) if one.severity == "error"]
+    found = stats(Both(base, tmp_path).hudi.partition(PARTITION_STATS), pa.field("x", pa.int64()))
+    whole = {"a/1": 1, "b/1": 1, "d/1": 0} if kind == "mor" else {"a/1": 0, "b/1": 0, "d/1": 0}
+    assert {path: one["null_count"] for path, one in found.items()} == whole
+    assert {(one["min"], one["max"]) for one in found.values()} == {(5, 5)}
+    assert table.refresh().scan(where="x IS NULL").count() == 1
+
+
+STATISTICS = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.partition.stats.enable": "true",
+}
+
+
+def late_rows(partitions: str) -> pa.Table:
+    count = len(partitions)
+    return pa.table({"id": [*partitions], "p": [*partitions], "q": ["1"] * count})

@@ -2,21 +2,28 @@
 
 Statistics of a partition are made of those of all its files, as Hudi does where it has statistics
 of files (`PartitionStatsIndexer`, Hudi 1.2.0): what is written then holds by itself, and readers
-forget what was before.
+forget what was before. Where statistics name no types (index version 1), readers widen what they
+knew by those of the files written; a column of which they knew nothing comes to be so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyhudi.metadata.table import COLUMN_STATS, MetadataTable
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.internal_schema import LATEST_SCHEMA
+from pyhudi.metadata.group import open_together
+from pyhudi.metadata.table import COLUMN_STATS, PARTITION_STATS, MetadataTable
 from pyhudi.timeline import Timeline
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.names import parse_base_name
 
 if TYPE_CHECKING:
+    from pyhudi import _native
     from pyhudi.metadata.group import MetadataGroup
     from pyhudi.timeline.metadata import CommitMetadata, WriteStat
     from pyhudi.txn.rollback import RollbackContext
@@ -30,6 +37,7 @@ class RestOfPartitions:
         """`metadata`: of the commit."""
         self._context = context
         self._metadata = metadata
+        self._lacking: dict[str, set[str]] = {}
 
     def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
         """Paths of a partition's files, and whether each is a log file."""
@@ -38,8 +46,35 @@ class RestOfPartitions:
     @cached_property
     def known(self) -> tuple[MetadataGroup, ...]:
         """The file groups of `column_stats` before the commit."""
-        table = MetadataTable(self._context.storage, self._context.config, self._timeline)
-        return tuple(table.file_groups(COLUMN_STATS))
+        return tuple(self._table.file_groups(COLUMN_STATS))
+
+    def late_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
+        """Those that came after other files of a partition: it has no statistics of them."""
+        if partition not in self._without(columns.field(-1)) and not self._altered:
+            return pa.schema([])
+        late = [field for field in columns if partition in self._without(field)]
+        return pa.schema(late if late and self.of(partition) else [])
+
+    @cached_property
+    def _altered(self) -> bool:
+        """Whether a new column may be elsewhere than in the last place."""
+        return LATEST_SCHEMA in self._metadata.extra_metadata
+
+    def _without(self, field: pa.Field[Any]) -> set[str]:
+        """The partitions of the commit without statistics of a column."""
+        if field.name not in self._lacking:
+            paths = pa.array([*self._metadata.partition_to_write_stats], pa.string())
+            known = self._whole.stats(field.name, field.type, paths).column("value_count")
+            self._lacking[field.name] = set(paths.filter(pc.is_null(known)).to_pylist())
+        return self._lacking[field.name]
+
+    @cached_property
+    def _whole(self) -> _native.MetadataPartition:
+        return open_together(self._table.file_groups(PARTITION_STATS))
+
+    @cached_property
+    def _table(self) -> MetadataTable:
+        return MetadataTable(self._context.storage, self._context.config, self._timeline)
 
     @cached_property
     def _timeline(self) -> Timeline:

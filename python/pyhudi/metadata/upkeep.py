@@ -9,6 +9,7 @@ its files (`derive.py`). Order of steps: `HoodieBackedTableMetadataWriter` (Hudi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -222,23 +223,28 @@ class _Commit:
         blooms = BLOOM_FILTERS in self._partitions
         if not blooms and not columns.names:
             return
-        tight = None
-        if value_types and PARTITION_STATS in self._partitions:
-            tight = RestOfPartitions(self._context, metadata)
+        rest = None
+        if columns.names and PARTITION_STATS in self._partitions:
+            rest = RestOfPartitions(self._context, metadata)
         for partition, stats in metadata.partition_to_write_stats.items():
-            files = tuple((stat.path, is_log(stat)) for stat in stats if stat.path)
-            yield FactsTask(
+            task = FactsTask(
                 self.recording,
                 partition,
-                files,
+                tuple((stat.path, is_log(stat)) for stat in stats if stat.path),
                 columns=columns,
                 value_types=value_types,
-                partition_stats=PARTITION_STATS in self._partitions,
+                partition_stats=rest is not None,
                 bloom_filters=blooms,
                 instant=self._instant,
-                rest=None if tight is None else tight.of(partition),
-                known=() if tight is None else tight.known,
             )
+            if rest is not None and value_types:
+                yield replace(task, rest=rest.of(partition), known=rest.known)
+                continue
+            late = pa.schema([]) if rest is None else rest.late_columns(partition, columns)
+            early = pa.schema([field for field in columns if field.name not in late.names])
+            yield replace(task, columns=early)
+            if rest is not None and late.names:
+                yield replace(task, columns=late, bloom_filters=False, rest=rest.of(partition))
 
     def write(self, engine: Engine, tasks: Sequence[Task]) -> None:
         """Begins the delta commit, writes what the tasks give, and completes it."""
