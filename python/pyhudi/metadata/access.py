@@ -13,6 +13,7 @@ from pyhudi.errors import HudiError, MetadataTableWarning
 from pyhudi.metadata.options import METADATA_ENABLE
 from pyhudi.metadata.table import FILES, MetadataTable
 from pyhudi.options import is_enabled
+from pyhudi.timeline.behind import later_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,12 +38,20 @@ class MetadataAccess:
         """Opens the metadata table where the table has one and the options do not turn it off."""
         self.reason = _not_wanted(config, options)
         """Why it is not used, "" when it is."""
+        self.later: Timeline | None = None
+        """The data table's timeline of now, where the metadata table tells of commits since then.
+
+        What it says of single files holds all the same, but what it says of the table as a whole
+        is about other rows.
+        """
         self._uri = storage.uri
         self._table: MetadataTable | None = None
         if not self.reason:
             self._table = self._guarded(
                 "files are listed instead", lambda: MetadataTable(storage, config, timeline)
             )
+        if self._table is not None and self._table.may_be_ahead:
+            self.later = later_timeline(storage, config, timeline)
 
     def has(self, partition: str) -> bool:
         """Whether a partition of it can be asked."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.start_group import START_TOKEN
-from pyhudi.timeline.instants import DELTA_COMMIT
+from pyhudi.timeline.instants import DELTA_COMMIT, LOG_COMPACTION
 from pyhudi.view.names import parse_log_name
 
 if TYPE_CHECKING:
@@ -44,6 +44,35 @@ def missing_commits(data: Timeline, own: Timeline) -> list[str]:
     else:
         missing = list(_after_initialisation(data, own))
     return [time for time in missing if time not in recorded]
+
+
+def may_be_ahead(data: Timeline, own: Timeline) -> bool:
+    """Whether a metadata table may know of commits that the data table's loaded timeline does not.
+
+    True wherever it does, and at times without reason: after a partition of it was made, or while a
+    writer is between its two timelines. The data table's timeline of now tells for certain.
+    """
+    known = {one.requested for one in data.completed()}
+    pending = {one.requested for one in data.pending()}
+    latest = data.latest_time() or ""
+    for one in own.completed(DELTA_COMMIT):
+        time = one.requested
+        is_later = time in pending or time[:_MILLISECOND_TIME] > latest
+        if time not in known and is_later and not _is_log_compaction(own, one):
+            return True
+    return bool(own.commits and pending) and _begin(own) > min(pending)
+
+
+def _begin(own: Timeline) -> str:
+    """When the first commit of a metadata table was made: what was done by then may be in it."""
+    first = own.commits[0]
+    if own.completes_in_names:
+        return first.completed or first.requested
+    return first.requested[:_MILLISECOND_TIME]
+
+
+def _is_log_compaction(own: Timeline, instant: Instant) -> bool:
+    return any(file.action == LOG_COMPACTION for file in own.files(instant))
 
 
 def is_ordinary(time: str) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyhudi import _native
 from pyhudi.config import TableConfig
 from pyhudi.errors import ConfigError, CorruptTable
-from pyhudi.metadata.checks import check_files, check_not_behind
+from pyhudi.metadata.checks import check_files, check_not_behind, may_be_ahead
 from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition, index_definitions
 from pyhudi.metadata.group import MetadataGroup, groups_of
 from pyhudi.storage import Entry, Storage
@@ -62,6 +62,8 @@ class MetadataTable:
         pending &= {instant.requested for instant in own.completed()}
         self._timeline = own.reopened(pending) if pending else own
         check_not_behind(timeline, self._timeline)
+        self.may_be_ahead: bool = may_be_ahead(timeline.uncut, own)
+        """Whether it may tell of commits that the data table's timeline does not know."""
         self._opened: dict[str, _native.MetadataPartition] = {}
 
     def has(self, partition: str) -> bool:

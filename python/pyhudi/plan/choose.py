@@ -14,6 +14,7 @@ from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.listing import MetadataListing
 from pyhudi.plan.explain import Explanation, Step
 from pyhudi.plan.prune import Pruner
+from pyhudi.timeline.behind import check_still_there, later_timeline
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.partition_values import partition_filter
 
@@ -39,7 +40,7 @@ def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
     access = MetadataAccess(state.storage, state.config, state.timeline, state.options)
     pruner = Pruner(state, request, access)
     found = _by_metadata(state, wanted, access, pruner)
-    listing = "by the metadata table"
+    listing, listed = "by the metadata table", found is None
     if found is None:
         listing = f"by listing storage ({access.reason})"
         wanted.forget()
@@ -47,6 +48,7 @@ def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
     view, steps = found
     only_base = request.read_optimized or not state.config.is_merge_on_read
     slices = view.base_slices() if only_base else view.slices()
+    _check_still_there(state, access, is_listed=listed)
     slices, more = pruner.slices(slices)
     explanation = Explanation(
         listing=listing,
@@ -56,6 +58,19 @@ def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
         steps=(*wanted.steps(), *steps, *more),
     )
     return Chosen(slices, explanation)
+
+
+def _check_still_there(state: TableState, access: MetadataAccess, *, is_listed: bool) -> None:
+    """Raises `HistoryUnavailable` where files of the state may be missing from their list.
+
+    A listing of storage does not tell whether others have written since, as the metadata table
+    does; so the timeline is listed after it.
+    """
+    later = access.later
+    if is_listed:
+        later = later_timeline(state.storage, state.config, state.timeline)
+    if later is not None:
+        check_still_there(state.timeline.uncut, later)
 
 
 def _by_metadata(

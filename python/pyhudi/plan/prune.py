@@ -3,7 +3,8 @@
 A slice may go only if no merged row of it can match. A merged row takes each value from one of the
 slice's files, so a condition rules out a slice when it rules out every file of it; conditions are
 not mixed, since partial updates bring columns of several files together. Indexes of the present
-(record index, partition statistics) say nothing of base files alone or of times gone by.
+(record index, partition statistics) say nothing of base files alone or of times gone by, and a
+table handle that others have written after shows such a time.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Pruner:
     def _of_now(self) -> bool:
         """Whether merged rows of the present are read, which is what some indexes are about."""
         merged = not (self.request.read_optimized and self.state.config.is_merge_on_read)
-        return merged and self.state.timeline.bound is None
+        return merged and self.state.timeline.bound is None and self.access.later is None
 
     @property
     def _is_custom(self) -> bool:
@@ -174,9 +175,10 @@ class Pruner:
                 if one.kind == defined.COLUMN_STATS:
                     look = self._lookup(lookups.within_bounds, conjunct, name)
                     yield name, self._merged_by_rule(look)
-                elif one.kind == defined.BLOOM_FILTERS and conjunct[1] in ("=", "in"):
-                    values = list(map(str, conjunct[2].to_pylist()))
-                    yield name, self._lookup(lookups.in_filters, values, name)
+                elif one.kind == defined.BLOOM_FILTERS:
+                    texts = allowed_texts([conjunct], conjunct[0])
+                    if texts is not None:
+                        yield name, self._lookup(lookups.in_filters, texts, name)
 
     def _merged_by_rule(self, look: Keep) -> Keep:
         """With somebody's own merger, only slices without anything to merge can be ruled out."""

@@ -1,0 +1,79 @@
+"""Whether a table has moved on since a timeline was loaded, and whether its files are still there.
+
+A handle shows the table as it was. What was written since does not count for it, and what it counts
+may have been cleaned away or taken back: then it has to be loaded again. Storage does not tell that
+of itself, since a file that is gone is merely not listed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import HistoryUnavailable
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.instants import CLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+
+_AGAIN = "Open the table again, or call refresh() on the handle."
+
+
+def later_timeline(storage: Storage, config: TableConfig, timeline: Timeline) -> Timeline | None:
+    """The timeline as it is now, None when nothing was completed since `timeline` was loaded.
+
+    A commit that is taken back leaves a rollback, so that is told too. An empty timeline is told.
+    """
+    now = Timeline.load(storage, config)
+    known = {(one.requested, one.action) for one in timeline.uncut.completed()}
+    done = {(one.requested, one.action) for one in now.completed()}
+    return now if done - known or (known and not done) else None
+
+
+def check_still_there(then: Timeline, now: Timeline) -> None:
+    """Raises `HistoryUnavailable` where files that were current `then` may be gone `now`."""
+    lost = next((one for one in then.commits if not now.is_committed(one.requested)), None)
+    if lost is not None:
+        raise HistoryUnavailable(
+            f"{lost} is not on the timeline any more: since the table was opened the commit was "
+            "taken back, or the table was made anew or given another version",
+            hint=_AGAIN,
+        )
+    last = then.last_commit
+    for horizon, clean in _later_cleans(then, now) if last is not None else ():
+        if last is not None and (horizon is None or horizon > last.requested):
+            raise HistoryUnavailable(
+                f"the table was opened at {last.requested}, and the clean {clean} has removed "
+                "files since that may be needed",
+                hint=_AGAIN,
+            )
+
+
+def _later_cleans(then: Timeline, now: Timeline) -> Iterator[tuple[str | None, str]]:
+    """What cleans since then have spared, and their times.
+
+    Spared is what is read as of an instant and later ones; None where a clean has no such horizon,
+    as when it keeps a number of file versions. Where cleans may have been archived, the newest of
+    those tells enough: horizons only rise.
+    """
+    known = {one.requested for one in then.completed(CLEAN)}
+    for one in now.completed(CLEAN):
+        if one.requested not in known:
+            yield from _horizon(now.read(one), one.requested)
+    archived = now.archive.last_clean() if _is_archived(then, now) else None
+    if archived is not None and archived.requested not in known:
+        yield from _horizon(now.archive.read(archived), archived.requested)
+
+
+def _is_archived(then: Timeline, now: Timeline) -> bool:
+    return then.last_commit is not None and now.is_before_start(then.last_commit.requested)
+
+
+def _horizon(clean: dict[str, Any] | None, time: str) -> Iterator[tuple[str | None, str]]:
+    clean = clean or {}
+    horizon = clean.get("earliestCommitToRetain") or None
+    if horizon is not None or clean.get("totalFilesDeleted", 1):
+        yield horizon, time

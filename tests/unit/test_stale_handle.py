@@ -1,0 +1,243 @@
+"""A handle that others have written after: it shows the rows of its own moment, or says why not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import HistoryUnavailable
+from pyhudi.metadata.own import OwnTable
+from pyhudi.plan.choose import choose_slices
+from pyhudi.scan import Scan
+from pyhudi.storage import Storage
+from pyhudi.table import HudiTable
+from pyhudi.timeline.behind import check_still_there, later_timeline
+from pyhudi.timeline.instants import COMMIT
+from tests.unit.test_past import clean, t, timeline
+
+COUNT = 80
+NO_METADATA = {"hoodie.metadata.enable": "false"}
+INDEXES: dict[str, dict[str, Any]] = {
+    "simple": {"index": "simple"},
+    "bloom": {"index": "bloom"},
+    "record": {"index": "record_index"},
+    "bucket": {"index": "bucket", "options": {"hoodie.bucket.index.num.buckets": "2"}},
+}
+CASES = [
+    (index, version, kind) for index in INDEXES for version in (6, 8, 9) for kind in ("cow", "mor")
+]
+
+
+def rows(v: int, *, first: int = 0, part: str | None = None) -> pa.Table:
+    numbers = range(first, first + COUNT)
+    return pa.table(
+        {
+            "id": [f"k{n:03}" for n in numbers],
+            "part": [part or f"p{n % 2}" for n in numbers],
+            "s": [f"s{v}"] * COUNT,
+            "v": pa.array([v] * COUNT, pa.int64()),
+        }
+    )
+
+
+def make(base: Path, index: str, version: int, kind: Any, *, named: bool = True) -> HudiTable:
+    """A table with every index that the version has, over rows with v = 1.
+
+    named: those that have names too; with them file groups are not replaced.
+    """
+    table = pyhudi.create_table(
+        base,
+        rows(1).schema,
+        key="id",
+        partition_by="part",
+        type=kind,
+        version=version,
+        **INDEXES[index],
+    )
+    table.upsert(rows(1))
+    for one in ("column_stats", "bloom_filters", "record_index"):
+        if one not in table.config.metadata_partitions:
+            table.create_index(one)
+    if named and version > 6:
+        table.create_index("secondary_index", ["s"], name="by_s")
+        table.create_index("column_stats", ["s"], name="upper_s", function="upper")
+    return table
+
+
+WHERES = (
+    "v = 1",
+    "v < 2",
+    "s = 's1'",
+    "s IN ('s1') AND v = 1",
+    "id = 'k007'",
+    "part = 'p0' AND v = 1",
+)
+
+
+def opened(base: Path, index: str) -> HudiTable:
+    return pyhudi.open_table(base, options=INDEXES[index].get("options", {}))
+
+
+def answers(scan: Callable[[str], Scan]) -> dict[str, int]:
+    return {where: scan(where).count() for where in WHERES}
+
+
+EXPECTED = dict(zip(WHERES, (80, 80, 80, 80, 1, 40), strict=True))
+
+
+@pytest.mark.parametrize(("index", "version", "kind"), CASES)
+def test_the_rows_of_its_moment_are_found(
+    tmp_path: Path, index: str, version: int, kind: Any
+) -> None:
+    make(tmp_path, index, version, kind)
+    stale = opened(tmp_path, index)
+    begun = {where: stale.scan(where=where) for where in WHERES}
+    since = stale.inspect.commits()["requested"][0].as_py()
+    opened(tmp_path, index).upsert(rows(2))
+    now = stale.inspect.commits()["requested"][-1].as_py()
+    assert answers(lambda where: stale.scan(where=where)) == EXPECTED
+    assert answers(begun.__getitem__) == EXPECTED
+    assert answers(lambda where: stale.scan(where=where, as_of=now)) == EXPECTED
+    assert answers(lambda where: stale.incremental(where=where)) == EXPECTED
+    assert stale.diff(since, now).to_arrow().num_rows == (0 if since == now else 80)
+    fresh = pyhudi.open_table(tmp_path)
+    assert fresh.scan(where="v = 2").count() == COUNT
+    assert fresh.scan(where="v = 1").count() == 0
+    assert answers(lambda where: fresh.scan(where=where, as_of=now)) == EXPECTED
+    assert answers(lambda where: stale.refresh().scan(where=where))["v = 1"] == 0
+
+
+CHANGES: dict[str, Callable[[HudiTable], object]] = {
+    "delete": lambda table: table.delete_keys(rows(1).select(["id", "part"])),
+    "overwrite": lambda table: table.overwrite(rows(2, first=200)),
+    "overwrite_partitions": lambda table: table.overwrite_partitions(rows(2, part="p0")),
+    "delete_partitions": lambda table: table.delete_partitions(["p0", "p1"]),
+    "update": lambda table: table.update("true", {"v": 2, "s": "'s2'"}),
+    "rebuild": lambda table: (table.upsert(rows(2)), table.rebuild_metadata()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (9, "mor")])
+def test_whatever_was_done_since(tmp_path: Path, version: int, kind: Any, change: str) -> None:
+    make(tmp_path, "record", version, kind, named=False)
+    stale = pyhudi.open_table(tmp_path)
+    CHANGES[change](pyhudi.open_table(tmp_path))
+    assert answers(lambda where: stale.scan(where=where)) == EXPECTED
+    assert stale.scan().count() == COUNT
+
+
+@pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (9, "cow")])
+def test_compactions_of_the_metadata_table_bring_no_later_rows(
+    tmp_path: Path, version: int, kind: Any
+) -> None:
+    make(tmp_path, "record", version, kind)
+    stale = pyhudi.open_table(tmp_path)
+    writer = pyhudi.open_table(tmp_path, options={"hoodie.metadata.compact.max.delta.commits": "2"})
+    for v in range(2, 8):
+        writer.upsert(rows(v))
+    assert OwnTable.open(Storage(str(tmp_path))).timeline.completed(COMMIT)
+    assert answers(lambda where: stale.scan(where=where)) == EXPECTED
+
+
+@pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (8, "cow"), (9, "mor")])
+def test_a_handle_that_is_up_to_date_uses_every_index(
+    tmp_path: Path, version: int, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, "record", version, kind).upsert(rows(2))
+    table = pyhudi.open_table(tmp_path)
+    listed: list[str] = []
+    list_dir = Storage.list_dir
+
+    def counted(self: Storage, path: str) -> Any:
+        listed.append(f"{self.uri}/{path}")
+        return list_dir(self, path)
+
+    monkeypatch.setattr(Storage, "list_dir", counted)
+    steps = {
+        step.index
+        for where in ("v = 2", "id = 'k007'", "s = 's2'")
+        for step in choose_slices(table.state, table.scan(where=where).request).explanation.steps
+    }
+    assert "record_index" in steps
+    assert version == 6 or {"partition_stats(v)", "secondary_index_by_s"} <= steps
+    folder = f"{table.uri}/{table.config.layout.folder}"
+    assert folder not in [one.rstrip("/") for one in listed]
+
+
+class TestFilesThatWent:
+    """Files of the handle's moment that a clean has removed are missed, and never passed over."""
+
+    @pytest.mark.parametrize("options", [{}, NO_METADATA])
+    @pytest.mark.parametrize("version", [6, 9])
+    def test_a_clean_of_them_is_told(
+        self, tmp_path: Path, version: int, options: dict[str, str]
+    ) -> None:
+        first = make(tmp_path, "simple", version, "cow")
+        stale = pyhudi.open_table(tmp_path, options=options)
+        files = stale.inspect.files().to_pylist()
+        paths = [tmp_path / file["partition"] / file["name"] for file in files]
+        second = pyhudi.open_table(tmp_path).upsert(rows(2))
+        self._clean(first, second.instant, paths)
+        with pytest.raises(HistoryUnavailable, match="removed files") as raised:
+            stale.scan().to_arrow()
+        assert "refresh" in raised.value.hint
+        assert stale.refresh().scan(where="v = 2").count() == COUNT
+
+    def _clean(self, table: HudiTable, horizon: str, paths: list[Path]) -> None:
+        """As a cleaner leaves storage, without its record in the metadata table."""
+        for path in paths:
+            path.unlink()
+        layout, time = table.config.layout, f"{int(horizon) + 1}"
+        layout.request(table.storage, time, "clean")
+        layout.inflight(table.storage, time, "clean")
+        data = json.dumps({"earliestCommitToRetain": horizon, "totalFilesDeleted": 2}).encode()
+        layout.complete(table.storage, time, "clean", f"{int(horizon) + 2}", data)
+
+    @pytest.mark.parametrize(
+        ("horizon", "gone"), [(t(2), False), (t(3), False), (t(4), True), (None, True)]
+    )
+    def test_its_horizon_decides(self, horizon: str | None, gone: bool) -> None:
+        commits = [f"{t(number)}.commit" for number in (1, 2, 3)]
+        then = timeline(*commits)
+        now = timeline(*commits, f"{t(4)}.commit", contents=clean(5, horizon))
+        if gone:
+            with pytest.raises(HistoryUnavailable, match=t(5)):
+                check_still_there(then, now)
+        else:
+            check_still_there(then, now)
+
+    def test_a_clean_that_is_known_has_left_what_is_shown(self) -> None:
+        then = timeline(f"{t(1)}.commit", contents=clean(2, t(9)))
+        check_still_there(then, then)
+
+    def test_a_clean_of_nothing_is_none(self) -> None:
+        then = timeline(f"{t(1)}.commit")
+        nothing = {f"{t(2)}.clean": {"earliestCommitToRetain": "", "totalFilesDeleted": 0}}
+        check_still_there(then, timeline(f"{t(1)}.commit", contents=nothing))
+
+    def test_a_commit_that_was_taken_back_is_told(self) -> None:
+        then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
+        now = timeline(f"{t(1)}.commit", f"{t(3)}.rollback")
+        with pytest.raises(HistoryUnavailable, match=t(2)):
+            check_still_there(then, now)
+
+    def test_archived_commits_are_still_there(self) -> None:
+        then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
+        check_still_there(then, timeline(f"{t(2)}.commit", f"{t(3)}.commit"))
+
+
+def test_a_timeline_is_later_only_with_something_new(tmp_path: Path) -> None:
+    table = make(tmp_path, "simple", 9, "cow")
+    state = table.state
+    assert later_timeline(state.storage, state.config, state.timeline) is None
+    pyhudi.open_table(tmp_path).upsert(rows(2))
+    later = later_timeline(state.storage, state.config, state.timeline)
+    assert later is not None
+    assert len(later.commits) == len(state.timeline.commits) + 1
