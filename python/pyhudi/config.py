@@ -105,6 +105,8 @@ class TableConfig:
             if value.upper() != supported:
                 msg = f"{key} is {value}; pyhudi supports {supported}"
                 raise UnsupportedTableFeature(msg)
+        for key in (names.TIMELINE_PATH, names.HISTORY_PATH, names.ARCHIVE_FOLDER):
+            _check_inside(key, self.properties.get(key, ""))
         check_bootstrap(self.properties)
 
     @cached_property
@@ -286,6 +288,18 @@ def unsupported_merge(config: TableConfig) -> str | None:
     It matters only where records are merged: copy-on-write tables are read without.
     """
     return unsupported_rule(config.merge)
+
+
+def _check_inside(key: str, folder: str) -> None:
+    """Refuses a folder outside the table's own: Hudi resolves such a path as Hadoop does.
+
+    Taken for one below `.hoodie` it would show a table without rows.
+    """
+    if folder.startswith("/") or ":" in folder or ".." in folder.split("/"):
+        msg = (
+            f"{key} is {folder}: pyhudi looks for timelines below the table's {config_file.FOLDER}"
+        )
+        raise UnsupportedTableFeature(msg, hint=f"Give {key} as a path relative to it.")
 
 
 def _bad_value(key: str, value: str) -> CorruptTable:

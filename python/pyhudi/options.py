@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
-from pyhudi.errors import ConfigError
-from pyhudi.index.options import BUCKET_FIELDS, BUCKETS, IndexOptions
+from pyhudi.index.options import BUCKET_FIELDS, BUCKETS
+from pyhudi.merge_config import MERGE_MODE
 from pyhudi.metadata.options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
 from pyhudi.metadata.service_options import SERVICE_OPTIONS, ServiceOptions
+from pyhudi.option_names import unknown_option
 from pyhudi.option_values import switch
-from pyhudi.txn.options import WRITE_OPTIONS
+from pyhudi.properties import DATABASE_NAME, TABLE_NAME
+from pyhudi.property_names import (
+    CDC_ENABLED,
+    CDC_MODE,
+    HIVE_STYLE,
+    KEY_GENERATOR_TYPE,
+    META_FIELDS,
+    SLASH_DATES,
+    TIMEZONE,
+    URL_ENCODE,
+)
+from pyhudi.txn.options import WRITE_OPTIONS, WriteOptions
 
 DATA_SKIPPING = "hoodie.enable.data.skipping"
 """Whether files are left out by indexes; true by default."""
@@ -19,6 +30,23 @@ READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS)
 KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS, *METADATA_OPTIONS, *SERVICE_OPTIONS))
 """Names and meanings are Hudi's."""
 
+WRITE_MERGE_MODE = "hoodie.write.record.merge.mode"
+CREATE_OPTIONS = (
+    TABLE_NAME,
+    DATABASE_NAME,
+    HIVE_STYLE,
+    URL_ENCODE,
+    SLASH_DATES,
+    KEY_GENERATOR_TYPE,
+    TIMEZONE,
+    META_FIELDS,
+    MERGE_MODE,
+    WRITE_MERGE_MODE,
+    CDC_ENABLED,
+    CDC_MODE,
+)
+"""What `create_table` takes besides: the table keeps it, or what follows from it."""
+
 COMMIT_METADATA_PREFIX = "_"
 """Options whose names begin so go into the extra metadata of commits, as in Hudi by the default of
 `hoodie.datasource.write.commitmeta.key.prefix`."""
@@ -26,23 +54,29 @@ COMMIT_METADATA_PREFIX = "_"
 _SWITCHES = (METADATA_ENABLE, DATA_SKIPPING)
 
 
-def check_options(options: Mapping[str, object] | None) -> dict[str, str]:
-    """The options as text. Raises `ConfigError` for an unknown one, with the nearest known."""
+def check_options(
+    options: Mapping[str, object] | None, *, creating: bool = False
+) -> dict[str, str]:
+    """The options as text. Raises `ConfigError` for an unknown one, and a value that is none.
+
+    creating: those that say what a new table is are known too.
+    """
     checked = {}
     for name, value in (options or {}).items():
-        if name not in KNOWN_OPTIONS and not name.startswith(COMMIT_METADATA_PREFIX):
-            near = difflib.get_close_matches(name, sorted(KNOWN_OPTIONS), n=1)
-            raise ConfigError(
-                f"the option {name!r} is not known",
-                hint=f"Did you mean {near[0]}?" if near else "",
-            )
+        if not (is_handle_option(name) or (creating and name in CREATE_OPTIONS)):
+            raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
         checked[name] = str(value).lower() if isinstance(value, bool) else str(value)
     for name in _SWITCHES:
         switch(checked, name, default=True)
-    IndexOptions.of(checked)
+    WriteOptions.of(checked)
     MetadataOptions.of(checked)
     ServiceOptions.of(checked)
     return checked
+
+
+def is_handle_option(name: str) -> bool:
+    """Whether a table handle takes an option of this name."""
+    return name in KNOWN_OPTIONS or name.startswith(COMMIT_METADATA_PREFIX)
 
 
 def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from sqlglot.errors import SqlglotError
 
 from pyhudi.casts import cast_computed, cast_exactly, literal
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.txn.elements import check_elements
 
 Names = Mapping[tuple[str, ...], str]
 """Columns by the names that expressions may have for them, such as `("source", "fare")`."""
@@ -95,7 +96,9 @@ def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> SetValu
     if isinstance(value, pc.Expression):
         is_column = any(value.equals(pc.field(name)) for name in names.values())
         return SetValue(value, kind, is_column)
-    return SetValue(pc.scalar(literal(value, kind, what)), kind, is_column=False)
+    made = literal(value, kind, what)
+    check_elements(pa.chunked_array([pa.repeat(made, 1)]), what)
+    return SetValue(pc.scalar(made), kind, is_column=False)
 
 
 def parse_expression(text: str, names: Names, what: str) -> pc.Expression:

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -110,6 +110,42 @@ def test_change_logs_of_rewritten_files(hudi: HudiOracle, tmp_path: Path, mode: 
         assert changes_by_hudi(hudi, ours) == wanted
         assert told(pyhudi.open_table(ours).changes(images="json").to_arrow().to_pylist()) == wanted
         assert log_schemas(ours) == log_schemas(theirs)
+
+
+@pytest.mark.parametrize("hudi", list(VERSION_OF), indirect=True)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_changes_of_tables_that_pyhudi_makes(
+    hudi: HudiOracle, tmp_path: Path, kind: Literal["cow", "mor"], mode: str
+) -> None:
+    """Hudi tells them, changes the table itself and tells what it changed."""
+    base, version = tmp_path / "ours", VERSION_OF[hudi.hudi]
+    cdc = {name: value for name, value in options(hudi.hudi, kind, mode).items() if "cdc" in name}
+    table = pyhudi.create_table(
+        base, rows(range(1, 9), 1, 10), key="id", partition_by="city", order_by="ts", type=kind,
+        version=version, index="simple",
+        options={"hoodie.table.name": "t", "hoodie.metadata.enable": False, **cdc},
+    )  # fmt: skip
+    for operation, data in HISTORY:
+        if operation == "delete":
+            table.delete_keys(data.select(["id", "city"]))
+        else:
+            table.upsert(data)
+
+    def check(count: int) -> None:
+        wanted = changes_by_hudi(hudi, base)
+        assert told(pyhudi.open_table(base).changes(images="json").to_arrow().to_pylist()) == wanted
+        assert len(wanted) == count
+
+    # Eight inserts, four updates, two inserts, five deletes; appended late rows change nothing.
+    check(8 + 3 + 3 + 5)
+    given = {**options(hudi.hudi, TYPES[kind], mode), "hoodie.write.auto.upgrade": "false"}
+    new = rows([2, 12], 6, 60)
+    hudi.write(base, rows=new.to_pylist(), schema=SCHEMA, operation="upsert", options=given)
+    check(8 + 3 + 3 + 5 + 2)
+
+
+TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
 @pytest.mark.parametrize("hudi", list(VERSION_OF), indirect=True)

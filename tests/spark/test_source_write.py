@@ -102,11 +102,13 @@ def test_a_write_that_fails_is_taken_back(source: SparkSession, tmp_path: Path) 
     assert {name.split("_")[-1] for name in files} == {f"{newest}.parquet"}
 
 
-def test_nothing_appended_is_a_commit(source: SparkSession, tmp_path: Path) -> None:
+def test_nothing_appended_is_no_commit(source: SparkSession, tmp_path: Path) -> None:
     table = created(tmp_path)
     append(frame(source, 0, 0, 1), tmp_path)
-    assert table.refresh().inspect.timeline().num_rows == 1
+    assert table.refresh().inspect.timeline().num_rows == 0
     assert values(tmp_path) == {}
+    append(frame(source, 0, 2, 1), tmp_path)
+    assert len(values(tmp_path)) == 2
 
 
 @pytest.mark.parametrize(

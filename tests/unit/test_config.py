@@ -56,6 +56,16 @@ class TestReading:
         old = config(6, hoodie__timeline__path="timeline")
         assert (old.timeline_path, old.history_folder) == (".hoodie", ".hoodie/archived")
 
+    @pytest.mark.parametrize(
+        "name",
+        ["hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder"],
+    )
+    @pytest.mark.parametrize("folder", ["/srv/timeline", "s3://other/timeline", "../other", "a/.."])
+    def test_folders_outside_the_tables_are_refused(self, name: str, folder: str) -> None:
+        table = TableConfig({**config().properties, name: folder})
+        with pytest.raises(UnsupportedTableFeature, match=name):
+            table.check_readable()
+
     def test_lists(self) -> None:
         table = config(
             hoodie__table__partition__fields="city:SIMPLE,at:TIMESTAMP",

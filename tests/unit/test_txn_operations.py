@@ -14,6 +14,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.table import HudiTable
 from pyhudi.timeline import Timeline
+from pyhudi.txn.result import WriteResult
 from pyhudi.view.names import parse_log_name
 from tests.helpers.tables import unpack
 
@@ -107,12 +108,93 @@ def test_delete_looks_in_named_partitions_or_in_all(
     assert values(table) == [("a", 7)]
 
 
+@pytest.mark.parametrize("index", ["simple", "record_index", "bucket"])
 @EVERY_TABLE
-def test_empty_writes_are_commits_without_files(tmp_path: Path, version: int, kind: str) -> None:
+def test_rows_that_lose_are_counted(tmp_path: Path, version: int, kind: str, index: str) -> None:
+    buckets = {"hoodie.bucket.index.num.buckets": 2} if index == "bucket" else {}
+    table = make(tmp_path / "t", version, kind, index=index, options={**SMALL, **buckets})
+    data = pa.concat_tables([rows("a", 2, 9), rows("bc", 2, 10), rows("d", 2, 5)])
+    null = pa.array([None, 10, 10, None], pa.int64())
+    result = table.upsert(data.set_column(data.schema.get_field_index("ts"), "ts", null))
+    assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("d", 2), ("y", 1), ("z", 1)]
+    assert result.rows_updated + result.rows_ignored + result.rows_inserted == 4
+    assert result.rows_ignored == (1 if kind == "cow" else 0)
+    late = table.upsert(rows("abcdyz", 3, 9), memory_limit=1 << 20)
+    # A stored null loses on copy-on-write; in logs it counts as 0.
+    assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("d", 3), ("y", 1), ("z", 1)]
+    assert late.rows_ignored == (5 if kind == "cow" else 0)
+    assert table.insert(rows("a", 4, 1)).rows_ignored == 0
+    assert table.delete_keys(pa.table({"id": ["a", "q"]})).rows_ignored == 0
+
+
+NOTHING: dict[str, Callable[[HudiTable], WriteResult]] = {
+    "upsert": lambda table: table.upsert(rows("", 2)),
+    "insert": lambda table: table.insert(rows("", 2)),
+    "bulk_insert": lambda table: table.bulk_insert(rows("", 2)),
+    "partial": lambda table: table.upsert(rows("", 2).select(["id", "part", "ts"]), partial=True),
+    "merge": lambda table: table.merge(rows("", 2)).when_matched_delete().execute(),
+    "delete_keys": lambda table: table.delete_keys(pa.table({"id": ["nobody"]})),
+    "delete": lambda table: table.delete("v = 77"),
+    "update": lambda table: table.update("v = 77", {"v": 78}),
+    "overwrite_partitions": lambda table: table.overwrite_partitions(rows("", 2)),
+    "delete_partitions": lambda table: table.delete_partitions(["nowhere"]),
+    "merge_schema": lambda table: table.upsert(rows("", 2), schema_mode="merge"),
+}
+
+
+@pytest.mark.parametrize("verb", NOTHING)
+@EVERY_TABLE
+def test_a_write_of_nothing_leaves_no_trace(
+    tmp_path: Path, version: int, kind: str, verb: str
+) -> None:
     table = make(tmp_path / "t", version, kind)
-    assert table.upsert(rows("", 2)).files_written == 0
-    assert table.delete_keys(pa.table({"id": ["nobody"]})).files_written == 0
+    before = sorted(tmp_path.rglob("*"))
+    result = NOTHING[verb](table)
+    assert (result.committed, result.instant, result.completion) == (False, "", "")
+    assert (result.files_written, result.rows_inserted, result.rows_deleted) == (0, 0, 0)
+    assert [one for one in sorted(tmp_path.rglob("*")) if one.is_file()] == [
+        one for one in before if one.is_file()
+    ]
     assert values(table) == [("a", 1), ("b", 1), ("y", 1), ("z", 1)]
+    assert table.upsert(rows("c", 1)).committed
+    with pytest.raises(ConfigError):
+        table.incremental(start=result.instant)
+
+
+@EVERY_TABLE
+def test_a_write_of_nothing_can_be_a_commit(tmp_path: Path, version: int, kind: str) -> None:
+    def commits() -> int:
+        return len(pyhudi.open_table(tmp_path).state.timeline.commits)
+
+    table = make(tmp_path, version, kind)
+    asked = {**SMALL, "hoodie.allow.empty.commit": "true"}
+    for number, options in enumerate([asked, {**SMALL, "_batch": "7"}]):
+        table = pyhudi.open_table(tmp_path, options=options)
+        assert table.upsert(rows("", 2)).committed
+        assert commits() == number + 2
+    wider = rows("", 2).append_column("more", pa.array([], pa.string()))
+    assert table.upsert(wider, schema_mode="merge").committed
+    table = pyhudi.open_table(tmp_path)
+    assert table.schema.names[-1] == "more"
+    assert table.overwrite(wider).committed
+    assert values(table) == []
+    assert not table.overwrite(wider).committed
+    assert commits() == 5
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_rings_are_not_renewed_for_nothing(tmp_path: Path, version: int) -> None:
+    options = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    options |= {"hoodie.bucket.index.num.buckets": "2"}
+    table = make(tmp_path / "t", version, "mor", options=options)
+    assert table.overwrite(rows("", 2)).committed
+    folder = tmp_path / "t" / ".hoodie" / ".bucket_index"
+    rings = sorted(folder.rglob("*"))
+    assert rings
+    assert not table.overwrite(rows("", 2)).committed
+    assert sorted(folder.rglob("*")) == rings
+    table.upsert(rows("abyz", 3))
+    assert values(table) == [("a", 3), ("b", 3), ("y", 3), ("z", 3)]
 
 
 class EveryTaskTwice(LocalEngine):

@@ -80,8 +80,11 @@ def _new_id(group: FileGroup, renewed: Renewed) -> str:
 
 
 def confirm_rings(storage: Storage, renewed: Renewed, instant: str) -> None:
-    """Says beside new rings that they count, for when their commit is archived."""
-    for partition in renewed:
+    """Says beside new rings that they count, for when their commit is archived.
+
+    instant: "" where there was nothing to commit, so that no ring is new.
+    """
+    for partition in renewed if instant else ():
         storage.put_if_absent(f"{ring_folder(partition)}/{instant}{RING_COMMITTED}", b"")
 
 

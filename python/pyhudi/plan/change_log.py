@@ -52,6 +52,8 @@ _COLUMNS = {
     "DATA_BEFORE": ("op", "record_key", "before"),
     "OP_KEY_ONLY": ("op", "record_key"),
 }
+MODES = tuple(_COLUMNS)
+"""Values of `hoodie.table.cdc.supplemental.logging.mode`, Hudi's default first."""
 
 
 def change_log_form(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError
-from pyhudi.options import KNOWN_OPTIONS
+from pyhudi.option_names import unknown_option
+from pyhudi.options import CREATE_OPTIONS, KNOWN_OPTIONS
 from pyhudi.table import HudiTable, open_table
 from pyhudi.where import both, parse_where
 
@@ -171,8 +172,10 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
             arguments[own] = _parsed(own, value)
         elif (known := _KNOWN_OPTIONS.get(name)) is not None:
             arguments["options"][known] = value
+        elif name.startswith("hoodie."):
+            raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
         else:
-            near = difflib.get_close_matches(name, [*_OWN_NAMES, *_KNOWN_OPTIONS], n=1)
+            near = difflib.get_close_matches(name, _OWN_NAMES, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_OWN_NAMES)}."
             raise ConfigError(f"the option {name!r} is not known", hint=hint)
     if "path" not in arguments:

@@ -23,7 +23,7 @@ from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.operations import opened
-from pyhudi.txn.running import BULK_INSERT
+from pyhudi.txn.running import BULK_INSERT, is_worth_a_commit
 from pyhudi.txn.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -82,7 +82,10 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         session = self._step.session
         with self._resumed() as txn:
             txn.by_record_index = session.index.is_record_index
-            txn.commit(stats, session.schema_words)
+            if stats or is_worth_a_commit(session):
+                txn.commit(stats, session.schema_words)
+            else:
+                txn.withdraw()
 
     def abort(self, messages: Sequence[Written | None]) -> None:  # noqa: ARG002 - Spark's
         """Beside the driver: takes the write back."""

@@ -6,7 +6,6 @@ comes into being.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.clock import Clock, SystemClock
+from pyhudi.clock import SystemClock, parse_zone
 from pyhudi.config import TableConfig
 from pyhudi.config_file import FILE
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
@@ -28,10 +27,14 @@ from pyhudi.index.options import (
 from pyhudi.key_times import TIME_OPTIONS, ZONE
 from pyhudi.keys import GENERATORS, PARTITION_SPEC, add_keys, key_spec
 from pyhudi.merge_config import MERGE_MODE
-from pyhudi.metadata.options import METADATA_OPTIONS
 from pyhudi.new_config import NewTable, new_table_config
+from pyhudi.option_values import choice, switch
+from pyhudi.options import WRITE_MERGE_MODE, check_options, is_handle_option
+from pyhudi.plan.change_log import MODES
 from pyhudi.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.property_names import (
+    CDC_ENABLED,
+    CDC_MODE,
     HIVE_STYLE,
     KEY_GENERATOR_TYPE,
     META_FIELDS,
@@ -41,10 +44,13 @@ from pyhudi.property_names import (
 )
 from pyhudi.schema import field_at
 from pyhudi.storage import Storage
+from pyhudi.txn.guard import check_config
 from pyhudi.txn.metadata_table import make_partitions, wanted_for_new
-from pyhudi.txn.options import WRITE_OPTIONS
+from pyhudi.txn.new_table import make_table, table_in_making
 from pyhudi.txn.rows import conform, data_schema, to_table
-from pyhudi.txn.virtual import check_virtual_keys
+from pyhudi.txn.session import Session
+
+__all__ = ["create_table", "make_table"]
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
@@ -53,19 +59,6 @@ if TYPE_CHECKING:
 TableKind = Literal["cow", "mor"]
 
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
-_WRITE_MERGE_MODE = "hoodie.write.record.merge.mode"
-_CREATE_OPTIONS = (
-    TABLE_NAME,
-    DATABASE_NAME,
-    HIVE_STYLE,
-    URL_ENCODE,
-    SLASH_DATES,
-    KEY_GENERATOR_TYPE,
-    TIMEZONE,
-    META_FIELDS,
-    MERGE_MODE,
-    _WRITE_MERGE_MODE,
-)
 
 
 def create_table(
@@ -97,16 +90,20 @@ def create_table(
     unless `hoodie.metadata.enable` is false. options: `hoodie.…` options; the
     table's name is the last part of the location unless `hoodie.table.name` says otherwise;
     `hoodie.table.keygenerator.type` may choose another generator than Hudi would, and
-    `hoodie.keygen.timebased.…` say how a timestamp generator renders (zone: UTC by default).
+    `hoodie.keygen.timebased.…` say how a timestamp generator renders (zone: UTC by default);
+    `hoodie.table.cdc.enabled` has writers note changes for `changes`. Options that `open_table`
+    takes too go with the handle that is given back.
 
-    Raises `ConfigError` when there is a table already or arguments do not fit, `SchemaMismatch` for
-    columns or keys that cannot be stored.
+    Nothing is left of a table whose making or first write fails. Raises `ConfigError` when there is
+    a table already or arguments do not fit, `SchemaMismatch` for columns or keys that cannot be
+    stored, `UnsupportedTableFeature` for a table that pyhudi could not write to.
     """
     from pyhudi.table import open_table  # noqa: PLC0415 - it imports this module's caller
 
-    chosen = _as_text(options or {})
+    asked = dict(options or {})
     if index is not None:
-        chosen.setdefault(INDEX_TYPE, index.upper())
+        asked.setdefault(INDEX_TYPE, index.upper())
+    chosen = check_options(asked, creating=True)
     _check_arguments(type, chosen)
     storage = Storage(os.fspath(uri), storage_options)
     clock = SystemClock()
@@ -128,12 +125,8 @@ def create_table(
         options=chosen,
     )
     config = new_table_config(new)
-    check_virtual_keys(config)
-    kept = {
-        name: value
-        for name, value in chosen.items()
-        if name in WRITE_OPTIONS or name in METADATA_OPTIONS
-    }
+    check_config(config)
+    kept = {name: value for name, value in chosen.items() if is_handle_option(name)}
     if new.partition_types:
         pairs = zip(new.partition_fields, new.partition_types, strict=True)
         kept[PARTITION_SPEC] = ",".join(f"{name}:{kind}" for name, kind in pairs)
@@ -142,35 +135,15 @@ def create_table(
     else:
         key_spec(config, existing_key=None, options=kept)
     wanted = wanted_for_new(config, kept)
-    make_table(storage, config, clock)
-    table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
-    if wanted:
-        make_partitions(table, wanted)
-        table.refresh()
-    if rows is not None or frame is not None:
-        table.insert(rows if frame is None else frame)
+    with table_in_making(storage, config, clock):
+        table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
+        if wanted:
+            make_partitions(table, wanted)
+            table.refresh()
+        _ = Session.open(table, clock).index  # What no write could go to is not made.
+        if rows is not None or frame is not None:
+            table.insert(rows if frame is None else frame)
     return table
-
-
-def make_table(storage: Storage, config: TableConfig, clock: Clock) -> None:
-    """Puts an empty table on storage; the properties come last, since they make it a table."""
-    for folder in (config.timeline_path, config.history_folder):
-        _make_folder(storage, folder, clock)
-    config.save_new(storage, clock)
-
-
-def _make_folder(storage: Storage, folder: str, clock: Clock) -> None:
-    """Leaves an empty folder where storage has folders: Hudi 1.x wants to list the timeline's."""
-    path = f"{folder}/.{clock.uuid()}"
-    storage.put(path, b"")
-    storage.delete(path)
-
-
-def _as_text(options: Mapping[str, object]) -> dict[str, str]:
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in options.items()
-    }
 
 
 def _check_arguments(kind: str, options: Mapping[str, str]) -> None:
@@ -180,13 +153,6 @@ def _check_arguments(kind: str, options: Mapping[str, str]) -> None:
     if IndexOptions.of(options).kind == PARTITIONED_RECORD_INDEX:
         msg = f"{INDEX_TYPE} is {options[INDEX_TYPE]}: pyhudi makes no such index"
         raise UnsupportedTableFeature(msg, hint="Choose another index.")
-    known = (*_CREATE_OPTIONS, *WRITE_OPTIONS, *METADATA_OPTIONS)
-    for name in options:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else ""
-            msg = f"the option {name} is not known"
-            raise ConfigError(msg, hint=hint)
 
 
 def _check_absent(storage: Storage) -> None:
@@ -223,9 +189,9 @@ def _new_table(
     _check_columns(schema, key=key, partition_by=partition_by, order_by=order_by)
     name = options.get(TABLE_NAME) or storage.native.uri.rstrip("/").rsplit("/", 1)[-1]
     record = _avro_name(name)
-    mode = options.get(_WRITE_MERGE_MODE) or options.get(MERGE_MODE)
-    zone = {TIMEZONE: options[TIMEZONE].upper()} if TIMEZONE in options else {}
-    virtual = options.get(META_FIELDS, "").lower() == "false"
+    mode = options.get(WRITE_MERGE_MODE) or options.get(MERGE_MODE)
+    zone = {TIMEZONE: parse_zone(options[TIMEZONE])} if TIMEZONE in options else {}
+    virtual = not switch(options, META_FIELDS, default=True)
     return NewTable(
         name=name,
         table_type="COPY_ON_WRITE" if table_type == "cow" else "MERGE_ON_READ",
@@ -236,14 +202,15 @@ def _new_table(
         merge_mode=_merge_mode(mode),
         database=options.get(DATABASE_NAME, ""),
         create_schema=_native.avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
-        hive_style=options.get(HIVE_STYLE, "").lower() == "true",
-        url_encode=options.get(URL_ENCODE, "").lower() == "true",
+        hive_style=switch(options, HIVE_STYLE, default=False),
+        url_encode=switch(options, URL_ENCODE, default=False),
         partition_types=types,
         generator=_generator(options),
         extra={
             **zone,
             **_key_properties(options, types),
             **({META_FIELDS: "false"} if virtual else {}),
+            **_change_logs(options),
         },
     )
 
@@ -275,8 +242,19 @@ def _key_properties(options: Mapping[str, str], types: tuple[str, ...]) -> dict[
     if timed and not any(name.endswith("timezone") for name in found):
         found[ZONE] = "UTC"
     if SLASH_DATES in options:
-        found[SLASH_DATES] = options[SLASH_DATES].lower()
+        found[SLASH_DATES] = "true" if switch(options, SLASH_DATES, default=False) else "false"
     return found
+
+
+def _change_logs(options: Mapping[str, str]) -> dict[str, str]:
+    """What a table with change data capture has; Hudi stores the mode only there."""
+    mode = choice(options, CDC_MODE, MODES, MODES[0])
+    if switch(options, CDC_ENABLED, default=False):
+        return {CDC_ENABLED: "true", CDC_MODE: mode}
+    if CDC_MODE in options:
+        msg = f"{CDC_MODE} is {options[CDC_MODE]!r}, but {CDC_ENABLED} is not true"
+        raise ConfigError(msg, hint=f"Give {CDC_ENABLED} too, or leave the mode out.")
+    return {}
 
 
 def _merge_mode(

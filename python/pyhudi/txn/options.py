@@ -40,6 +40,7 @@ ALLOW_DUPLICATES = "hoodie.merge.allow.duplicate.on.inserts"
 LOG_FILE_SIZE = "hoodie.logfile.max.size"
 LOG_BLOCKS = "hoodie.logfile.data.block.format"
 POSITIONS = "hoodie.write.record.positions"
+ALLOW_EMPTY_COMMIT = "hoodie.allow.empty.commit"
 
 WRITE_OPTIONS = (
     SMALL_FILE_LIMIT,
@@ -69,6 +70,7 @@ WRITE_OPTIONS = (
     LOG_FILE_SIZE,
     LOG_BLOCKS,
     POSITIONS,
+    ALLOW_EMPTY_COMMIT,
 )
 """Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
 
@@ -114,6 +116,8 @@ class WriteOptions:
     log_blocks: LogBlocks = "avro"
     positions: bool = True
     """Log blocks tell the rows of the base file that they update, where the version knows that."""
+    allow_empty_commit: bool = False
+    """A write that changes nothing is a commit too. Hudi's own default is true."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -170,6 +174,9 @@ class WriteOptions:
                 "LogBlocks", choice(options, LOG_BLOCKS, ("avro", "parquet", "hfile"), "avro")
             ),
             positions=switch(options, POSITIONS, default=standard.positions),
+            allow_empty_commit=switch(
+                options, ALLOW_EMPTY_COMMIT, default=standard.allow_empty_commit
+            ),
         )
 
 

@@ -74,7 +74,7 @@ def whole_rows(session: Session, rows: pa.Table) -> pa.Table:
         name: (rows if name in rows.column_names else found.take(at)).column(name)
         for name in schema.names
     }
-    whole = conform(pa.table(columns), schema)
+    whole = conform(pa.table(columns), schema, stored=lacking)
     for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
         key = rows.schema.field(name)
         whole = whole.add_column(place, key, rows.column(name))

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """A committed write."""
+    """What a write did. `committed` is false for one that had nothing to change."""
 
     instant: str
-    """Its requested time, which its rows carry as `_hoodie_commit_time`."""
+    """Its requested time, which its rows carry as `_hoodie_commit_time`; "" without a commit."""
     completion: str
-    """Its completion time. Up to table version 6 it is not stored."""
+    """Its completion time; "" without a commit. Up to table version 6 it is not stored."""
     operation: str
     """Hudi's name of it: UPSERT, INSERT, BULK_INSERT, DELETE, INSERT_OVERWRITE,
     INSERT_OVERWRITE_TABLE, DELETE_PARTITION or ALTER_SCHEMA."""
@@ -31,6 +31,10 @@ class WriteResult:
     bytes_written: int
     partitions: tuple[str, ...]
     """Partition paths with written files, sorted."""
+    rows_ignored: int = 0
+    """Rows of the data that changed nothing, since a row of their key with a greater ordering value
+    is stored; a null counts as 0, or as the smallest text. Known of copy-on-write tables: in
+    merge-on-read tables rows are appended to logs, and lose when they are read."""
     bytes_read: int = 0
     """Sizes of the base and log files that were read to be written anew, as a whole, although keys
     alone may be read of some. Files that were only searched for keys do not count."""
@@ -39,6 +43,11 @@ class WriteResult:
     file_groups_replaced: int = 0
     """File groups that readers no longer see: those that an overwriting verb took away."""
 
+    @property
+    def committed(self) -> bool:
+        """Whether there is a commit: a write that changes nothing makes none."""
+        return self.instant != ""
+
 
 def result_of(
     instant: str,
@@ -46,6 +55,7 @@ def result_of(
     operation: str,
     stats: Sequence[WriteStat],
     *,
+    rows_ignored: int = 0,
     bytes_read: int = 0,
     duration_ms: int = 0,
     file_groups_replaced: int = 0,
@@ -61,6 +71,7 @@ def result_of(
         files_written=len(stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         partitions=tuple(sorted({stat.partition_path or "" for stat in stats})),
+        rows_ignored=rows_ignored,
         bytes_read=bytes_read,
         duration_ms=duration_ms,
         file_groups_replaced=file_groups_replaced,

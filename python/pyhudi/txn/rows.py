@@ -6,6 +6,7 @@ the name of the column. Keys are not made here.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from pyhudi.casts import cast_exactly
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.keys import META_COLUMNS
+from pyhudi.txn.elements import check_elements
 
 
 def to_table(data: Any) -> pa.Table:
@@ -46,14 +48,18 @@ def data_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in META_COLUMNS])
 
 
-def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def conform(rows: pa.Table, schema: pa.Schema, *, stored: Collection[str] = ()) -> pa.Table:
     """The rows with exactly the schema's columns, in its order and types.
 
-    schema: the table's schema without meta columns. Meta columns among the rows are dropped. Raises
-    `SchemaMismatch` for an unknown, missing or repeated column, a type that cannot be cast without
-    loss, or a null in a required column.
+    schema: the table's schema without meta columns. Meta columns among the rows are dropped.
+    stored: columns with values as the table has them already. Raises `SchemaMismatch` for an
+    unknown, missing or repeated column, a type that cannot be cast without loss, a null in a
+    required column, or a new list with a null element.
     """
     _check_names(rows, schema)
+    for name in rows.column_names:
+        if name in schema.names and name not in stored:
+            check_elements(rows.column(name), f"column {name!r}")
     columns = [_column(rows.column(field.name), field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.plan import write as plan
 from pyhudi.plan.write import BaseFileTask, WriteTask
+from pyhudi.schema import table_schema
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.work.write import write_file
 
@@ -33,7 +34,7 @@ def carry_out(
     replaced: Mapping[str, tuple[str, ...]] | None = None,
     write: Callable[[], Iterable[tuple[WriteStat, ...]]] | None = None,
 ) -> WriteResult:
-    """Writes the files of the tasks and commits them.
+    """Writes the files of the tasks and commits them, unless that changes nothing.
 
     replaced: file ids by partition path that a replace commit takes away. write: writes the files
     where the rows of the tasks are not with them.
@@ -48,15 +49,48 @@ def carry_out(
         else write()
     )
     stats = [stat for stats in written for stat in stats]
-    completion = txn.commit(stats, session.schema_words, replaced)
+    instant, completion = txn.instant, ""
+    if stats or any((replaced or {}).values()) or is_worth_a_commit(session):
+        completion = txn.commit(stats, session.schema_words, replaced)
+    else:
+        txn.withdraw()
+        instant = ""
     return result_of(
-        txn.instant,
+        instant,
         completion,
         operation,
         stats,
+        rows_ignored=rows_ignored(tasks, stats),
         bytes_read=bytes_read(tasks),
         duration_ms=session.writer.clock.now_ms() - session.started_ms,
         file_groups_replaced=sum(len(ids) for ids in (replaced or {}).values()),
+    )
+
+
+def is_worth_a_commit(session: Session) -> bool:
+    """Whether a write without files or replaced file groups is to be a commit all the same.
+
+    It is where it changes the table's schema, where the handle's options have something to say in
+    each commit, such as the batch of a stream, and where `hoodie.allow.empty.commit` is true.
+    """
+    if session.options.allow_empty_commit or session.writer.commit_metadata:
+        return True
+    stored = table_schema(session.storage, session.config, session.timeline)
+    return (stored.avro, stored.history) != (session.schema.avro, session.schema.history)
+
+
+def rows_ignored(tasks: Iterable[WriteTask], stats: Iterable[WriteStat]) -> int:
+    """Rows that were to be merged into base files and lost against what is stored there."""
+    changed = {
+        (stat.partition_path, stat.file_id): (
+            stat.num_inserts + stat.num_update_writes + stat.num_deletes
+        )
+        for stat in stats
+    }
+    return sum(
+        max(task.inserts + task.updates - changed.get((task.partition, task.file_id), 0), 0)
+        for task in tasks
+        if isinstance(task, BaseFileTask) and task.previous is not None and task.rows is not None
     )
 
 

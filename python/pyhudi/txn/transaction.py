@@ -245,7 +245,7 @@ class Transaction:
             beat.rest()
             # What the storage does not let go, the next writer removes.
             with suppress(Exception):
-                self._withdraw()
+                self._withdraw_request()
             raise
         if self._shared:
             beat.rest()
@@ -258,7 +258,7 @@ class Transaction:
             looks = self._operation not in _NO_LOOK_UP
             conflicts.check_alone(timeline, writer.seen, self.instant, looks_for_keys=looks)
 
-    def _withdraw(self) -> None:
+    def _withdraw_request(self) -> None:
         """Takes back the beginning of a write, of which there is the requested file at most."""
         writer = self._writer
         if self._state is State.REQUESTED:
@@ -393,6 +393,18 @@ class Transaction:
                 AfterCommitWarning,
                 stacklevel=2,
             )
+
+    def withdraw(self) -> None:
+        """Ends a write that has nothing to commit: neither a commit nor a rollback tells of it."""
+        writer = self._writer
+        remove_unlisted(writer.storage, self.instant, CommitMetadata())
+        forget_rings(writer.storage, self.instant)
+        markers.delete_all(writer.storage, self.instant)
+        for state in (State.INFLIGHT, State.REQUESTED):
+            writer.config.layout.remove(writer.storage, self.instant, self._action, state)
+        self._state = None
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
 
     def __exit__(
         self,

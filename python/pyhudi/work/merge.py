@@ -76,7 +76,9 @@ def _some(task: MatchTask, rows: pa.Table) -> Matched:
         columns = {
             name: (new if name in clause.values else old).column(name) for name in schema.names
         }
-        updated.append(_with_meta(meta.take(numbers), conform(pa.table(columns), schema)))
+        stored = set(schema.names) - set(clause.values)
+        data = conform(pa.table(columns), schema, stored=stored)
+        updated.append(_with_meta(meta.take(numbers), data))
     return Matched(at, pa.concat_tables(updated), pa.concat_tables(deleted))
 
 

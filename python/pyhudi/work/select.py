@@ -58,7 +58,8 @@ class ChangedRows:
         columns = {
             name: (new if name in self.changes else rows).column(name) for name in schema.names
         }
-        data = conform(pa.table(columns), schema)
+        stored = set(schema.names) - set(self.changes)
+        data = conform(pa.table(columns), schema, stored=stored)
         for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
             data = data.add_column(place, name, rows.column(name))
         return data.combine_chunks()

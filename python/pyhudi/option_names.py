@@ -1,0 +1,155 @@
+"""What is said of a `hoodie.…` option that pyhudi does not take.
+
+An option without effect would be worse than none, so each is refused: with the near name that was
+meant, with the argument that says the same, or with what pyhudi lacks of Apache Hudi.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+from pyhudi.errors import ConfigError
+
+_NEAR = 0.9
+"""Of two names with this share of letters in common one is taken for the other, misspelt."""
+
+_ARGUMENTS = {
+    **dict.fromkeys(
+        ("hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields"),
+        "create_table takes it as `key`.",
+    ),
+    **dict.fromkeys(
+        ("hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields"),
+        "create_table takes it as `partition_by`.",
+    ),
+    **dict.fromkeys(
+        (
+            "hoodie.datasource.write.precombine.field",
+            "hoodie.table.precombine.field",
+            "hoodie.table.ordering.fields",
+        ),
+        "create_table takes it as `order_by`.",
+    ),
+    **dict.fromkeys(
+        ("hoodie.datasource.write.table.type", "hoodie.table.type"),
+        "create_table takes it as `type`.",
+    ),
+    **dict.fromkeys(
+        ("hoodie.write.table.version", "hoodie.table.version"),
+        "create_table takes it as `version`; upgrade and downgrade change it.",
+    ),
+    "hoodie.datasource.write.table.name": "create_table takes hoodie.table.name.",
+    **dict.fromkeys(
+        (
+            "hoodie.datasource.write.keygenerator.class",
+            "hoodie.datasource.write.keygenerator.type",
+            "hoodie.table.keygenerator.class",
+        ),
+        "create_table takes hoodie.table.keygenerator.type.",
+    ),
+    "hoodie.datasource.write.operation": "Each operation is a verb of the table.",
+    "hoodie.datasource.write.reconcile.schema": 'The verbs take schema_mode="merge".',
+    "hoodie.schema.on.read.enable": "A table that `alter` has changed needs no option.",
+    "hoodie.bulkinsert.sort.mode": "bulk_insert takes it as `sort`.",
+    "hoodie.bulkinsert.user.defined.partitioner.sort.columns": (
+        "bulk_insert takes it as `sort_columns`."
+    ),
+    "hoodie.datasource.query.type": "scan, incremental and changes are the kinds of queries.",
+    "as.of.instant": "scan takes it as `as_of`.",
+    "hoodie.datasource.read.begin.instanttime": "incremental takes it as `start`.",
+    "hoodie.datasource.read.end.instanttime": "incremental takes it as `end`.",
+    "hoodie.datasource.read.incr.fallback.fulltablescan.enable": (
+        "incremental takes it as `fallback_full_scan`."
+    ),
+}
+"""Options of Apache Hudi, and where pyhudi has the same."""
+
+_PARTS = {
+    "compaction of data tables": (
+        "hoodie.compact.",
+        "hoodie.compaction.",
+        "hoodie.log.compaction.",
+        "hoodie.datasource.compaction.",
+    ),
+    "compaction by time": ("hoodie.metadata.compact.max.delta.seconds",),
+    "splitting and merging of buckets": (
+        "hoodie.bucket.index.max.",
+        "hoodie.bucket.index.min.",
+        "hoodie.bucket.index.split.",
+        "hoodie.bucket.index.merge.",
+    ),
+    "clustering": ("hoodie.clustering.", "hoodie.datasource.clustering.", "hoodie.layout."),
+    "cleaning of data tables": ("hoodie.clean.", "hoodie.cleaner."),
+    "archiving of data tables": ("hoodie.archive.", "hoodie.commits.archival."),
+    "rollback settings": ("hoodie.rollback.",),
+    "locks and concurrency control": (
+        "hoodie.write.lock.",
+        "hoodie.write.concurrency.",
+        "hoodie.optimistic.",
+    ),
+    "synchronisation with catalogs": (
+        "hoodie.datasource.hive_sync.",
+        "hoodie.datasource.meta.sync.",
+        "hoodie.datasource.meta_sync.",
+        "hoodie.meta.sync.",
+        "hoodie.meta_sync.",
+    ),
+    "metrics": ("hoodie.metrics.",),
+    "timeline and metadata servers": (
+        "hoodie.embed.timeline.",
+        "hoodie.filesystem.",
+        "hoodie.metaserver.",
+        "hoodie.table.service.",
+    ),
+    "streamer": ("hoodie.deltastreamer.", "hoodie.streamer."),
+    "error tables": ("hoodie.errortable.",),
+    "memory settings": ("hoodie.memory.", "hoodie.common.spillable."),
+    "base files other than Parquet": ("hoodie.orc.", "hoodie.hfile.", "hoodie.lance."),
+    "lifetimes of partitions": ("hoodie.partition.ttl.",),
+    "validators": ("hoodie.precommit.", "hoodie.prewrite."),
+    "bootstrapping": ("hoodie.bootstrap.",),
+    "heartbeats": ("hoodie.client.heartbeat.",),
+    "Spark data source": ("hoodie.datasource.read.", "hoodie.spark.", "hoodie.sql."),
+    "parallelism of shuffles": (
+        "hoodie.upsert.shuffle.",
+        "hoodie.insert.shuffle.",
+        "hoodie.bulkinsert.shuffle.",
+        "hoodie.delete.shuffle.",
+    ),
+}
+"""Parts of Apache Hudi that pyhudi has no options for, and how the names of theirs begin."""
+
+
+def unknown_option(
+    name: str, known: Collection[str], at_creation: Collection[str] = ()
+) -> ConfigError:
+    """The refusal of an option that is not known here.
+
+    at_creation: options that are known only where a table is made.
+    """
+    if name in at_creation:
+        return ConfigError(
+            f"the option {name!r} is decided when a table is made",
+            hint="Only create_table takes it.",
+        )
+    if name in _ARGUMENTS:
+        return ConfigError(f"pyhudi has no option {name!r}", hint=_ARGUMENTS[name])
+    for part, prefixes in _PARTS.items():
+        if name.startswith(prefixes):
+            return ConfigError(
+                f"the option {name!r} belongs to Apache Hudi's {part}; pyhudi has no such option",
+                hint="Leave it out: it would have no effect.",
+            )
+    full = name if name.startswith("hoodie.") else f"hoodie.{name}"
+    near = difflib.get_close_matches(full, sorted({*known, *at_creation}), n=1, cutoff=_NEAR)
+    if near:
+        return ConfigError(f"the option {name!r} is not known", hint=f"Did you mean {near[0]}?")
+    if name.startswith("hoodie."):
+        return ConfigError(
+            f"pyhudi has no option {name!r}, whether or not Apache Hudi has one",
+            hint="Leave it out: it would have no effect.",
+        )
+    return ConfigError(
+        f"the option {name!r} is not known", hint="Names of options begin with hoodie."
+    )
