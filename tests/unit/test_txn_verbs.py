@@ -401,7 +401,7 @@ def wide(key: str = "a", **values: Any) -> pa.Table:
     return pa.table({**columns, **{name: pa.array([one]) for name, one in values.items()}})
 
 
-LOST = {"n": 1.5, "f": 0.1}
+LOST: dict[str, Any] = {"n": 1.5, "f": 0.1}
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
