@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyhudi import arguments as arg
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +33,14 @@ class Alter:
     """What carries them out."""
     changes: tuple[Change, ...] = ()
 
+    @arg.checked(
+        column=arg.text,
+        type=arg.arrow_type,
+        first=arg.flag,
+        after=arg.optional(arg.text),
+        before=arg.optional(arg.text),
+        doc=arg.optional(arg.text),
+    )
     def add_column(
         self,
         column: str,
@@ -51,18 +60,21 @@ class Alter:
 
         return self._with(Add(column, type, Position(first, after, before), doc))
 
+    @arg.checked(column=arg.text, name=arg.text)
     def rename_column(self, column: str, name: str) -> Alter:
         """Gives a column another name, without the path."""
         from pyhudi.txn.alter_changes import Rename  # noqa: PLC0415 - as it is needed
 
         return self._with(Rename(column, name))
 
+    @arg.checked(column=arg.text)
     def drop_column(self, column: str) -> Alter:
         """Takes a column away. Its values stay in the files until those are rewritten."""
         from pyhudi.txn.alter_changes import Drop  # noqa: PLC0415 - as it is needed
 
         return self._with(Drop(column))
 
+    @arg.checked(column=arg.text, type=arg.arrow_type)
     def change_type(self, column: str, type: pa.DataType) -> Alter:  # noqa: A002 - as above
         """Gives a column another type.
 
@@ -74,18 +86,26 @@ class Alter:
 
         return self._with(ChangeType(column, type))
 
+    @arg.checked(column=arg.text, doc=arg.optional(arg.text))
     def set_doc(self, column: str, doc: str | None) -> Alter:
         """Describes a column; None takes the description away."""
         from pyhudi.txn.alter_changes import Comment  # noqa: PLC0415 - as it is needed
 
         return self._with(Comment(column, doc))
 
+    @arg.checked(column=arg.text)
     def make_nullable(self, column: str) -> Alter:
         """Lets a column be null that was required."""
         from pyhudi.txn.alter_changes import MakeNullable  # noqa: PLC0415 - as it is needed
 
         return self._with(MakeNullable(column))
 
+    @arg.checked(
+        column=arg.text,
+        first=arg.flag,
+        after=arg.optional(arg.text),
+        before=arg.optional(arg.text),
+    )
     def move_column(
         self,
         column: str,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from pyhudi import arguments as arg
 from pyhudi.errors import ConfigError
 from pyhudi.merge_config import (
     EVENT_TIME_PAYLOAD,
@@ -81,6 +82,7 @@ _OF_PAYLOAD = {
 _registered: dict[str, tuple[Merger, tuple[str, ...] | None]] = {}
 
 
+@arg.checked(strategy=arg.text, columns=arg.optional(arg.names))
 def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | None = None) -> None:
     """Lets pyhudi read and write tables whose records are merged by somebody's own code.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyhudi import arguments as arg
+
 if TYPE_CHECKING:
     from pyhudi.txn.session import WritableTable
 
@@ -20,6 +22,14 @@ class IndexVerbs:
         """The handle, if it may write."""
         raise NotImplementedError
 
+    @arg.checked(
+        kind=arg.text,
+        columns=arg.name_or_names,
+        name=arg.optional(arg.text),
+        function=arg.optional(arg.text),
+        options=arg.optional(arg.by_name),
+        partitioned=arg.flag,
+    )
     def create_index(
         self,
         kind: str,
@@ -58,6 +68,7 @@ class IndexVerbs:
         self.refresh()
         return made
 
+    @arg.checked(name=arg.text)
     def drop_index(self, name: str) -> tuple[str, ...]:
         """Takes an index away, also one that pyhudi does not make, and gives what went.
 

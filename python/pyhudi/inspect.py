@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi import arguments as arg
 from pyhudi.timeline.spans import Span
 from pyhudi.view.describe import slices_table
 from pyhudi.view.filesystem_view import FileSystemView
@@ -83,6 +84,7 @@ class Inspect:
     def __init__(self, state: TableState) -> None:
         self._state = state
 
+    @arg.checked(archived=arg.flag)
     def timeline(self, *, archived: bool = False) -> pa.Table:
         """The timeline: one row an instant, in its furthest state, oldest first.
 
@@ -190,6 +192,7 @@ class Inspect:
                 "header": list(block["header"].items()),
             }
 
+    @arg.checked(partition=arg.text, column=arg.optional(arg.text))
     def metadata(self, partition: str = "files", column: str | None = None) -> pa.Table:
         """What a partition of the metadata table says.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyhudi import arguments as arg
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Merge:
     """What carries it out."""
     clauses: tuple[MergeClause, ...] = ()
 
+    @arg.checked(values=arg.by_name)
     def when_matched_update(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
     ) -> Merge:
@@ -47,6 +49,7 @@ class Merge:
         """Removes the table's row."""
         return self._with("delete", where, None)
 
+    @arg.checked(values=arg.by_name)
     def when_not_matched_insert(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
     ) -> Merge:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from pyhudi import arguments as arg
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,15 +47,18 @@ class Outputs(ABC):
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame. Needs the extra `pandas`."""
+        _need("pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a polars DataFrame. Needs the extra `polars`."""
+        _need("polars")
         import polars as pl  # noqa: PLC0415 - an extra
 
         return pl.DataFrame(self.to_arrow())
 
+    @arg.checked(connection=arg.duckdb_connection, name=arg.text)
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection, name: str
     ) -> duckdb.DuckDBPyConnection:
@@ -80,6 +85,11 @@ class Outputs(ABC):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule stream of the rows."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def _need(extra: str) -> None:
+    if find_spec(extra) is None:
+        raise ConfigError(f"{extra} is not installed", hint=f"pip install 'pyhudi[{extra}]'")
 
 
 def stream(

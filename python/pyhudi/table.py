@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyhudi import arguments as arg
 from pyhudi.clock import instant_of
 from pyhudi.config import TableConfig
 from pyhudi.engine.local import LocalEngine
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     from pyhudi.upgrade.run import VersionChange
 
 
+@arg.checked(
+    uri=arg.location,
+    storage_options=arg.optional(arg.by_name),
+    options=arg.optional(arg.by_name),
+    engine=arg.optional(arg.engine),
+)
 def open_table(
     uri: str | os.PathLike[str],
     *,
@@ -129,6 +136,12 @@ class HudiTable(WritingVerbs, IndexVerbs):
         self._state = _load(self.storage, self.options, self.as_of)
         return self
 
+    @arg.checked(
+        columns=arg.optional(arg.names),
+        read_optimized=arg.flag,
+        meta_fields=arg.flag,
+        memory_limit=arg.optional(arg.whole),
+    )
     def scan(
         self,
         columns: Sequence[str] | None = None,
@@ -174,6 +187,12 @@ class HudiTable(WritingVerbs, IndexVerbs):
             memory_limit=memory_limit,
         )
 
+    @arg.checked(
+        columns=arg.optional(arg.names),
+        meta_fields=arg.flag,
+        hollow_commits=arg.text,
+        fallback_full_scan=arg.optional(arg.flag),
+    )
     def incremental(
         self,
         start: Moment | None = None,
@@ -215,6 +234,7 @@ class HudiTable(WritingVerbs, IndexVerbs):
             span=span,
         )
 
+    @arg.checked(images=arg.text)
     def changes(
         self,
         start: Moment | None = None,
@@ -268,6 +288,7 @@ class HudiTable(WritingVerbs, IndexVerbs):
 
         return new_diff(self._state, self.engine, a, b)
 
+    @arg.checked(deep=arg.flag)
     def check(self, *, deep: bool = False) -> CheckResult:
         """Compares the timeline, the files on storage and the metadata table; changes nothing.
 
@@ -283,6 +304,7 @@ class HudiTable(WritingVerbs, IndexVerbs):
         table = self._writable()
         return check(_load(table.storage, table.options, None), table.engine, deep=deep)
 
+    @arg.checked(to=arg.whole, dry_run=arg.flag)
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
         """Makes the table one of a later version; nothing else ever does.
 
@@ -295,6 +317,7 @@ class HudiTable(WritingVerbs, IndexVerbs):
         """
         return self._at_version(to, up=True, dry_run=dry_run)
 
+    @arg.checked(to=arg.whole, dry_run=arg.flag)
     def downgrade(self, to: int, *, dry_run: bool = False) -> VersionChange:
         """Makes the table one of an earlier version: 8, 6, 5 or 4. As `upgrade` otherwise."""
         return self._at_version(to, up=False, dry_run=dry_run)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pyhudi import arguments as arg
 from pyhudi.errors import ConfigError
 from pyhudi.frames import is_spark_frame
 
@@ -39,6 +40,12 @@ class WritingVerbs:
         """The handle, if it may write."""
         raise NotImplementedError
 
+    @arg.checked(
+        schema_mode=arg.text,
+        partial=arg.flag,
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+    )
     def upsert(
         self,
         data: Any,
@@ -77,6 +84,7 @@ class WritingVerbs:
             memory_limit=memory_limit,
         )
 
+    @arg.checked(schema_mode=arg.text, memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def insert(
         self,
         data: Any,
@@ -92,6 +100,13 @@ class WritingVerbs:
             operations.insert, progress, data, schema_mode=schema_mode, memory_limit=memory_limit
         )
 
+    @arg.checked(
+        sort=arg.text,
+        sort_columns=arg.names,
+        schema_mode=arg.text,
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+    )
     def bulk_insert(
         self,
         data: Any,
@@ -120,6 +135,7 @@ class WritingVerbs:
             memory_limit=memory_limit,
         )
 
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def delete_keys(
         self, keys: Any, *, memory_limit: int | None = None, progress: Progress = False
     ) -> WriteResult:
@@ -132,6 +148,7 @@ class WritingVerbs:
 
         return self._write(operations.delete_keys, progress, keys, memory_limit=memory_limit)
 
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def delete(
         self, where: Any, *, memory_limit: int | None = None, progress: Progress = False
     ) -> WriteResult:
@@ -144,6 +161,7 @@ class WritingVerbs:
 
         return self._write(operations_where.delete, progress, where, memory_limit=memory_limit)
 
+    @arg.checked(set=arg.by_name, memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def update(
         self,
         where: Any,
@@ -162,6 +180,7 @@ class WritingVerbs:
 
         return self._write(operations_where.update, progress, where, set, memory_limit=memory_limit)
 
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def overwrite(
         self, data: Any, *, memory_limit: int | None = None, progress: Progress = False
     ) -> WriteResult:
@@ -173,6 +192,7 @@ class WritingVerbs:
 
         return self._write(operations_replace.overwrite, progress, data, memory_limit=memory_limit)
 
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def overwrite_partitions(
         self, data: Any, *, memory_limit: int | None = None, progress: Progress = False
     ) -> WriteResult:
@@ -193,6 +213,7 @@ class WritingVerbs:
 
         return self._write(operations_replace.delete_partitions, progress=False, given=partitions)
 
+    @arg.checked(on=arg.optional(arg.names), progress=arg.progress)
     def merge(
         self, source: Any, on: Sequence[str] | None = None, *, progress: Progress = False
     ) -> Merge:

@@ -72,7 +72,6 @@ def test_meta_columns_are_dropped() -> None:
     [
         (ROWS.append_column("extra", pa.array([1, 2])), "no column 'extra'"),
         (ROWS.drop_columns(["n"]), "lack the table's column 'n'"),
-        (pa.Table.from_arrays([*ROWS.columns, ROWS["n"]], [*ROWS.column_names, "n"]), "more than"),
         (ROWS.set_column(0, "n", pa.array([2**40, 1])), "column 'n' is int64"),
         (ROWS.set_column(0, "n", pa.array([1.5, 1])), "column 'n' is double"),
         (ROWS.set_column(0, "n", pa.array(["1", "2"])), "column 'n' is string"),
@@ -90,7 +89,7 @@ def test_data_that_do_not_fit_are_refused_naming_the_column(rows: pa.Table, said
 def test_dictionary_and_null_columns_fit() -> None:
     rows = ROWS.set_column(1, "id", ROWS["id"].dictionary_encode())
     rows = rows.set_column(0, "n", pa.nulls(2))
-    assert conform(rows, SCHEMA)["id"].to_pylist() == ["a", "b"]
+    assert conform(to_table(rows), SCHEMA)["id"].to_pylist() == ["a", "b"]
 
 
 def test_rows_that_mark_themselves_deleted() -> None:

@@ -16,6 +16,7 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
+from pyhudi import arguments as arg
 from pyhudi.engine.lookahead import LookAhead
 from pyhudi.engine.protocol import Attempt, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
@@ -34,6 +35,7 @@ class LocalEngine:
         look_ahead_bytes: how much a scan may hold of rows that nobody has asked for yet.
     """
 
+    @arg.checked(threads=arg.optional(arg.whole), look_ahead_bytes=arg.whole)
     def __init__(self, threads: int | None = None, *, look_ahead_bytes: int = _LOOK_AHEAD) -> None:
         self.threads = (os.cpu_count() or 1) if threads is None else threads
         self.look_ahead_bytes = look_ahead_bytes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.keys import PARTITION_PATH, add_keys
 from pyhudi.txn.rows import data_schema
 from pyhudi.view.listing import walk_partitions
@@ -50,11 +50,19 @@ def _path(session: Session, values: Mapping[str, Any] | str) -> str:
         msg = f"{values!r} does not name a partition"
         raise ConfigError(msg, hint=f"Give values of exactly {', '.join(fields)}.")
     columns = {
-        name: pa.array([values[name]], session.schema.arrow.field(name).type) for name in fields
+        name: _value(name, values[name], session.schema.arrow.field(name).type) for name in fields
     }
     spec = replace(session.key_spec(), key_fields=(_KEY,), key_prefixed=False)
     rows = add_keys(pa.table({**columns, _KEY: ["-"]}), spec)
     return str(rows.column(PARTITION_PATH)[0].as_py())
+
+
+def _value(name: str, value: Any, kind: pa.DataType) -> pa.Array[Any]:
+    try:
+        return pa.array([value], kind)
+    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        msg = f"the partition column {name!r} is {kind}, not {value!r}"
+        raise SchemaMismatch(msg) from error
 
 
 def _matching(session: Session, where: Any) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi import arguments as arg
 from pyhudi.clock import SystemClock, parse_zone
 from pyhudi.config import TableConfig
 from pyhudi.config_file import FILE
@@ -44,6 +45,7 @@ from pyhudi.property_names import (
 )
 from pyhudi.schema import field_at
 from pyhudi.storage import Storage
+from pyhudi.txn.given import plain_schema
 from pyhudi.txn.guard import check_config
 from pyhudi.txn.metadata_table import make_partitions, wanted_for_new
 from pyhudi.txn.new_table import make_table, table_in_making
@@ -61,6 +63,18 @@ TableKind = Literal["cow", "mor"]
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
+@arg.checked(
+    uri=arg.location,
+    key=arg.optional(arg.name_or_names),
+    partition_by=arg.optional(arg.name_or_names),
+    order_by=arg.optional(arg.name_or_names),
+    type=arg.text,
+    version=arg.whole,
+    index=arg.optional(arg.text),
+    options=arg.optional(arg.by_name),
+    storage_options=arg.optional(arg.by_name),
+    engine=arg.optional(arg.engine),
+)
 def create_table(
     uri: str | os.PathLike[str],
     schema_or_data: Any,
@@ -163,7 +177,7 @@ def _check_absent(storage: Storage) -> None:
 
 def _schema_and_rows(given: Any) -> tuple[pa.Schema, pa.Table | None]:
     if isinstance(given, pa.Schema):
-        return data_schema(given), None
+        return data_schema(plain_schema(given)), None
     rows = to_table(given)
     return data_schema(rows.schema), rows
 

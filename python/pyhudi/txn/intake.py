@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError
-from pyhudi.txn.rows import to_table
+from pyhudi.txn.given import given_batches
 
 if TYPE_CHECKING:
     from pyhudi.txn.session import Session
@@ -92,7 +91,7 @@ def _drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Tabl
 
 def _pieces(data: Any, piece_bytes: int) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The schema, and at least one table, of about so many bytes, of what `to_table` takes."""
-    schema, batches = _batches(data)
+    schema, batches = given_batches(data)
     return schema, _tables(schema, batches, piece_bytes)
 
 
@@ -110,20 +109,6 @@ def _tables(
                 held, size, given = [], 0, True
     if held or not given:
         yield pa.Table.from_batches(held, schema)
-
-
-def _batches(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    if _is_stream(data):
-        reader = pa.RecordBatchReader.from_stream(data)
-        return reader.schema, iter(reader)
-    table = to_table(data)
-    return table.schema, chain(table.to_batches())
-
-
-def _is_stream(data: Any) -> bool:
-    kind = type(data)
-    pandas = kind.__module__.split(".")[0] == "pandas"
-    return hasattr(data, "__arrow_c_stream__") and not pandas
 
 
 def _cut(batch: pa.RecordBatch, piece_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -153,6 +153,9 @@ def _clause(session: Session, given: pa.Table, known: Names, one: MergeClause) -
     condition = one.where
     if isinstance(condition, str):
         condition = parse_expression(condition, known, "where")
+    elif not isinstance(condition, (pc.Expression, type(None))):
+        msg = f"where: {condition!r} is no condition of a merge"
+        raise ConfigError(msg, hint="Give a SQL expression as text, or a pyarrow expression.")
     if one.kind == "delete":
         return Clause(condition, None)
     schema = data_schema(session.schema.arrow)

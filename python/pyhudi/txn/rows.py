@@ -13,34 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.casts import cast_exactly
-from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.errors import SchemaMismatch
 from pyhudi.keys import META_COLUMNS
 from pyhudi.txn.elements import check_elements
+from pyhudi.txn.given import given_batches
 
 
 def to_table(data: Any) -> pa.Table:
-    """Arrow data, a pandas or a polars frame as an Arrow table.
-
-    Anything with `__arrow_c_stream__` or `__arrow_c_array__` will do. Raises `ConfigError` for
-    other things.
-    """
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if _is_pandas(data):
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data).read_all()
-    if hasattr(data, "__arrow_c_array__"):
-        return pa.Table.from_batches([pa.record_batch(data)])
-    msg = f"cannot take rows from a {type(data).__module__}.{type(data).__qualname__}"
-    raise ConfigError(msg, hint="Pass an Arrow table or stream, a pandas or a polars data frame.")
-
-
-def _is_pandas(data: Any) -> bool:
-    kind = type(data)
-    return kind.__module__.split(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+    """All rows of what `given_batches` takes. Raises as it does."""
+    schema, batches = given_batches(data)
+    return pa.Table.from_batches(batches, schema)
 
 
 def data_schema(schema: pa.Schema) -> pa.Schema:
@@ -66,10 +48,6 @@ def conform(rows: pa.Table, schema: pa.Schema, *, stored: Collection[str] = ()) 
 
 def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
     given = [name for name in rows.column_names if name not in META_COLUMNS]
-    repeated = sorted({name for name in given if given.count(name) > 1})
-    if repeated:
-        msg = f"the data have more than one column {_names(repeated)}"
-        raise SchemaMismatch(msg)
     unknown = [name for name in given if name not in schema.names]
     if unknown:
         msg = f"the table has no column {_names(unknown)}"

@@ -1,0 +1,148 @@
+"""What kind of value each argument of a public call takes, checked before anything else is done.
+
+A value of another kind is a `ConfigError` that names the argument. Whether it fits the table is
+found out where it is used.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from operator import index
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+Kind = Callable[[str, Any], None]
+"""Raises `ConfigError` for a value that is none of the kind; gets the argument's name with it."""
+
+
+def checked(**kinds: Kind) -> Callable[[Call], Call]:
+    """Checks some arguments of a function, by name, whenever it is called with them."""
+
+    def of_call(call: Call) -> Call:
+        signature = inspect.signature(call)
+
+        @wraps(call)
+        def checking(*args: Any, **more: Any) -> Any:
+            given = signature.bind(*args, **more).arguments
+            for name, kind in kinds.items():
+                if name in given:
+                    kind(name, given[name])
+            return call(*args, **more)
+
+        return cast("Call", checking)
+
+    return of_call
+
+
+def optional(kind: Kind) -> Kind:
+    """The kind, or None."""
+
+    def check(name: str, value: Any) -> None:
+        if value is not None:
+            kind(name, value)
+
+    return check
+
+
+def text(name: str, value: Any) -> None:
+    """A string."""
+    if not isinstance(value, str):
+        raise _no(name, value, "text")
+
+
+def flag(name: str, value: Any) -> None:
+    """True or false; texts such as "false" would count as true."""
+    if not isinstance(value, bool):
+        raise _no(name, value, "True or False")
+
+
+def whole(name: str, value: Any) -> None:
+    """A whole number, also one of NumPy's."""
+    try:
+        fits = not isinstance(value, bool) and abs(index(value)) < _GREATEST
+    except TypeError:
+        fits = False
+    if not fits:
+        raise _no(name, value, "a whole number of at most 64 bits")
+
+
+def names(name: str, value: Any) -> None:
+    """Several texts, such as names of columns."""
+    if isinstance(value, str):
+        raise ConfigError(f"{name} is text", hint=f"Give a list: [{value!r}].")
+    if isinstance(value, (Mapping, bytes)) or not isinstance(value, Iterable):
+        raise _no(name, value, "a list of texts")
+    # An iterator would be used up by the check.
+    if iter(value) is value:
+        raise _no(name, value, "a list of texts, which can be read twice")
+    for one in value:
+        if not isinstance(one, str):
+            raise ConfigError(f"{name} has {one!r}, which is no text")
+
+
+def name_or_names(name: str, value: Any) -> None:
+    """A text, or several."""
+    if not isinstance(value, str):
+        names(name, value)
+
+
+def by_name(name: str, value: Any) -> None:
+    """A mapping whose keys are text."""
+    if not isinstance(value, Mapping):
+        raise _no(name, value, "a mapping")
+    for one in value:
+        if not isinstance(one, str):
+            raise ConfigError(f"{name} has the name {one!r}, which is no text")
+
+
+def location(name: str, value: Any) -> None:
+    """A path or URI as text, or a path object."""
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        raise _no(name, value, "a path or URI as text, or a pathlib.Path")
+
+
+def arrow_type(name: str, value: Any) -> None:
+    """A type of pyarrow's."""
+    if not isinstance(value, pa.DataType):
+        raise _no(name, value, "a pyarrow type such as pyarrow.int64()")
+
+
+def progress(name: str, value: Any) -> None:
+    """Whether to show how far a verb is, or what to call."""
+    if not isinstance(value, bool) and not callable(value):
+        raise _no(name, value, "True, False or a function")
+
+
+def engine(name: str, value: Any) -> None:
+    """What runs tasks."""
+    if not all(callable(getattr(value, verb, None)) for verb in ("run", "scan", "exchange")):
+        raise _no(name, value, "an engine such as pyhudi.LocalEngine()")
+
+
+def duckdb_connection(name: str, value: Any) -> None:
+    """What views can be registered with."""
+    if not callable(getattr(value, "register", None)):
+        raise _no(name, value, "a DuckDB connection")
+
+
+def _no(name: str, value: Any, wanted: str) -> ConfigError:
+    return ConfigError(f"{name} is {_shown(value)}; it must be {wanted}")
+
+
+def _shown(value: Any) -> str:
+    """The value if that is short, else its type."""
+    if isinstance(value, (str, bytes, int, float, type(None))):
+        shown = repr(value)
+        return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
+    return f"a {type(value).__module__}.{type(value).__qualname__}"
+
+
+_LONGEST = 60
+_GREATEST = 1 << 63

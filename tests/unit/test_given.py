@@ -1,0 +1,222 @@
+"""Rows of every maker, in the plain types that files have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.txn.given import given_batches, plain_schema
+
+
+def encoded() -> pa.Table:
+    """Encodings at every depth."""
+    words = pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None, 1], pa.int8()), pa.array(["a", "b"], pa.string_view())
+    )
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, None, 1, 4], pa.int32()), words)
+    pairs = pa.MapArray.from_arrays([0, 2, 2, 4, 4], pa.array(["k", "l", "k", "m"]), words)
+    return pa.table(
+        {
+            "words": words,
+            "runs": pa.RunEndEncodedArray.from_arrays([1, 4], ["x", None]),
+            "lists": lists,
+            "fixed": pa.FixedSizeListArray.from_arrays(pa.concat_arrays([words, words]), 2),
+            "pairs": pairs,
+            "inner": pa.StructArray.from_arrays([words, lists], ["word", "list"]),
+            "view": pa.array([b"a", None, b"", b"c"], pa.binary_view()),
+        }
+    )
+
+
+def taken(data: Any) -> pa.Table:
+    schema, batches = given_batches(data)
+    return pa.Table.from_batches(batches, schema)
+
+
+def test_encodings_are_undone_at_every_depth() -> None:
+    rows = taken(encoded())
+    assert rows.schema == plain_schema(encoded().schema)
+    assert [str(field.type) for field in rows.schema] == [
+        "string",
+        "string",
+        "list<item: string>",
+        "fixed_size_list<item: string>[2]",
+        "map<string, string>",
+        "struct<word: string, list: list<item: string>>",
+        "binary",
+    ]
+    rows.validate(full=True)
+    assert rows.to_pylist() == [
+        {
+            "words": "b",
+            "runs": "x",
+            "lists": ["b"],
+            "fixed": ["b", "a"],
+            "pairs": [("k", "b"), ("l", "a")],
+            "inner": {"word": "b", "list": ["b"]},
+            "view": b"a",
+        },
+        {
+            "words": "a",
+            "runs": None,
+            "lists": [],
+            "fixed": [None, "b"],
+            "pairs": [],
+            "inner": {"word": "a", "list": []},
+            "view": None,
+        },
+        {
+            "words": None,
+            "runs": None,
+            "lists": None,
+            "fixed": ["b", "a"],
+            "pairs": [("k", None), ("m", "b")],
+            "inner": {"word": None, "list": None},
+            "view": b"",
+        },
+        {
+            "words": "b",
+            "runs": None,
+            "lists": ["a", None, "b"],
+            "fixed": [None, "b"],
+            "pairs": [],
+            "inner": {"word": "b", "list": ["a", None, "b"]},
+            "view": b"c",
+        },
+    ]
+
+
+@pytest.mark.parametrize("start", [1, 2, 3])
+def test_parts_of_encoded_arrays_are_their_own_rows(start: int) -> None:
+    part = taken(encoded().slice(start, 1))
+    part.validate(full=True)
+    assert part.to_pylist() == taken(encoded()).slice(start, 1).to_pylist()
+
+
+def test_plain_data_are_not_copied() -> None:
+    rows = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    again = taken(rows)
+    assert again.equals(rows)
+    assert again["a"].chunk(0).buffers()[1].address == rows["a"].chunk(0).buffers()[1].address
+
+
+def test_categories_of_polars_and_pandas_are_texts() -> None:
+    frame = pl.DataFrame(
+        {"a": pl.Series(["x", None], dtype=pl.Categorical), "b": pl.Series(["u", "v"])}
+    )
+    frame = frame.with_columns(pl.Series("e", ["v", "u"], dtype=pl.Enum(["u", "v"])))
+    assert taken(frame).to_pylist() == [
+        {"a": "x", "b": "u", "e": "v"},
+        {"a": None, "b": "v", "e": "u"},
+    ]
+    assert taken(frame.to_pandas()).column("a").to_pylist() == ["x", None]
+    assert {str(kind) for kind in taken(frame).schema.types} == {"string"}
+
+
+@pytest.mark.skipif(not hasattr(pa, "uuid"), reason="pyarrow 17 has no uuid")
+def test_extension_types_that_are_their_storage() -> None:
+    rows = pa.table(
+        {"u": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16], pa.binary(16)))}
+    )
+    assert taken(rows).schema.field("u").type == pa.binary(16)
+    months = pd.DataFrame({"p": pd.period_range("2020-01", periods=1, freq="M")})
+    with pytest.raises(SchemaMismatch, match=r"column 'p' is extension<pandas.period"):
+        taken(months)
+
+
+def failing(error: Exception) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"a": [1]})
+        raise error
+
+    return pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches())
+
+
+class Stream:
+    """Foreign rows, which come as a C stream."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self.reader = reader
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.reader.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("made", [lambda reader: reader, Stream], ids=["reader", "stream"])
+def test_whoever_makes_the_rows_may_fail(made: Any) -> None:
+    with pytest.raises(ConfigError, match=r"rows that were given cannot be read: .*mine") as raised:
+        taken(made(failing(KeyError("mine"))))
+    assert "Traceback" not in str(raised.value)
+    assert raised.value.__cause__ is not None
+
+
+def test_a_query_that_fails() -> None:
+    with pytest.raises(ConfigError, match=r"cannot take rows from a .*DuckDBPyRelation: Conv"):
+        taken(duckdb.sql("SELECT 'a'::INT AS x FROM range(3)"))
+
+
+def test_own_errors_of_the_rows_stay_what_they_are() -> None:
+    with pytest.raises(SchemaMismatch, match=r"^mine$"):
+        taken(failing(SchemaMismatch("mine")))
+
+
+def test_an_interrupt_is_no_error_of_the_rows() -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        raise KeyboardInterrupt
+        yield
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches())
+    with pytest.raises(KeyboardInterrupt):
+        taken(reader)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        5,
+        "rows",
+        {"a": [1]},
+        [{"a": 1}],
+        iter([pa.record_batch({"a": [1]})]),
+        pa.array([1]),
+        pa.chunked_array([[1]]),
+        pd.Series([1]),
+        pl.Series([1]),
+        pl.LazyFrame({"a": [1]}),
+        object(),
+    ],
+    ids=lambda data: type(data).__name__,
+)
+def test_what_is_no_rows(data: Any) -> None:
+    with pytest.raises(ConfigError, match="cannot take rows from a ") as raised:
+        taken(data)
+    assert "data frame" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        pd.DataFrame({"a": [1, "x"]}),
+        pd.DataFrame({"a": [object()]}),
+        pd.DataFrame({"a": [1 + 2j]}),
+    ],
+)
+def test_frames_without_a_form_in_arrow(frame: Any) -> None:
+    with pytest.raises(SchemaMismatch, match="no form in Arrow"):
+        taken(frame)
+
+
+def test_a_column_twice() -> None:
+    rows = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    for given in (rows, rows.to_reader(), rows.to_batches()[0], Stream(rows.to_reader())):
+        with pytest.raises(SchemaMismatch, match="more than one column 'a'"):
+            taken(given)
