@@ -165,6 +165,34 @@ def test_null_key_names_the_field() -> None:
         add_keys(rows, key_spec(config("id"), existing_key=None))
 
 
+@pytest.mark.parametrize(
+    ("first", "second"), [(("1,b:2", "3"), ("1", "2,b:3")), (("__null__", "x"), (None, "x")),
+                          (("x", "__empty__"), ("x", ""))],
+)  # fmt: skip
+def test_keys_of_two_spellings_are_refused_by_every_verb(
+    tmp_path: Path, first: tuple[str, str], second: tuple[str | None, str]
+) -> None:
+    def rows(*keys: tuple[str | None, str]) -> pa.Table:
+        columns = {"a": [a for a, _ in keys], "b": [b for _, b in keys], "v": [1] * len(keys)}
+        return pa.table(columns, schema=pa.schema(SPELLED))
+
+    table = pyhudi.create_table(tmp_path, rows(("1", "2,c"), (None, "3")), key=["a", "b"])
+    known = "of other values|stands for"
+    for verb in (table.upsert, table.insert, table.bulk_insert, table.delete_keys, table.overwrite):
+        with pytest.raises(SchemaMismatch, match=f"row 1: .*({known})"):
+            verb(rows(("1", "3"), first))
+    with pytest.raises(SchemaMismatch, match=known):
+        table.merge(rows(first)).when_matched_delete().execute()
+    with pytest.raises(SchemaMismatch, match=known):
+        table.upsert(rows(first, second), partial=True)
+    assert table.scan(columns=["a", "b"]).to_arrow().num_rows == 2
+    plain = pyhudi.create_table(tmp_path / "plain", rows(first), key="b")
+    assert plain.scan().to_arrow().num_rows == 1
+
+
+SPELLED = [("a", pa.string()), ("b", pa.string()), ("v", pa.int64())]
+
+
 def test_rows_are_deleted_by_nested_keys(tmp_path: Path) -> None:
     who = pa.array([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
     rows = pa.table({"who": who, "day": pa.array([0, 1], pa.date32())})

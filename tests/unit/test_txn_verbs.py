@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -396,9 +397,9 @@ NARROW = pa.schema(
 """A table of these columns cannot hold everything that comes in wider ones."""
 
 
-def wide(key: str = "a", **values: Any) -> pa.Table:
+def wide(key: str = "a", values: Mapping[str, Any] | None = None) -> pa.Table:
     columns = {"id": pa.array([key]), "n": pa.array([1]), "f": pa.array([0.5]), "d": pa.nulls(1)}
-    return pa.table({**columns, **{name: pa.array([one]) for name, one in values.items()}})
+    return pa.table({**columns, **{name: pa.array([one]) for name, one in (values or {}).items()}})
 
 
 LOST: dict[str, Any] = {"n": 1.5, "f": 0.1}
@@ -411,7 +412,7 @@ def test_no_verb_changes_a_value_to_fit_its_column(tmp_path: Path, kind: Any) ->
     before = table.scan().to_arrow()
     for name, value in LOST.items():
         told = pytest.raises(SchemaMismatch, match=f"'{name}' .* {value}")
-        rows = wide(**{name: value})
+        rows = wide("a", {name: value})
         for verb in (table.upsert, table.insert, table.bulk_insert, table.overwrite):
             with told:
                 verb(rows)
@@ -420,7 +421,7 @@ def test_no_verb_changes_a_value_to_fit_its_column(tmp_path: Path, kind: Any) ->
         for merge in (
             table.merge(rows).when_matched_update_all(),
             table.merge(rows).when_matched_update({name: f"source.{name}"}),
-            table.merge(wide("b", **{name: value})).when_not_matched_insert_all(),
+            table.merge(wide("b", {name: value})).when_not_matched_insert_all(),
         ):
             with told:
                 merge.execute()

@@ -38,28 +38,34 @@ pub struct PartitionPaths {
 
 const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
 
+/// What stands in a key of several fields for null and for empty text (`KeyGenUtils`, Hudi 1.2.0).
+const NULL_KEY: &str = "__null__";
+const EMPTY_KEY: &str = "__empty__";
+
 impl RecordKeys {
     /// The key of each row.
     ///
     /// # Errors
     /// A row whose key is null or empty; a field that is missing or cannot be part of a key.
     pub fn of(&self, batch: &RecordBatch) -> Result<StringArray> {
-        self.of_rows(batch, 0)
+        self.of_rows(batch, 0, false)
     }
 
     /// As [`of`](Self::of), where errors count rows from `first` on.
-    fn of_rows(&self, batch: &RecordBatch, first: usize) -> Result<StringArray> {
+    ///
+    /// only: refuse a key that is spelled as that of other values.
+    fn of_rows(&self, batch: &RecordBatch, first: usize, only: bool) -> Result<StringArray> {
         let columns = texts(batch, &self.fields)?;
         match columns.as_slice() {
-            [only] if !self.prefixed => {
+            [one] if !self.prefixed => {
                 let missing =
-                    (0..only.len()).find(|row| only.is_null(*row) || only.value(*row).is_empty());
+                    (0..one.len()).find(|row| one.is_null(*row) || one.value(*row).is_empty());
                 match missing {
                     Some(row) => Err(no_key(&self.fields, first + row)),
-                    None => Ok(only.clone()),
+                    None => Ok(one.clone()),
                 }
             }
-            _ => self.prefixed_keys(&columns, batch.num_rows(), first),
+            _ => self.prefixed_keys(&columns, batch.num_rows(), first, only),
         }
     }
 
@@ -68,7 +74,10 @@ impl RecordKeys {
         columns: &[StringArray],
         rows: usize,
         first: usize,
+        only: bool,
     ) -> Result<StringArray> {
+        // A key of one field is read to its end, and is never null or empty.
+        let spelling = (only && columns.len() > 1).then(|| Spelling::new(&self.fields));
         let mut keys = StringBuilder::with_capacity(rows, rows * 16);
         let mut key = String::new();
         for row in 0..rows {
@@ -76,8 +85,8 @@ impl RecordKeys {
             let mut some = false;
             for (field, column) in self.fields.iter().zip(columns) {
                 let value = match column.is_valid(row).then(|| column.value(row)) {
-                    None => "__null__",
-                    Some("") => "__empty__",
+                    None => NULL_KEY,
+                    Some("") => EMPTY_KEY,
                     Some(value) => {
                         some = true;
                         value
@@ -90,9 +99,92 @@ impl RecordKeys {
             if !some {
                 return Err(no_key(&self.fields, first + row));
             }
+            if let Some(reason) = spelling
+                .as_ref()
+                .and_then(|it| it.doubt(&key, columns, row))
+            {
+                return Err(SliceError::Schema(format!("row {}: {reason}", first + row)));
+            }
             keys.append_value(&key);
         }
         Ok(keys.finish())
+    }
+}
+
+/// How the fields of a key follow each other, to find keys that other values have as well.
+struct Spelling<'a> {
+    fields: &'a [String],
+    /// What stands before each value but the first.
+    between: Vec<String>,
+}
+
+impl<'a> Spelling<'a> {
+    fn new(fields: &'a [String]) -> Self {
+        let between = fields.iter().skip(1).map(|f| format!(",{f}:")).collect();
+        Self { fields, between }
+    }
+
+    /// Why the row's key could be that of other values; None where it could not.
+    fn doubt(&self, key: &str, columns: &[StringArray], row: usize) -> Option<String> {
+        let values = || {
+            let texts = columns
+                .iter()
+                .map(|c| c.is_valid(row).then(|| c.value(row)));
+            self.fields.iter().zip(texts)
+        };
+        for (field, value) in values() {
+            if let Some(value @ (NULL_KEY | EMPTY_KEY)) = value {
+                let other = if value == NULL_KEY {
+                    "null"
+                } else {
+                    "empty text"
+                };
+                return Some(format!(
+                    "{field} is {value:?}, which stands for {other} in a record key"
+                ));
+            }
+        }
+        let commas = values().any(|(_, value)| value.is_some_and(|v| v.contains(',')));
+        (commas && !self.reads_one_way(key, columns, row)).then(|| {
+            let told: Vec<_> = values()
+                .map(|(field, value)| {
+                    format!("{field} {value:?}", value = value.unwrap_or(NULL_KEY))
+                })
+                .collect();
+            format!(
+                "the record key {key} of {} is that of other values, too",
+                told.join(", ")
+            )
+        })
+    }
+
+    /// Whether the first and the last place for each separator are where it stands.
+    fn reads_one_way(&self, key: &str, columns: &[StringArray], row: usize) -> bool {
+        let mut at = self.fields[0].len() + 1;
+        let mut stands = Vec::with_capacity(self.between.len());
+        for (column, separator) in columns.iter().zip(&self.between) {
+            at += match column.is_valid(row).then(|| column.value(row)) {
+                None => NULL_KEY.len(),
+                Some("") => EMPTY_KEY.len(),
+                Some(value) => value.len(),
+            };
+            stands.push(at);
+            at += separator.len();
+        }
+        let (mut start, mut end) = (0, key.len());
+        for (separator, place) in self.between.iter().zip(&stands) {
+            if key[start..].find(separator.as_str()).map(|n| n + start) != Some(*place) {
+                return false;
+            }
+            start = place + separator.len();
+        }
+        for (separator, place) in self.between.iter().zip(&stands).rev() {
+            if key[..end].rfind(separator.as_str()) != Some(*place) {
+                return false;
+            }
+            end = *place;
+        }
+        true
     }
 }
 
@@ -191,7 +283,8 @@ pub(crate) fn column(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
 /// The batch with the columns `_hoodie_record_key` and `_hoodie_partition_path` in front.
 ///
 /// # Errors
-/// As [`RecordKeys::of`] and [`PartitionPaths::of`].
+/// As [`RecordKeys::of`] and [`PartitionPaths::of`]; a key of several fields that is spelled as that
+/// of other values.
 ///
 /// `partition_columns`: where the partition fields are, in place of the batch; as many rows.
 /// `first_row`: the number of the batch's first row, for errors.
@@ -205,7 +298,7 @@ pub fn add_keys(
     let mut fields = vec![text_field(RECORD_KEY), text_field(PARTITION_PATH)];
     fields.extend(batch.schema().fields().iter().cloned());
     let mut columns: Vec<ArrayRef> = vec![
-        Arc::new(keys.of_rows(batch, first_row)?),
+        Arc::new(keys.of_rows(batch, first_row, true)?),
         Arc::new(partitions.of_rows(partition_columns.unwrap_or(batch), first_row)?),
     ];
     columns.extend(batch.columns().iter().cloned());
@@ -262,7 +355,7 @@ mod tests {
 
     use arrow::array::{Int32Array, RecordBatch, StringArray};
 
-    use super::{PartitionPaths, RecordKeys, escape};
+    use super::{PartitionPaths, RecordKeys, add_keys, escape};
 
     fn batch() -> RecordBatch {
         RecordBatch::try_from_iter([
@@ -286,6 +379,42 @@ mod tests {
             keys.iter().flatten().collect::<Vec<_>>(),
             ["id:a,n:1", "id:__empty__,n:2", "id:__null__,n:3"]
         );
+    }
+
+    #[test]
+    fn keys_that_other_values_have_are_refused_when_written() {
+        let keys = RecordKeys {
+            fields: vec!["a".into(), "b".into(), "c".into()],
+            prefixed: true,
+        };
+        let made = |values: [Option<&str>; 3]| {
+            let columns = ["a", "b", "c"].into_iter().zip(values);
+            let batch = RecordBatch::try_from_iter(
+                columns.map(|(name, v)| (name, Arc::new(StringArray::from(vec![v])) as _)),
+            )
+            .unwrap();
+            assert_eq!(keys.of(&batch).unwrap().len(), 1);
+            add_keys(&batch, 7, &keys, &PartitionPaths::default(), None)
+        };
+        for values in [
+            [Some("1,b:2"), Some("3"), Some("x")],
+            [Some("1"), Some("2,b:3"), Some("x")],
+            [Some("1"), Some("2,c:3"), Some("x")],
+            [Some("1"), Some("2"), Some("3,c:x")],
+            [Some("1"), None, Some(",b:,c:")],
+            [Some("__null__"), Some("2"), Some("x")],
+            [Some("1"), Some("__empty__"), None],
+        ] {
+            let error = made(values).unwrap_err().to_string();
+            assert!(error.contains("row 7"), "{error}");
+        }
+        for values in [
+            [Some("1,c:2"), Some("3,a:4"), Some("5,b:6,a:7")],
+            [Some("1,2"), Some(",b"), Some(",,c")],
+            [Some("__null__x"), None, Some("")],
+        ] {
+            assert!(made(values).is_ok());
+        }
     }
 
     #[test]
