@@ -94,6 +94,8 @@ class Store:
     @property
     def uri(self) -> str:
         """The absolute, normalised location: a path, or `s3://bucket/prefix`."""
+    def below(self, folder: str) -> Store:
+        """A folder of it as a store of its own."""
     def read(self, path: str) -> bytes:
         """The whole file. Raises FileNotFoundError when it is not there."""
     def head(self, path: str) -> tuple[str, int, int] | None:

@@ -38,6 +38,8 @@ TableType = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 COPY_ON_WRITE: TableType = "COPY_ON_WRITE"
 MERGE_ON_READ: TableType = "MERGE_ON_READ"
 
+_VERSION_DIGITS = 4
+
 _ONLY_VALUES = {
     names.BASE_FILE_FORMAT: "PARQUET",
     names.LOG_FILE_FORMAT: "HOODIE_LOG",
@@ -139,7 +141,7 @@ class TableConfig:
     def version(self) -> TableVersion:
         """The rules of the table's version."""
         code = self._required(names.TABLE_VERSION)
-        if not code.isdecimal():
+        if not code.isdecimal() or len(code) > _VERSION_DIGITS:
             raise _bad_value(names.TABLE_VERSION, code)
         return table_version(int(code))
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import CorruptTable
+from pyhudi.json_text import parse_json
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -165,7 +166,7 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
         found = {_time_of(one["version_id"]): one for one in document["schemas"]}
         for one in found.values():
             _table(one)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path, error) from error
     return text, found
 
@@ -264,14 +265,14 @@ def _parse(text: str, where: str) -> Column:
     document = _load(text, where)
     try:
         return _table(document)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(where, error) from error
 
 
 def _load(text: str | bytes, where: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return parse_json(text, where)
+    except CorruptTable as error:
         raise _damaged(where, error) from error
 
 

@@ -21,6 +21,7 @@ CHECKSUM = "hoodie.table.checksum"
 TABLE_NAME = "hoodie.table.name"
 DATABASE_NAME = "hoodie.database.name"
 
+_MAX_BYTES = 16 << 20
 _BLANKS = " \t\f"
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
 _KEY_END = re.compile(rf"(?:[^\\=:{_BLANKS}]|\\.|\\$)*", re.DOTALL)
@@ -37,6 +38,8 @@ def parse_properties(data: bytes, file: str) -> dict[str, str]:
     Raises `CorruptTable` with `file` and the offset of a broken `\u` escape or of a zero byte:
     no writer makes one, and a file that was not written to its end can have some.
     """
+    if len(data) > _MAX_BYTES:
+        raise _damaged(file, _MAX_BYTES, f"it has {len(data)} bytes, {_MAX_BYTES} at most")
     zero = data.find(b"\0")
     if zero >= 0:
         raise _damaged(file, zero, "a zero byte")

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.internal_schema import Evolution, SchemaHistory, find_history
+from pyhudi.json_text import MAX_SCHEMA, parse_json
 from pyhudi.timeline.instants import COMMIT_ACTIONS
 from pyhudi.timeline.past import schema_before_start
 from pyhudi.view.names import parse_base_name
@@ -221,10 +222,7 @@ def _with_partition_columns(avro: str, record: Mapping[str, Any], fields: Sequen
 
 
 def _parse(avro: str) -> Mapping[str, Any]:
-    try:
-        record = json.loads(avro)
-    except ValueError as error:
-        raise CorruptTable(f"the table's Avro schema is not JSON: {error}") from error
+    record = parse_json(avro, "the table's Avro schema", most=MAX_SCHEMA, is_file=False)
     if not isinstance(record, dict) or "fields" not in record:
         raise CorruptTable("the table's Avro schema is not a record")
     return record

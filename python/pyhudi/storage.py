@@ -55,6 +55,7 @@ class Storage:
         # A relative path means the folder of now, also after a chdir or in another process.
         self.uri = uri if ":" in uri.split("/", 1)[0] else str(Path.cwd() / uri)
         self.options = check_storage_options(uri, options)
+        self._above: tuple[str, str] | None = None
         self._native: _native.Store | None = None
         self._process = 0
 
@@ -74,13 +75,21 @@ class Storage:
         if self._native is None or self._process != process:
             from pyhudi import _native  # noqa: PLC0415 - keeps this module importable without it
 
-            self._native = _native.Store(self.uri, self.options)
+            if self._above is None:
+                self._native = _native.Store(self.uri, self.options)
+            else:
+                uri, folder = self._above
+                self._native = _native.Store(uri, self.options).below(folder)
             self._process = process
         return self._native
 
     def below(self, folder: str) -> Storage:
         """A folder of it as a storage of its own, with the same options."""
-        return Storage(f"{self.uri.rstrip('/')}/{folder}", self.options)
+        part = Storage(f"{self.uri.rstrip('/')}/{folder}", self.options)
+        # The core changes files in the table's own folders alone, and must know where it begins.
+        uri, outer = self._above or (self.uri, "")
+        part._above = uri, f"{outer}/{folder}".lstrip("/")  # noqa: SLF001 - of its own class
+        return part
 
     def read(self, path: str) -> bytes:
         """The whole file. Raises `FileNotFoundError` when it is not there."""

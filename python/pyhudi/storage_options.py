@@ -62,9 +62,10 @@ _OTHER_NAMES = {"endpoint": "endpoint_url", "token": "session_token"}
 S3_OPTIONS = frozenset((*(f"aws_{name}" for name in _AWS), *_CLIENT))
 """The options of `s3://` and `s3a://`, in full.
 
-`aws_` may be left out of a name, and letters may be large. `max_retries` is a number, and
-`retry_timeout` a number of seconds, after which a failing request is given up; other times are such
-as "30s". Without an option, the environment variable of its name in large letters is taken.
+`aws_` may be left out of a name, and letters may be large. `retry_timeout` is a number of seconds,
+after which a failing request is given up (180), and `max_retries` a number of tries that may end it
+before (none); other times are such as "30s". Without an option, the environment variable of its
+name in large letters is taken.
 """
 
 _SCHEMES = ("s3", "s3a")

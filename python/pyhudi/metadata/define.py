@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTable
+from pyhudi.json_text import parse_json
 from pyhudi.metadata.definitions import COLUMN_STATS, DEFAULT_PATH, INDEX_DEFINITIONS
 from pyhudi.metadata.table import RECORD_INDEX
 
@@ -110,7 +111,8 @@ def _known(storage: Storage, path: str) -> Definitions:
     data = storage.read_or_none(path)
     if data is None:
         return {}
+    found = parse_json(data, path)
     try:
-        return dict(json.loads(data)["indexDefinitions"])
+        return dict(found["indexDefinitions"])
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTable(f"{path}: not index definitions: {error!r}", file=path) from error

@@ -6,12 +6,12 @@ of older releases have none, and their indexes cover what they cover.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTable
+from pyhudi.json_text import parse_json
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -54,8 +54,9 @@ def index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexD
     data = storage.read_or_none(path)
     if data is None:
         return {}
+    found = parse_json(data, path)
     try:
-        return parse_definitions(json.loads(data)["indexDefinitions"])
+        return parse_definitions(found["indexDefinitions"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptTable(f"{path}: not index definitions: {error!r}", file=path) from error
 

@@ -7,7 +7,6 @@ stores, so it must be given. The consistent-hashing one stores its ring. Sources
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi import _native
 from pyhudi.errors import CorruptTable
 from pyhudi.index.options import BUCKET_FIELDS, BUCKETS
+from pyhudi.json_text import parse_json
 from pyhudi.plan.wanted import field_keys, wanted_keys
 
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ def committed_ring(
 
 
 def _nodes(storage: Storage, path: str) -> tuple[list[tuple[int, str]], bool]:
+    record: dict[str, Any] = parse_json(storage.read(path), path)
     try:
-        record: dict[str, Any] = json.loads(storage.read(path))
         nodes = sorted((int(n["value"]), str(n["fileIdPrefix"])) for n in record["nodes"])
         return nodes, bool(record.get("childrenNodes"))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CorruptTable(f"{path}: not hashing metadata: {error!r}", file=path) from error

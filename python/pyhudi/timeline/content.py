@@ -14,6 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTable
+from pyhudi.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ def decode(data: bytes, path: str) -> dict[str, Any] | None:
         return None
     if data.startswith(_CONTAINER_MAGIC):
         return _decode_container(data, path)
-    return _decode_json(data, path)
+    return _as_object(parse_json(data, path), path)
 
 
 def _decode_container(data: bytes, path: str) -> dict[str, Any]:
@@ -47,22 +48,6 @@ def _decode_container(data: bytes, path: str) -> dict[str, Any]:
         msg = f"{path}: an instant's file holds one record, this one {len(records)}"
         raise CorruptTable(msg, file=path)
     return _as_object(records[0], path)
-
-
-def _decode_json(data: bytes, path: str) -> dict[str, Any]:
-    try:
-        value = json.loads(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        msg = f"{path}: not UTF-8 at byte {error.start}"
-        raise CorruptTable(msg, file=path, offset=error.start) from error
-    except json.JSONDecodeError as error:
-        offset = len(error.doc[: error.pos].encode())
-        msg = f"{path}: not JSON at byte {offset}: {error.msg}"
-        raise CorruptTable(msg, file=path, offset=offset) from error
-    except RecursionError as error:
-        msg = f"{path}: JSON nested too deeply"
-        raise CorruptTable(msg, file=path) from error
-    return _as_object(value, path)
 
 
 def _as_object(value: object, path: str) -> dict[str, Any]:

@@ -6,12 +6,12 @@ never changed; those that a reader may still hold are kept for a while.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import CorruptTable
+from pyhudi.json_text import parse_json
 from pyhudi.timeline import content
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "manifest_"
 _VERSION = "_version_"
+_DIGITS = 19
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def current_manifest(storage: Storage, folder: str) -> Manifest:
     """The manifest that counts. Raises `CorruptTable` naming the file for one that is none."""
     version = storage.read_or_none(f"{folder}/{_VERSION}")
     text = version.decode(errors="replace").strip() if version else ""
-    if text.isdecimal():
+    if text.isdecimal() and len(text) <= _DIGITS:
         found = read_manifest(storage, folder, int(text))
         if found is not None:
             return found
@@ -57,9 +58,10 @@ def read_manifest(storage: Storage, folder: str, number: int) -> Manifest | None
     data = storage.read_or_none(path)
     if data is None:
         return None
+    found = parse_json(data, path)
     try:
-        files = {str(file["fileName"]): int(file["fileLen"]) for file in json.loads(data)["files"]}
-    except (ValueError, KeyError, TypeError) as error:
+        files = {str(one["fileName"]): int(one["fileLen"]) for one in found["files"]}
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise CorruptTable(f"{path}: not a timeline manifest", file=path) from error
     return Manifest(number, files)
 

@@ -206,7 +206,7 @@ def commit_metadata_of(record: Mapping[str, Any] | None, path: str) -> CommitMet
     """
     try:
         return CommitMetadata.from_record(record or {})
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         msg = f"{path}: not commit metadata: {error}"
         raise CorruptTable(msg, file=path) from error
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.config_file import FOLDER
+from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import markers
@@ -38,8 +39,16 @@ class RollbackRequest:
     """Log file names with blocks to call off, and their sizes."""
 
     def path(self, name: str) -> str:
-        """A file of the request's partition, relative to the table."""
-        return f"{self.partition}/{name}" if self.partition else name
+        """A file of the request's partition, relative to the table.
+
+        Raises `CorruptTable` for one that cannot be a data file: others wrote markers and plans.
+        """
+        path = f"{self.partition}/{name}" if self.partition else name
+        parts = path.split("/")
+        if parts[0] == FOLDER or not {"", ".", ".."}.isdisjoint(parts):
+            msg = f"what a failed write left names {path!r}, which is no data file of a partition"
+            raise CorruptTable(msg, file=path)
+        return path
 
 
 def plan_rollback(

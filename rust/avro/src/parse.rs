@@ -12,8 +12,20 @@ use crate::model::{Decimal, Record, RecordField, Type, below};
 /// Named references let a short text stand for an enormous or endlessly deep type.
 const MAX_TYPES: usize = 100_000;
 const MAX_DEPTH: usize = 64;
+const MAX_TEXT: usize = 8 << 20;
 /// A null of a fixed type still takes its width in an Arrow array.
 const MAX_FIXED: u64 = 1 << 20;
+
+/// Whether a schema's text may be parsed as JSON, which takes some fifty times its bytes.
+pub(crate) fn check_size(avro_json: &str) -> Result<()> {
+    if avro_json.len() > MAX_TEXT {
+        return unsupported(format!(
+            "schema of {} bytes, {MAX_TEXT} at most",
+            avro_json.len()
+        ));
+    }
+    Ok(())
+}
 
 /// Parses a schema that must be a record.
 pub(crate) fn parse_record(avro_json: &str) -> Result<Arc<Record>> {
@@ -25,6 +37,7 @@ pub(crate) fn parse_record(avro_json: &str) -> Result<Arc<Record>> {
 
 /// Parses any schema.
 pub(crate) fn parse(avro_json: &str) -> Result<Type> {
+    check_size(avro_json)?;
     let value: Value =
         serde_json::from_str(avro_json).map_err(|e| AvroError::Schema(format!("not JSON: {e}")))?;
     let mut parser = Parser {

@@ -28,6 +28,10 @@ pub(crate) fn store_error(error: StoreError) -> PyErr {
         StoreError::AlreadyExists { .. } => PyFileExistsError::new_err(error.to_string()),
         StoreError::Unsupported { .. } => raise("UnsupportedTableFeature", error.to_string(), &[]),
         StoreError::Config { what } => config_error(what),
+        StoreError::InvalidPath { ref path, .. } => {
+            let message = error.to_string();
+            corrupt(message, path, None)
+        }
         StoreError::Io { .. } => raise("StorageError", error.to_string(), &[]),
     }
 }

@@ -35,6 +35,10 @@ impl Store {
         self.0.uri()
     }
 
+    fn below(&self, folder: &str) -> PyResult<Self> {
+        self.0.below(folder).map(Self).map_err(store_error)
+    }
+
     fn read<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| self.0.read(path)).map_err(store_error)?;
         Ok(PyBytes::new(py, &bytes))

@@ -32,12 +32,20 @@ pub enum StoreError {
         /// What is wrong.
         what: String,
     },
+    /// A path that names nothing below the base.
+    #[error("{path:?} is no path of a file in the table: {reason}")]
+    InvalidPath {
+        /// The path as it was given.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The storage refused, or the request cannot be satisfied.
     #[error("{path}: {source}")]
     Io {
-        /// The absolute path; the path as given when that is what is wrong.
+        /// The absolute path.
         path: String,
-        /// The cause. A range beyond the end is `UnexpectedEof`, a malformed path `InvalidInput`.
+        /// The cause. A range beyond the end is `UnexpectedEof`.
         source: io::Error,
     },
 }
@@ -50,6 +58,10 @@ impl StoreError {
     pub(crate) fn on_open(path: &Path, source: io::Error) -> Self {
         if is_missing(&source) {
             Self::NotFound { path: text(path) }
+        } else if source.kind() == io::ErrorKind::Unsupported {
+            Self::Unsupported {
+                what: format!("{}: {source}", text(path)),
+            }
         } else {
             Self::around(path, source)
         }
@@ -84,9 +96,9 @@ impl StoreError {
 
     /// A path that names nothing on any storage.
     pub(crate) fn invalid_path(path: &str, reason: &'static str) -> Self {
-        Self::Io {
+        Self::InvalidPath {
             path: path.to_owned(),
-            source: io::Error::new(io::ErrorKind::InvalidInput, reason),
+            reason,
         }
     }
 
@@ -95,7 +107,7 @@ impl StoreError {
             Self::NotFound { .. } => io::ErrorKind::NotFound,
             Self::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
             Self::Unsupported { .. } => io::ErrorKind::Unsupported,
-            Self::Config { .. } => io::ErrorKind::InvalidInput,
+            Self::Config { .. } | Self::InvalidPath { .. } => io::ErrorKind::InvalidInput,
             Self::Io { source, .. } => source.kind(),
         }
     }

@@ -1,7 +1,19 @@
-//! Which ranges of a file can be read: those that are all there.
+//! What of a file can be read: ranges that are all there, and all of it where it is not too large.
 
 use std::io;
 use std::ops::Range;
+
+use crate::StoreError;
+
+/// The largest file that is read whole: files of a timeline and of its archive, which are smaller.
+pub(crate) const MAX_WHOLE: u64 = 2 << 30;
+
+/// A file that nobody may have meant to be read whole.
+pub(crate) fn too_large(path: &str, size: u64) -> StoreError {
+    StoreError::Unsupported {
+        what: format!("{path}: {size} bytes to be read whole, {MAX_WHOLE} at most"),
+    }
+}
 
 /// An error unless `range` is within a file of `size` bytes.
 pub(crate) fn check_range(size: u64, range: &Range<u64>) -> io::Result<()> {

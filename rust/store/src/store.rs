@@ -32,7 +32,10 @@ pub struct Listing {
 /// The storage below a table's base. Cheap to clone; holds no open file.
 ///
 /// All paths are relative to the base. An empty part, `.`, `..` and a leading or trailing slash
-/// are an error. A store of a bucket belongs to the process that opened it.
+/// are [`StoreError::InvalidPath`]. Local files are read through symbolic links, and changed in real
+/// folders below the base alone, which may be a link itself: a change behind another link is
+/// [`StoreError::Unsupported`], and so is a pipe, socket or device in place of a file.
+/// A store of a bucket belongs to the process that opened it.
 #[derive(Debug, Clone)]
 pub struct Store(Back);
 
@@ -46,8 +49,9 @@ impl Store {
     /// Opens `/absolute`, `relative`, `file:///absolute`, or `s3://bucket/prefix`, also as `s3a:`.
     /// The base need not exist, and no request is made.
     ///
-    /// Options are those of `object_store`'s S3 client, and `max_retries` and `retry_timeout`
-    /// (seconds); `AWS_…` of the environment stands in for those not given. Local storage knows none.
+    /// Options are those of `object_store`'s S3 client, `retry_timeout` (seconds, 180 without it) and
+    /// `max_retries`; `AWS_…` of the environment stands in for those not given. Local storage knows
+    /// none.
     /// Any other scheme, and an option for a local path, is [`StoreError::Unsupported`]; options that
     /// are unknown or make no client are [`StoreError::Config`].
     pub fn open(uri: &str, options: &[(String, String)]) -> Result<Self> {
@@ -64,6 +68,14 @@ impl Store {
         Ok(Self(Back::Local(LocalBase::new(base))))
     }
 
+    /// A folder of it as a store of its own.
+    pub fn below(&self, folder: &str) -> Result<Self> {
+        Ok(Self(match &self.0 {
+            Back::Local(base) => Back::Local(base.below(folder)?),
+            Back::S3(remote) => Back::S3(Arc::new(remote.below(folder)?)),
+        }))
+    }
+
     /// The base, normalised, which [`Store::open`] takes back.
     pub fn uri(&self) -> &str {
         match &self.0 {
@@ -72,7 +84,7 @@ impl Store {
         }
     }
 
-    /// The whole file.
+    /// The whole file; [`StoreError::Unsupported`] for one of more than 2 GiB.
     pub fn read(&self, path: &str) -> Result<Bytes> {
         match &self.0 {
             Back::Local(base) => local::read::whole(&base.locate(path)?),
@@ -126,7 +138,7 @@ impl Store {
     /// [`Store::create`].
     pub fn put(&self, path: &str, bytes: Bytes) -> Result<()> {
         match &self.0 {
-            Back::Local(base) => local::put::replace(&base.locate(path)?, &bytes),
+            Back::Local(base) => local::put::replace(&base.locate_own(path)?, &bytes),
             Back::S3(remote) => s3::put::replace(remote, path, bytes),
         }
     }
@@ -137,7 +149,7 @@ impl Store {
     /// After an error the file may be there or not: the caller reads it to know.
     pub fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<bool> {
         match &self.0 {
-            Back::Local(base) => local::put::if_absent(&base.locate(path)?, &bytes),
+            Back::Local(base) => local::put::if_absent(&base.locate_own(path)?, &bytes),
             Back::S3(remote) => s3::put::if_absent(remote, path, bytes),
         }
     }
@@ -145,7 +157,7 @@ impl Store {
     /// Deletes the file; false when it was not there.
     pub fn delete(&self, path: &str) -> Result<bool> {
         match &self.0 {
-            Back::Local(base) => local::delete::file(&base.locate(path)?),
+            Back::Local(base) => local::delete::file(base, path),
             Back::S3(remote) => s3::put::delete(remote, path),
         }
     }
@@ -153,7 +165,7 @@ impl Store {
     /// Deletes the directory with all that is in it. A missing one is fine; the base is refused.
     pub fn delete_dir(&self, path: &str) -> Result<()> {
         match &self.0 {
-            Back::Local(base) => local::delete::dir(&base.locate(path)?),
+            Back::Local(base) => local::delete::dir(base, path),
             Back::S3(remote) => s3::put::delete_dir(remote, path),
         }
     }
@@ -179,7 +191,7 @@ impl Store {
     /// when it is written or finished. Parent directories are made.
     pub fn create(&self, path: &str) -> Result<StoreWriter> {
         Ok(match &self.0 {
-            Back::Local(base) => StoreWriter::local(LocalWriter::create(base.locate(path)?)?),
+            Back::Local(base) => StoreWriter::local(LocalWriter::create(base.locate_own(path)?)?),
             Back::S3(remote) => StoreWriter::s3(Upload::create(remote, path)?),
         })
     }

@@ -12,13 +12,16 @@ use crate::{Result, StoreError};
 pub(crate) fn local_base(uri: &str) -> Result<String> {
     let path = local_path(uri)?;
     if path.is_empty() {
-        return Err(StoreError::invalid_path(uri, "the table's URI is empty"));
+        let what = "the table's URI is empty".to_owned();
+        return Err(StoreError::Config { what });
     }
     let absolute = normalise(path).map_err(|source| StoreError::around(Path::new(uri), source))?;
     absolute
         .into_os_string()
         .into_string()
-        .map_err(|_| StoreError::invalid_path(uri, "the working directory is not UTF-8"))
+        .map_err(|_| StoreError::Config {
+            what: format!("{uri}: the working directory is not UTF-8"),
+        })
 }
 
 fn local_path(uri: &str) -> Result<&str> {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{AvroError, Result, schema_error};
+use crate::parse::check_size;
 
 const META_FIELDS: [&str; 5] = [
     "_hoodie_commit_time",
@@ -45,6 +46,7 @@ pub fn without_meta_fields(avro_json: &str) -> Result<String> {
 }
 
 fn rewrite(avro_json: &str, change: impl FnOnce(Vec<Value>) -> Vec<Value>) -> Result<String> {
+    check_size(avro_json)?;
     let parsed: Result<Map<String, Value>, _> = serde_json::from_str(avro_json);
     let mut schema = parsed.map_err(|e| AvroError::Schema(format!("not a JSON object: {e}")))?;
     match schema.get_mut("fields") {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::read::no_regular_file;
 use crate::error::is_missing;
 use crate::{Entry, Listing, Result, StoreError, path};
 
@@ -12,7 +13,8 @@ use crate::{Entry, Listing, Result, StoreError, path};
 pub(crate) fn head(full: &Path, path: &str) -> Result<Option<Entry>> {
     match fs::metadata(full) {
         Ok(metadata) if metadata.is_file() => Ok(Some(entry(path.to_owned(), &metadata))),
-        Ok(_) => Ok(None),
+        Ok(metadata) if metadata.is_dir() => Ok(None),
+        Ok(_) => Err(StoreError::on_open(full, no_regular_file())),
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) => Err(StoreError::around(full, error)),
     }
@@ -56,7 +58,8 @@ fn scan(base: &Path, prefix: &str) -> Result<Listing> {
                     .files
                     .push(entry(path::join(prefix, &name), &metadata));
             }
-            Ok(Kind::Other) => {}
+            // Left out, rows would be missing without a word.
+            Ok(Kind::Other) => return Err(StoreError::on_open(&item.path(), no_regular_file())),
             // Gone since the directory was read, or a link to nothing.
             Err(error) if is_missing(&error) => {}
             Err(error) => return Err(StoreError::around(&item.path(), error)),

@@ -1,31 +1,57 @@
 //! Reading: whole files, and exact ranges of an open one.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use bytes::Bytes;
 
-use crate::range::{beyond_end, check_range};
+use crate::range::{MAX_WHOLE, beyond_end, check_range, too_large};
 use crate::{Result, StoreError};
 
 /// All bytes of the file.
 pub(crate) fn whole(target: &Path) -> Result<Bytes> {
-    fs::read(target)
-        .map(Bytes::from)
-        .map_err(|source| StoreError::on_open(target, source))
+    let (file, size) = open(target).map_err(|source| StoreError::on_open(target, source))?;
+    if size > MAX_WHOLE {
+        return Err(too_large(&target.display().to_string(), size));
+    }
+    let mut buffer = Vec::with_capacity(size as usize);
+    // Not more than it had when it was opened, should it grow meanwhile.
+    file.take(MAX_WHOLE)
+        .read_to_end(&mut buffer)
+        .map_err(|source| StoreError::around(target, source))?;
+    Ok(buffer.into())
 }
 
-/// Opens a file, not a directory, and tells its size.
+/// Opens a regular file and tells its size.
 pub(crate) fn open(target: &Path) -> io::Result<(File, u64)> {
-    let file = File::open(target)?;
+    // Opening a pipe waits for who writes into it, unless told not to.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(target);
+    let file = match opened {
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Err(no_regular_file()),
+        other => other?,
+    };
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
+    if !metadata.is_file() {
+        return Err(no_regular_file());
+    }
     Ok((file, metadata.len()))
+}
+
+/// What is neither file nor directory: it could keep a reader waiting, or never end.
+pub(crate) fn no_regular_file() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "a pipe, socket or device in place of a file",
+    )
 }
 
 /// Exactly the bytes of `range` from a file of `size` bytes. The bound is checked first, so that a

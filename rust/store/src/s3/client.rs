@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use object_store::RetryConfig;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::{BackoffConfig, RetryConfig};
 
 use super::error;
+use super::service::Connector;
 use crate::{Result, StoreError};
 
 /// Clients kept for the next store that asks: temporary credentials come and go.
@@ -91,17 +92,15 @@ fn build(bucket: &str, options: &[(String, String)]) -> Result<AmazonS3> {
     // Taken once a process; whoever was first chose the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = AmazonS3Builder::from_env();
-    let mut retry = RetryConfig::default();
     for (name, value) in options {
-        match name.as_str() {
-            "max_retries" => retry.max_retries = number(name, value)?,
-            "retry_timeout" => retry.retry_timeout = Duration::from_secs(number(name, value)?),
-            _ => builder = builder.with_config(config_key(name)?, value),
+        if !RETRY_OPTIONS.contains(&name.as_str()) {
+            builder = builder.with_config(config_key(name)?, value);
         }
     }
     builder
         .with_bucket_name(bucket)
-        .with_retry(retry)
+        .with_retry(retry(options)?)
+        .with_http_connector(Connector::default())
         .build()
         .map_err(|cause| StoreError::Config {
             what: format!(
@@ -109,6 +108,38 @@ fn build(bucket: &str, options: &[(String, String)]) -> Result<AmazonS3> {
                 without_secrets(error::chain_text(&cause), options)
             ),
         })
+}
+
+const RETRY_OPTIONS: [&str; 2] = ["max_retries", "retry_timeout"];
+
+/// The shortest wait before a request is sent again, and the longest.
+const WAITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(15));
+
+/// A wait is drawn between the shortest and this multiple of the one before. It has to be above e,
+/// or waits do not grow: the mean of the factor's logarithm is that of the multiple less one.
+const GROWTH: f64 = 4.0;
+
+/// How failing requests are sent again. Unless a number is given, it is the time that ends it: for
+/// as many as fit into the time, were every wait the shortest.
+fn retry(options: &[(String, String)]) -> Result<RetryConfig> {
+    let given = |wanted: &str| options.iter().find(|(name, _)| name == wanted);
+    let retry_timeout = match given("retry_timeout") {
+        Some((name, value)) => Duration::from_secs(number(name, value)?),
+        None => RetryConfig::default().retry_timeout,
+    };
+    let max_retries = match given("max_retries") {
+        Some((name, value)) => number(name, value)?,
+        None => (retry_timeout.as_millis() / WAITS.0.as_millis()) as usize,
+    };
+    Ok(RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: WAITS.0,
+            max_backoff: WAITS.1,
+            base: GROWTH,
+        },
+        max_retries,
+        retry_timeout,
+    })
 }
 
 /// A value that cannot be parsed is repeated by whoever tried; some of them nobody may see.
@@ -136,4 +167,35 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
     value.parse().map_err(|_| StoreError::Config {
         what: format!("storage option '{name}' needs a whole number, not '{value}'"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn retry_of(options: &[(&str, &str)]) -> RetryConfig {
+        let options: Vec<_> = options
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        retry(&options).unwrap()
+    }
+
+    #[test]
+    fn without_a_number_it_is_the_time_that_ends_retries() {
+        for (options, seconds) in [(vec![], 180), (vec![("retry_timeout", "600")], 600)] {
+            let retry = retry_of(&options);
+            assert_eq!(retry.retry_timeout, Duration::from_secs(seconds));
+            let shortest = retry.backoff.init_backoff * retry.max_retries as u32;
+            assert!(shortest >= retry.retry_timeout, "{retry:?}");
+            assert!(retry.backoff.base > std::f64::consts::E);
+        }
+    }
+
+    #[test]
+    fn a_number_of_retries_is_kept() {
+        assert_eq!(retry_of(&[("max_retries", "0")]).max_retries, 0);
+        let both = retry_of(&[("max_retries", "3"), ("retry_timeout", "9")]);
+        assert_eq!((both.max_retries, both.retry_timeout.as_secs()), (3, 9));
+    }
 }

@@ -11,6 +11,7 @@ pub(crate) mod put;
 pub(crate) mod read;
 mod remote;
 mod runtime;
+mod service;
 mod upload;
 mod windows;
 

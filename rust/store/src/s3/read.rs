@@ -17,7 +17,7 @@ use object_store::{
 
 use super::Remote;
 use super::windows::{MOST, Plan, Windows, joined};
-use crate::range::check_range;
+use crate::range::{MAX_WHOLE, check_range, too_large};
 use crate::{Result, StoreError};
 
 /// Bytes fetched when a file is opened: a footer with its bloom filter, or all of a small file.
@@ -26,7 +26,11 @@ const TAIL: u64 = 512 << 10;
 /// All bytes of the file.
 pub(crate) fn whole(remote: &Remote, path: &str) -> Result<Bytes> {
     let key = remote.file_key(path)?;
-    remote.run(path, async |client| client.get(&key).await?.bytes().await)
+    let found = remote.run(path, async |client| client.get(&key).await)?;
+    if found.meta.size > MAX_WHOLE {
+        return Err(too_large(&remote.url(path), found.meta.size));
+    }
+    remote.run(path, async |_| found.bytes().await)
 }
 
 /// A file to read ranges of. Its bytes are those of one version: should it be replaced meanwhile,

@@ -34,13 +34,26 @@ impl Remote {
         }
         let parts: Vec<&str> = prefix.split('/').filter(|part| !part.is_empty()).collect();
         let prefix = parts.join("/");
-        path::check_prefix(&prefix)?;
+        path::check_prefix(&prefix).map_err(|error| StoreError::Config {
+            what: error.to_string(),
+        })?;
         let base = path::join(bucket, &prefix);
         Ok(Self {
             uri: format!("{scheme}://{}", base.trim_end_matches('/')),
             prefix,
             client: Some(client::client_of(bucket, options)?),
             owner: process::id(),
+        })
+    }
+
+    /// The keys below a folder of it, by the same client.
+    pub(crate) fn below(&self, folder: &str) -> Result<Self> {
+        path::check_file(folder)?;
+        Ok(Self {
+            uri: path::join(&self.uri, folder),
+            prefix: path::join(&self.prefix, folder),
+            client: Some(self.client(folder)?),
+            owner: self.owner,
         })
     }
 

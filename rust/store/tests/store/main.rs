@@ -1,9 +1,11 @@
 //! The public face of the crate on a real file system, with `std::fs` as the witness.
 
 mod helpers;
+mod links;
 mod listing;
 mod names;
 mod opening;
+mod pipes;
 mod putting;
 mod reading;
 mod writing;

@@ -105,7 +105,11 @@ fn malformed_paths_are_refused_and_leave_the_base_alone() {
         "a/../b",
         "a\0b",
     ] {
-        store.read(path).unwrap_err();
+        let error = store.read(path).unwrap_err();
+        assert!(
+            matches!(error, pyhudi_store::StoreError::InvalidPath { .. }),
+            "{error:?}"
+        );
         store.head(path).unwrap_err();
         store.put(path, Bytes::new()).unwrap_err();
         store.put_if_absent(path, Bytes::new()).unwrap_err();
