@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pyhudi.clock import instant_of
 from pyhudi.errors import ConfigError
-from pyhudi.outputs import Outputs, limited, stream
+from pyhudi.outputs import Outputs, check_limit, limited, stream
 from pyhudi.plan.change_files import ChangeRequest, ChangeTask, Images
 from pyhudi.plan.changes import check_changes, plan_changes
 from pyhudi.plan.commit_range import check_range_begun, range_bounds
@@ -160,8 +160,7 @@ def new_changes(
     """A change query whose arguments fit the table; see `HudiTable.changes`."""
     if images not in get_args(Images):
         raise ConfigError(f"images is {images!r}; it is one of {', '.join(get_args(Images))}")
-    if limit is not None and limit < 0:
-        raise ConfigError(f"limit is {limit}; it must not be negative")
+    check_limit(limit)
     check_changes(state)
     after, until = range_bounds(start, end, state.config.timezone)
     by_completion = state.config.version.incremental_by_completion_time

@@ -109,6 +109,16 @@ def stream(
     return rows
 
 
+def check_limit(limit: Any) -> None:
+    """Raises `ConfigError` for what is no number of rows."""
+    if limit is None:
+        return
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise ConfigError(f"limit is {limit!r}", hint="It is a whole number of rows.")
+    if limit < 0:
+        raise ConfigError(f"limit is {limit}; it must not be negative")
+
+
 def limited(rows: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchReader:
     """At most so many of the rows, all for None; what is left is not read."""
     if limit is None:

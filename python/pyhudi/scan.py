@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError
-from pyhudi.outputs import Outputs, limited, stream
+from pyhudi.outputs import Outputs, check_limit, limited, stream
 from pyhudi.plan.choose import choose_slices
 from pyhudi.plan.incremental import plan_incremental
 from pyhudi.plan.read import (
@@ -147,8 +147,7 @@ def new_scan(
         column_type((name,), schema)
     if columns is not None and len(set(columns)) < len(columns):
         raise ConfigError(f"columns names a column twice: {', '.join(columns)}")
-    if limit is not None and limit < 0:
-        raise ConfigError(f"limit is {limit}; it must not be negative")
+    check_limit(limit)
     output = output_columns(
         schema.names, columns, meta=[n for n in schema.names if is_meta(n)], meta_fields=meta_fields
     )
@@ -166,10 +165,12 @@ def new_scan(
 def task_memory(limit: int | None, engine: Engine) -> int:
     """The share of one task in a scan's memory; a quarter of the machine's when none is given.
 
-    Raises `ConfigError` for less than a megabyte.
+    Raises `ConfigError` for less than a megabyte and for what is no number.
     """
     if limit is None:
         limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise ConfigError(f"memory_limit is {limit!r}", hint="It is a whole number of bytes.")
     if limit < _LEAST_MEMORY:
         raise ConfigError(f"memory_limit is {limit}; it must be at least {_LEAST_MEMORY} bytes")
     return limit // engine.tasks_per_process

@@ -15,13 +15,12 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from pyarrow import acero
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from pyhudi.casts import cast_computed, cast_exactly, literal
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.sql_text import number, parse_one, too_deep
 from pyhudi.txn.elements import check_elements
 
 Names = Mapping[tuple[str, ...], str]
@@ -103,15 +102,11 @@ def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> SetValu
 
 def parse_expression(text: str, names: Names, what: str) -> pc.Expression:
     """A SQL expression. Raises as `set_value` does."""
+    tree = parse_one(text, what, hint="Text takes single quotes within: \"'text'\".")
     try:
-        statements = [one for one in sqlglot.parse(text) if one is not None]
-    except SqlglotError as error:
-        msg = f"{what}: {text!r} is not a SQL expression"
-        raise ConfigError(msg) from error
-    if len(statements) != 1:
-        msg = f"{what}: {text!r} is not one SQL expression"
-        raise ConfigError(msg, hint="Text takes single quotes within: \"'text'\".")
-    return _Reader(names, what).read(statements[0])
+        return _Reader(names, what).read(tree)
+    except RecursionError:
+        raise too_deep(what) from None
 
 
 class _Reader:
@@ -182,7 +177,12 @@ class _Reader:
         text = str(node.this)
         if node.is_string:
             return pc.scalar(text)
-        return pc.scalar(int(text) if text.isdecimal() else float(text))
+        value = number(text, self._what)
+        try:
+            return pc.scalar(value if isinstance(value, int) else float(value))
+        except OverflowError as error:
+            msg = f"{self._what}: {text} is beyond the integers of 64 bits"
+            raise ConfigError(msg, hint="Write it with a point or an exponent.") from error
 
     def _check(self, node: Any) -> None:
         known = _MORE.get(type(node), _ARGUMENTS)

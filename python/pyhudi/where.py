@@ -3,14 +3,14 @@
 `parse_where` takes a SQL expression, a pyarrow expression or filter tuples. From the tree come a
 pyarrow expression that filters rows (SQL's three-valued logic: a row stays when the filter is true,
 not when it is null) and conjuncts that rule out row groups and partitions. Reading SQL text is
-`where_sql.py`'s part, tuples `where_tuples.py`'s, typing literals `where_values.py`'s. A pyarrow
-expression is only evaluated.
+`where_sql.py`'s part, tuples `where_tuples.py`'s, typing literals `where_values.py`'s, comparing
+floating numbers `where_floats.py`'s. A pyarrow expression is only evaluated.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.where_floats import among_floats, compare_floats
 from pyhudi.where_values import fits_column, is_text, typed_scalar, within_column
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Path = tuple[str, ...]
 """A column's name, and below it names of struct fields."""
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+_COMPARISONS_MOST = 1000
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
     alternatives.
 
     Raises `ConfigError` for what is none of these, `SchemaMismatch` for columns or values that do
-    not fit the schema.
+    not fit the schema. A filter of more than 1000 comparisons is a `ConfigError` too; the values of
+    an `IN`, and equalities of one column joined by OR, count as one.
     """
     if isinstance(where, pc.Expression):
         return _given_expression(where, schema)
@@ -130,6 +133,8 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
         from pyhudi.where_tuples import from_tuples  # noqa: PLC0415 - it needs the tree above
 
         condition = from_tuples(where)
+    condition = _simplified(condition)
+    _check_size(condition)
     names = {path[0] for path in _paths(condition)}
     expression = to_expression(condition, schema)
     columns = tuple(name for name in schema.names if name in names)
@@ -157,6 +162,58 @@ def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatch(f"where: {error}") from error
     return Where(expression, tuple(name for name in schema.names if name in text))
+
+
+def _simplified(condition: Condition) -> Condition:
+    """The same condition with equalities of one column that OR joins as one `In`."""
+    match condition:
+        case And(parts) | Or(parts) if len(parts) == 1:
+            return _simplified(parts[0])
+        case And(parts):
+            return And(tuple(map(_simplified, parts)))
+        case Or(parts):
+            return _alternatives(tuple(map(_simplified, parts)))
+        case Not(part):
+            return Not(_simplified(part))
+        case _:
+            return condition
+
+
+def _alternatives(parts: Iterable[Condition]) -> Condition:
+    values: dict[Path, list[Any]] = {}
+    found: list[Condition] = []
+    for part in parts:
+        match part:
+            case Compare(column, "=", value):
+                values.setdefault(column, []).append(value)
+            case In(column, among) if among:
+                values.setdefault(column, []).extend(among)
+            case _:
+                found.append(part)
+    for column, given in values.items():
+        single = Compare(column, "=", given[0])
+        found.append(single if len(given) == 1 else In(column, tuple(given)))
+    return found[0] if len(found) == 1 else Or(tuple(found))
+
+
+def _check_size(condition: Condition) -> None:
+    """The time that Arrow takes grows by the square of the comparisons, and its stack ends."""
+    count = _size(condition)
+    if count > _COMPARISONS_MOST:
+        raise ConfigError(
+            f"where: {count} comparisons, and a filter can have {_COMPARISONS_MOST}",
+            hint="List the values of one column in an IN, which counts as one.",
+        )
+
+
+def _size(condition: Condition) -> int:
+    match condition:
+        case And(parts) | Or(parts):
+            return sum(map(_size, parts))
+        case Not(part):
+            return _size(part)
+        case _:
+            return 1
 
 
 def _paths(condition: Condition) -> set[Path]:
@@ -201,6 +258,8 @@ def _comparison(column: Path, op: str, value: Any, schema: pa.Schema) -> pc.Expr
         return _boolean(None)
     literal = typed_scalar(value, kind, ".".join(column))
     left = pc.field(*column)
+    if pa.types.is_floating(kind):
+        return compare_floats(left, op, literal)
     if literal.type != kind:
         within = within_column(op, literal, kind)
         if isinstance(within, bool):
@@ -226,8 +285,12 @@ def _membership(column: Path, values: Sequence[Any], schema: pa.Schema) -> pc.Ex
     literals = [typed_scalar(v, kind, ".".join(column)) for v in values if v is not None]
     left = pc.field(*column)
     # A number that the column cannot hold is in no row.
-    array = pa.array([one.as_py() for one in literals if one.type == kind], kind)
-    found = pc.if_else(left.is_valid(), left.isin(array), _boolean(None))
+    fitting = [one.as_py() for one in literals if one.type == kind]
+    if pa.types.is_floating(kind):
+        among = among_floats(left, fitting, kind)
+    else:
+        among = left.isin(pa.array(fitting, kind))
+    found = pc.if_else(left.is_valid(), among, _boolean(None))
     return found | _boolean(None) if len(literals) < len(values) else found
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, NoReturn
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from pyhudi import where
 from pyhudi.errors import ConfigError
+from pyhudi.sql_text import number, parse_one, too_deep
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -44,17 +43,9 @@ _OPERANDS = frozenset({"this", "expression"})
 def parse_sql(text: str) -> where.Condition:
     """The condition of a SQL expression. Raises `ConfigError` for what cannot be used as one."""
     try:
-        statements = [one for one in sqlglot.parse(text) if one is not None]
-    except SqlglotError as error:
-        raise ConfigError(f"where: {text!r} is not a SQL expression: {_plain(error)}") from error
-    if len(statements) != 1:
-        raise ConfigError(f"where: {text!r} is not one SQL expression")
-    return _condition(statements[0])
-
-
-def _plain(error: SqlglotError) -> str:
-    """The message without the escape codes that underline the place in a terminal."""
-    return str(error).split("\n", 1)[0]
+        return _condition(parse_one(text, "where"))
+    except RecursionError:
+        raise too_deep("where") from None
 
 
 def _condition(node: Any) -> where.Condition:
@@ -62,9 +53,9 @@ def _condition(node: Any) -> where.Condition:
     if isinstance(node, exp.Paren):
         return _condition(node.this)
     if isinstance(node, exp.And):
-        return where.And((_condition(node.this), _condition(node.expression)))
+        return where.And(_parts(node, exp.And))
     if isinstance(node, exp.Or):
-        return where.Or((_condition(node.this), _condition(node.expression)))
+        return where.Or(_parts(node, exp.Or))
     if isinstance(node, exp.Not):
         return where.Not(_condition(node.this))
     if isinstance(node, exp.Boolean):
@@ -74,6 +65,17 @@ def _condition(node: Any) -> where.Condition:
     if isinstance(node, exp.Column):
         return where.Compare(_column(node), "=", value=True)
     return _predicate(node)
+
+
+def _parts(node: Any, kind: type[exp.Connector]) -> tuple[where.Condition, ...]:
+    """What a chain of one connector joins, which the tree nests to the left, one in the other."""
+    parts: list[where.Condition] = []
+    while isinstance(node, kind):
+        _check_arguments(node)
+        parts.append(_condition(node.expression))
+        node = node.this
+    parts.append(_condition(node))
+    return tuple(reversed(parts))
 
 
 def _predicate(node: Any) -> where.Condition:
@@ -153,7 +155,7 @@ def _value(node: Any) -> Any:
         if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
             return -value
     elif isinstance(node, exp.Literal):
-        return str(node.this) if node.is_string else _number(str(node.this))
+        return str(node.this) if node.is_string else number(str(node.this), "where")
     elif isinstance(node, exp.Boolean):
         return bool(node.this)
     elif isinstance(node, exp.Null):
@@ -163,12 +165,6 @@ def _value(node: Any) -> Any:
         if isinstance(inner, str):
             return inner
     return _refuse(node)
-
-
-def _number(text: str) -> int | float | Decimal:
-    if "e" in text.lower():
-        return float(text)
-    return int(text) if text.isdecimal() else Decimal(text)
 
 
 def _check_arguments(node: Any) -> None:

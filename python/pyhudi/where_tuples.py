@@ -41,7 +41,7 @@ def _of_tuple(one: Any) -> where.Condition:
         )
     value = one[2]
     if op in ("in", "not in"):
-        if isinstance(value, (str, bytes)):
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise ConfigError(f"where: {one!r} needs a list of values")
         found = where.In(column, tuple(value))
         return found if op == "in" else where.Not(found)

@@ -37,7 +37,7 @@ def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
         return _of_other(value, kind)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
         raise SchemaMismatch(
-            f"where: the column {column!r} is {kind} and cannot be compared with {value!r}",
+            f"where: the column {column!r} is {kind} and cannot be compared with {_shown(value)}",
             hint="Quote text, leave numbers unquoted, write dates as '2024-02-29'.",
         ) from error
 
@@ -62,7 +62,7 @@ def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, 
     """
     own = Decimal(literal.as_py())
     if own.is_nan():
-        return op == "!="
+        return op in ("<", "<=", "!=")  # as in Spark's SQL it is greater than any number
     if own.is_finite():
         scale = kind.scale if at.is_decimal(kind) else 0
         floor = own.quantize(Decimal(1).scaleb(-scale), ROUND_FLOOR, Context(prec=_ANY_DIGITS))
@@ -79,6 +79,14 @@ def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, 
                 "<=": ("<=", below),
             }.get(op, op == "!=")
     return op in (("<", "<=", "!=") if own > 0 else (">", ">=", "!="))
+
+
+def _shown(value: Any) -> str:
+    """A literal for a message: Python writes out no integers of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} that is too long to write out"
 
 
 def _is_number(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -95,6 +96,12 @@ def ids(where: Any) -> list[int]:
         ("n > 1e300", []),
         ("n > 'inf'", []),
         ("n <> 'nan'", [0, 1, 3, 4]),
+        ("n < 'nan'", [0, 1, 3, 4]),
+        ("n >= 'nan'", []),
+        ("n = 1 OR n = NULL", [0]),
+        ("NOT (n = 1 OR n = NULL)", []),
+        ("NOT (n = 1 OR n = 2)", [3, 4]),
+        ("n = 1 OR name = 'ab' OR n = 5", [0, 3, 4]),
         ("id = 99999999999999999999", []),
         ("id < 3000000000", [0, 1, 2, 3, 4]),
         ("id > -3000000000", [0, 1, 2, 3, 4]),
@@ -103,7 +110,7 @@ def ids(where: Any) -> list[int]:
         ("amount < 1e30", [0, 2, 3, 4]),
         ("amount > -2.001", [0, 2, 3, 4]),
         ("n = '4'", [3]),
-        ("x > 0", [0, 3]),
+        ("x > 0", [0, 1, 3]),
         ("s.q = 4", [3]),
         ("s.q IS NULL", [1, 2]),
         ('"odd name" = 2', [1]),
@@ -128,6 +135,102 @@ def test_keeps_the_rows_that_sql_keeps(where: Any, expected: list[int]) -> None:
     assert ids(where) == expected
 
 
+FLOATS = [float("nan"), float("-inf"), -1.0, -0.0, 0.0, 1.0, float("inf"), None]
+LITERALS = ("'NaN'", "'-inf'", "-1", "-0.0", "0", "0.5", "1", "'inf'")
+
+
+def in_spark(op: str, value: float | None, literal: float) -> bool | None:
+    """A comparison as Spark's SQL has it: NaN equals NaN and is greater than any other number."""
+    if value is None:
+        return None
+    a, b = ((math.isnan(one), 0.0 if math.isnan(one) else one) for one in (value, literal))
+    outcomes = {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}
+    return outcomes[op]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize("literal", LITERALS)
+@pytest.mark.parametrize("op", ["=", "<>", "<", "<=", ">", ">="])
+def test_floating_numbers_compare_as_in_spark(op: str, literal: str, kind: Any) -> None:
+    table = pa.table({"f": pa.array(FLOATS, kind), "row": range(len(FLOATS))})
+    outcomes = [in_spark(op, value, float(literal.strip("'"))) for value in FLOATS]
+
+    def rows(where: str) -> list[int]:
+        expression = parse_where(where, table.schema).expression
+        return [int(row) for row in table.filter(expression)["row"].to_pylist()]
+
+    hit = [row for row, outcome in enumerate(outcomes) if outcome]
+    missed = [row for row, outcome in enumerate(outcomes) if outcome is False]
+    assert rows(f"f {op} {literal}") == hit
+    assert rows(f"NOT f {op} {literal}") == missed
+    if op == "=":
+        assert rows(f"f IN (7, {literal})") == rows(f"f = {literal} OR f = 7") == hit
+        assert rows(f"f NOT IN ({literal})") == missed
+        assert rows(f"f IN ({literal}, NULL)") == hit
+        assert rows(f"f NOT IN ({literal}, NULL)") == []
+        both = sorted({*hit, *rows("f = 'NaN'"), *rows("f = 0")})
+        assert rows(f"f IN ({literal}, 'NaN', 0)") == both
+
+
+def test_floating_fields_of_structs_compare_alike() -> None:
+    image = pa.array([{"f": value} for value in FLOATS], pa.struct([("f", pa.float64())]))
+    table = pa.table({"after": image, "row": range(len(FLOATS))})
+    expression = parse_where("after.f > 0.5 OR after.f IN (0)", table.schema).expression
+    assert table.filter(expression)["row"].to_pylist() == [0, 3, 4, 5, 6]
+
+
+class TestBounds:
+    """Filters that are larger than any sensible one end in rows or in an error that names it."""
+
+    def test_many_equalities_are_one_list(self) -> None:
+        found = parse_where(" OR ".join(f"n = {n}" for n in range(5, 20_000)), TABLE.schema)
+        assert TABLE.filter(found.expression)["id"].to_pylist() == [4]
+        assert [(name, op) for name, op, _ in found.conjuncts] == [("n", "in")]
+        assert ids([[("n", "=", n)] for n in range(5, 20_000)]) == [4]
+
+    def test_a_thousand_comparisons_can_be_joined(self) -> None:
+        assert ids(" OR ".join(f"n > {n}" for n in range(4, 1004))) == [4]
+        assert ids(" AND ".join(f"n <> {n}" for n in range(4, 1004))) == [0, 1]
+
+    @pytest.mark.parametrize("joined", [" OR ", " AND "])
+    def test_more_are_refused(self, joined: str) -> None:
+        with pytest.raises(ConfigError, match="20000 comparisons") as raised:
+            parse_where(joined.join(f"n > {n}" for n in range(20_000)), TABLE.schema)
+        assert raised.value.hint
+
+    @pytest.mark.parametrize(
+        "where",
+        [
+            "(" * 10_000 + "n = 1" + ")" * 10_000,
+            "NOT " * 10_000 + "n = 1",
+            "n = " + "- " * 10_000 + "1",
+            "n IN " + "(" * 10_000 + "1" + ")" * 10_000,
+        ],
+    )
+    def test_deep_nesting_is_refused(self, where: str) -> None:
+        with pytest.raises(ConfigError, match="nested too deep") as raised:
+            parse_where(where, TABLE.schema)
+        assert raised.value.hint
+
+    def test_thirty_levels_are_read(self) -> None:
+        assert ids("(" * 30 + "n = 1" + ")" * 30) == [0]
+        assert ids("NOT " * 30 + "n = 1") == [0]
+
+    @pytest.mark.parametrize("sign", ["", "-"])
+    @pytest.mark.parametrize("digits", ["1" * 4301, "0." + "1" * 4301])
+    def test_endless_numbers_are_refused(self, sign: str, digits: str) -> None:
+        with pytest.raises(ConfigError, match="digits") as raised:
+            parse_where(f"n < {sign}{digits}", TABLE.schema)
+        assert raised.value.hint
+
+    def test_long_numbers_are_compared(self) -> None:
+        assert ids("n < " + "9" * 400) == [0, 1, 3, 4]
+        assert ids([("n", "<", 10**5000)]) == [0, 1, 3, 4]
+        assert ids("amount > '" + "9" * 5000 + "'") == []
+        with pytest.raises(SchemaMismatch, match="too long to write out"):
+            parse_where([("name", "=", 10**5000)], TABLE.schema)
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -149,6 +252,7 @@ def test_keeps_the_rows_that_sql_keeps(where: Any, expected: list[int]) -> None:
         [("n", "~", 1)],
         [("n", "=", None)],
         [("n", "in", "12")],
+        [("n", "in", 12)],
         [("n", "=")],
         5,
         pc.field(1) > 1,
@@ -194,7 +298,11 @@ def test_an_unknown_column_names_the_nearest() -> None:
         ("n > 1 AND name = 'a'", [("n", ">", [1]), ("name", "=", ["a"])]),
         ("n IN (1, 2)", [("n", "in", [1, 2])]),
         ("n BETWEEN 1 AND 2", [("n", ">=", [1]), ("n", "<=", [2])]),
-        ("n = 1 OR n = 2", []),
+        ("n = 1 OR n = 2", [("n", "in", [1, 2])]),
+        ("(n = 1 OR n IN (3, 2)) AND x < 1", [("n", "in", [1, 3, 2]), ("x", "<", [1.0])]),
+        ("n = 1 OR n = NULL", []),
+        ("n = 1 OR n > 2", []),
+        ("n = 1 OR name = 'a'", []),
         ("NOT n = 1", []),
         ("n IN (1, NULL)", []),
         ("n > 1.5", []),

@@ -17,6 +17,7 @@ import pyarrow.types as at
 
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.property_names import PARTITION_FIELDS
+from pyhudi.where_floats import order_key
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -101,11 +102,13 @@ def text_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
 
 
 def _test(op: str, values: Sequence[Any]) -> Callable[[Any], bool]:
+    keys = list(map(order_key, values))
     if op == "in":
-        return lambda value: value is not None and value in values
+        among = frozenset(keys)
+        return lambda value: value is not None and order_key(value) in among
     compare = _OPERATORS[op]
     # A comparison with null is no match.
-    return lambda value: value is not None and compare(value, values[0])
+    return lambda value: value is not None and compare(order_key(value), keys[0])
 
 
 def _from_path(

@@ -7,17 +7,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.types as at
 
 from pyhudi import _native
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY, add_keys, column_at
 from pyhudi.schema import narrow_column
+from pyhudi.where_floats import bounded_by_footers
+from pyhudi.where_values import is_text
 from pyhudi.work.merging import field_rules
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from pyhudi.internal_schema import Evolution, FileNames
     from pyhudi.keys import KeySpec
     from pyhudi.plan.read import ReadTask
     from pyhudi.view.slices import FileSlice
+    from pyhudi.where import Conjunct
+else:
+    from pyhudi import lazy_compute as pc
+
+_LITERALS_MOST = 64
 
 
 def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -107,10 +117,28 @@ def _read_columns(task: ReadTask) -> list[str]:
 
 
 def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
-    """The filter's conjuncts on values as they are stored."""
+    """The filter's conjuncts on values as they are stored, for row groups and base rows."""
     shown_otherwise = {*task.as_text, *(name for name, _ in task.path_values)}
     conjuncts = task.where.conjuncts if task.where else ()
-    return [one for one in conjuncts if one[0] not in shown_otherwise]
+    stored = [one for one in conjuncts if one[0] not in shown_otherwise]
+    return [bounds for one in bounded_by_footers(stored) for bounds in _ends_of_long_lists(one)]
+
+
+def _ends_of_long_lists(conjunct: Conjunct) -> tuple[Conjunct, ...]:
+    """A long list is tested by its ends, since each value costs a pass over the rows.
+
+    The filter itself comes after.
+    """
+    name, op, values = conjunct
+    if op != "in" or len(values) <= _LITERALS_MOST or not _is_tested_one_by_one(values.type):
+        return (conjunct,)
+    least, greatest = (pa.array([end], values.type) for end in (pc.min(values), pc.max(values)))
+    return (name, ">=", least), (name, "<=", greatest)
+
+
+def _is_tested_one_by_one(kind: pa.DataType) -> bool:
+    """Text is looked up, floating numbers are not tested in rows."""
+    return not is_text(kind) and not at.is_floating(kind)
 
 
 def _filtered(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:

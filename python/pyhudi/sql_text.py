@@ -1,0 +1,63 @@
+"""SQL text that callers give to a syntax tree, within bounds. What nodes mean is not known here."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from pyhudi.errors import ConfigError
+
+_DIGITS_MOST = 400
+"""More than any number has that a column holds, a double written out included."""
+_TEXT_MOST = 200
+"""Characters of the text that a message repeats."""
+
+
+def parse_one(text: str, what: str, *, hint: str = "") -> Any:
+    """The tree of one SQL expression.
+
+    Raises `ConfigError` for text that is none, and for one that is nested too deep: the parser
+    takes more of Python's stack with each level, and some thirty levels always fit.
+    """
+    try:
+        statements = [one for one in sqlglot.parse(text) if one is not None]
+    except SqlglotError as error:
+        msg = f"{what}: {_shown(text)} is not a SQL expression: {_plain(error)}"
+        raise ConfigError(msg, hint=hint) from error
+    except RecursionError:
+        raise too_deep(what) from None
+    if len(statements) != 1:
+        raise ConfigError(f"{what}: {_shown(text)} is not one SQL expression", hint=hint)
+    return statements[0]
+
+
+def too_deep(what: str) -> ConfigError:
+    """The error for an expression that is nested deeper than can be read."""
+    return ConfigError(
+        f"{what}: the expression is nested too deep",
+        hint="Some thirty levels of parentheses and NOT can be read.",
+    )
+
+
+def number(text: str, what: str) -> int | float | Decimal:
+    """A number as it is written. Raises `ConfigError` for one of more than 400 characters."""
+    if len(text) > _DIGITS_MOST:
+        raise ConfigError(
+            f"{what}: a number of {len(text)} digits",
+            hint=f"Numbers can have up to {_DIGITS_MOST} digits.",
+        )
+    if "e" in text.lower():
+        return float(text)
+    return int(text) if text.isdecimal() else Decimal(text)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _TEXT_MOST else f"{text[:_TEXT_MOST]}…")
+
+
+def _plain(error: SqlglotError) -> str:
+    """The message without the escape codes that underline the place in a terminal."""
+    return str(error).split("\n", 1)[0]
