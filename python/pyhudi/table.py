@@ -60,8 +60,8 @@ def open_table(
 
     Raises `TableNotFound` when there is no table, `UnsupportedTableFeature` for one that pyhudi
     cannot read at all, `CorruptTable` for damaged properties or timeline files, `ConfigError` for
-    an unknown option or an `as_of` that is no time, `StorageError` where storage fails,
-    `HistoryUnavailable` as `scan` does.
+    an unknown option, a value that it cannot have, or an `as_of` that is no time, `StorageError`
+    where storage fails, `HistoryUnavailable` as `scan` does.
     """
     storage = Storage(os.fspath(uri), storage_options)
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
