@@ -161,9 +161,8 @@ def test_inserts_meet_rows_of_their_keys_where_an_option_says_so(
 
 def test_switches_are_true_or_false(tmp_path: Path) -> None:
     make(tmp_path / "t")
-    table = pyhudi.open_table(tmp_path / "t", options={"hoodie.combine.before.upsert": "maybe"})
     with pytest.raises(ConfigError, match=r"combine\.before\.upsert"):
-        table.upsert(rows("a", 1))
+        pyhudi.open_table(tmp_path / "t", options={"hoodie.combine.before.upsert": "maybe"})
 
 
 # --- by a filter ----------------------------------------------------------------------------------
