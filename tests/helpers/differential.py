@@ -28,6 +28,11 @@ TYPES: dict[str, tuple[pa.DataType, str]] = {
     "long": (pa.int64(), "bigint"),
     "double": (pa.float64(), "double"),
     "string": (pa.string(), "string"),
+    "place": (pa.struct([("a", pa.int32()), ("b", pa.string())]), "struct<a:int,b:string>"),
+    "larger place": (
+        pa.struct([("a", pa.int32()), ("b", pa.string()), ("c", pa.float64())]),
+        "struct<a:int,b:string,c:double>",
+    ),
 }
 
 
@@ -39,6 +44,10 @@ class Setting:
     kind: Literal["cow", "mor"]
     index: str
     metadata: bool
+    wider: bool = False
+    """Some columns are upserted alone too, and a struct grows."""
+    alters: bool = False
+    """Columns are altered too, which Hudi sees with options of its own."""
 
     @property
     def is_global(self) -> bool:
@@ -60,6 +69,8 @@ class Step:
     cities: tuple[str, ...] = ()
     below: int | None = None
     """Rows whose `v` is less are meant."""
+    columns: tuple[str, ...] = ()
+    """Those that the rows have, none for all of them."""
 
 
 @dataclass
@@ -83,6 +94,10 @@ class Model:
     clock: int = 100
     made: int = 0
 
+    def __post_init__(self) -> None:
+        if self.setting.wider:
+            self.columns["place"] = "place"
+
     @property
     def schema(self) -> pa.Schema:
         """The table's, as Arrow's."""
@@ -99,8 +114,7 @@ class Model:
 
     def sorted(self) -> list[Row]:
         """What a reader should give, in the order of `in_order`."""
-        full = [{name: row.get(name) for name in self.columns} for row in self.rows.values()]
-        return in_order(full)
+        return in_order(self.arrow(tuple(self.rows.values())).to_pylist())
 
     # ------------------------------------------------------------ choosing steps
 
@@ -118,6 +132,8 @@ class Model:
         if action in ("upsert", "merge"):
             rows = self._batch(late=action == "upsert", moves=action == "upsert")
             return Step(writer, action, tuple(rows))
+        if action == "partial":
+            return self._partial(writer)
         if action == "delete_keys":
             return Step(writer, action, tuple(self._chosen(3)))
         if action in ("delete", "update"):
@@ -128,10 +144,15 @@ class Model:
             return Step(writer, action, cities=("oslo",))
         if action == "evolve":
             return self._evolving(writer)
+        if action == "alter":
+            return self._altering(writer)
         return Step(writer, action)
 
     def _actions(self, writer: Writer) -> tuple[str, ...]:
         actions = _ACTIONS[writer]
+        if writer == "pyhudi":
+            actions += _WIDER if self.setting.wider else ()
+            actions += ("alter",) if self.setting.alters else ()
         if writer == "hudi" and self.setting.kind == "mor":
             actions += _COMPACTIONS
         left_out = _NOT_IN_BUCKETS if self.setting.index == "BUCKET" else ()
@@ -160,6 +181,17 @@ class Model:
         self.numbers.shuffle(batch)
         return _each_once(batch, self._place)
 
+    def _partial(self, writer: Writer) -> Step:
+        """Updates of some columns, with keys that come back, new ones and a late one among them."""
+        others = [name for name in self.columns if name not in _NEEDED]
+        some = self.numbers.sample(others, self.numbers.randint(1, len(others) - 1))
+        rows = [row for row in self._batch(late=True) if "v" in some or self._has(row)]
+        return Step(writer, "partial", tuple(rows), columns=(*_NEEDED, *some))
+
+    def _has(self, row: Row) -> bool:
+        """Whether the row's key is there: what `v` is of a new one is asked for, so it is given."""
+        return self._place(row) in self.rows
+
     def _elsewhere(self, row: Row) -> Row:
         """The key of a row in another partition, where each partition has keys of its own."""
         if self.setting.is_global:
@@ -178,10 +210,19 @@ class Model:
     def _evolving(self, writer: Writer) -> Step:
         if self.columns["v"] == "int" and self._widens and self.numbers.random() < 0.4:
             self.columns["v"] = "long"
+        elif self.columns.get("place") == "place" and self.numbers.random() < 0.4:
+            self.columns["place"] = "larger place"
         elif len(self.columns) < 8:
-            name = f"x{len(self.columns)}"
-            self.columns[name] = self.numbers.choice(["int", "double", "string"])
+            self._add_column()
         return Step(writer, "evolve", tuple(self._batch(late=False)))
+
+    def _altering(self, writer: Writer) -> Step:
+        return Step(writer, "alter", columns=(self._add_column(),))
+
+    def _add_column(self) -> str:
+        name = f"x{len(self.columns)}"
+        self.columns[name] = self.numbers.choice(["int", "double", "string"])
+        return name
 
     @property
     def _widens(self) -> bool:
@@ -219,6 +260,9 @@ class Model:
             return None
         if kind == "string":
             return self.numbers.choice(NOTES)
+        if kind in _STRUCTS:
+            fields = [(one.name, str(one.type)) for one in TYPES[kind][0]]
+            return {one: self._value(one, "int" if "int" in of else of) for one, of in fields}
         return self.numbers.randrange(1000) / 4 if kind == "double" else self.numbers.randrange(99)
 
     # ------------------------------------------------------------ what steps do
@@ -232,23 +276,27 @@ class Model:
         elif step.action == "update":
             for row in self.below(step.below or 0):
                 row["note"] = "updated"
+        elif step.action == "alter":
+            for row in self.rows.values():
+                row.update(dict.fromkeys(step.columns))
         elif step.action == "delete_partitions":
             self._empty({*step.cities})
         elif step.action == "overwrite_partitions":
             self._empty({row["city"] for row in step.rows})
             self._put(step.rows)
         else:
-            self._put(step.rows)
+            self._put(step.rows, step.columns)
 
     def below(self, limit: int) -> list[Row]:
         """Rows whose `v` is less."""
         return [row for row in self.rows.values() if row["v"] < limit]
 
-    def _put(self, rows: tuple[Row, ...]) -> None:
+    def _put(self, rows: tuple[Row, ...], columns: tuple[str, ...] = ()) -> None:
         for row in rows:
             old = self.rows.get(self._place(row))
             if old is None or row["ts"] >= old["ts"]:
-                self.rows[self._place(row)] = dict(row)
+                given = {name: row[name] for name in columns or self.columns}
+                self.rows[self._place(row)] = {**(old or {}), **given}
 
     def _delete(self, rows: list[Row]) -> None:
         for row in rows:
@@ -263,6 +311,8 @@ class Model:
         return (row["id"], None if self.setting.is_global else row["city"])
 
 
+_NEEDED = ("id", "ts", "city")
+_STRUCTS = ("place", "larger place")
 _ACTIONS: dict[Writer, tuple[str, ...]] = {
     "pyhudi": (
         *("upsert", "upsert", "upsert", "insert", "bulk_insert", "delete_keys", "delete", "update"),
@@ -273,6 +323,7 @@ _ACTIONS: dict[Writer, tuple[str, ...]] = {
         *("overwrite_partitions", "delete_partitions", "evolve"),
     ),
 }
+_WIDER = ("partial", "partial", "partial")
 _NOT_IN_BUCKETS = ("bulk_insert", "overwrite_partitions")
 """What pyhudi refuses where buckets are file groups; Hudi makes second groups of a bucket."""
 _COMPACTIONS = ("compaction", "compaction")

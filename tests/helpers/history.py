@@ -163,6 +163,14 @@ class History:
             table.delete_partitions(list(step.cities))
         elif step.action == "evolve":
             table.upsert(rows, schema_mode="merge")
+        elif step.action == "alter":
+            types = self.model.schema
+            alter = table.alter()
+            for name in step.columns:
+                alter = alter.add_column(name, types.field(name).type)
+            alter.execute()
+        elif step.action == "partial":
+            table.upsert(self._given(arrow.select(list(step.columns))), partial=True)
         else:
             getattr(table, step.action)(rows)
 
