@@ -93,7 +93,13 @@ class WritingVerbs:
         memory_limit: int | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Adds rows without looking for their keys, in one commit. Arguments as in `upsert`."""
+        """Adds rows without looking for their keys, in one commit. Arguments as in `upsert`.
+
+        A row whose key the table has stands beside the row that has it. With the option
+        `hoodie.datasource.insert.dup.policy` keys are looked for: "drop" leaves out rows whose keys
+        the table has, "fail" raises `SchemaMismatch`. Rows of one key among the data are not
+        compared.
+        """
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
 
         return self._write(
@@ -119,9 +125,11 @@ class WritingVerbs:
     ) -> WriteResult:
         """Adds rows to new files, without looking for their keys, in one commit.
 
-        sort: "none", "partition" (each run of rows that is in memory at once) or "global" (all rows
-        of a partition); by `sort_columns`, else by record key. Under a bucket index rows go to
-        their buckets, where they meet rows of their keys. The rest as in `upsert`.
+        A row whose key the table has stands beside the row that has it: bring the same data twice,
+        and every row is there twice. sort: "none", "partition" (each run of rows that is in memory
+        at once) or "global" (all rows of a partition); by `sort_columns`, else by record key. Under
+        a bucket index rows go to their buckets, where they meet rows of their keys. The rest as in
+        `upsert`.
         """
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
 
@@ -139,7 +147,7 @@ class WritingVerbs:
     def delete_keys(
         self, keys: Any, *, memory_limit: int | None = None, progress: Progress = False
     ) -> WriteResult:
-        """Removes the rows with the given keys, in one commit.
+        """Removes the rows with the given keys, all of a key, in one commit.
 
         keys: Arrow data with the table's key columns and, to look in their partitions only, all
         partition columns.

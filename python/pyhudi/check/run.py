@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,9 +34,14 @@ class _Look:
 
     state: TableState
     engine: Engine
-    slices: list[FileSlice]
-    """What a snapshot reads, by the listing of storage."""
+    view: FileSystemView
+    """By the listing of storage."""
     table: MetadataTable | None
+
+    @cached_property
+    def slices(self) -> list[FileSlice]:
+        """What a snapshot reads."""
+        return self.view.slices()
 
     def has(self, partition: str) -> bool:
         """Whether the metadata table can be asked for a partition."""
@@ -56,10 +62,13 @@ def check(state: TableState, engine: Engine, *, deep: bool) -> CheckResult:
     if config.metadata_partitions:
         table, found = _metadata(state, named, stored)
         findings += found
+    look = _Look(state, engine, FileSystemView(storage, config, timeline), table)
     if deep:
         findings += files.check_archived(timeline, stored)
-        slices = FileSystemView(storage, config, timeline).slices()
-        findings += _contents(_Look(state, engine, slices, table), stored)
+        findings += _contents(look, stored)
+    elif look.has(RECORD_INDEX) and not timeline.keys_are_unique:
+        # Its one place of a key misses the others.
+        findings += _repeated_keys(look)
     return CheckResult(in_order(findings), deep, len(stored.partitions), len(stored.files))
 
 
@@ -142,19 +151,32 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
         )
 
 
+def _repeated_keys(look: _Look) -> list[Finding]:
+    """Keys that are there twice, as far as the rows alone tell."""
+    rules = KeyRules(one_table=not _is_partitioned(look), index=False)
+    return check_keys(look.engine, _slice_tasks(look, look.slices), rules)
+
+
+def _is_partitioned(look: _Look) -> bool:
+    definition = None if look.table is None else look.table.definitions.get(RECORD_INDEX)
+    return definition is not None and definition.is_partitioned
+
+
+def _slice_tasks(look: _Look, slices: list[FileSlice]) -> list[SliceKeys | IndexKeys]:
+    request = ScanRequest(output=(RECORD_KEY,))
+    reads = slice_tasks(look.state, request, slices, merge_rule(look.state))
+    return [SliceKeys(read) for read in reads]
+
+
 def _key_tasks(
     look: _Look, slices: list[FileSlice]
 ) -> tuple[list[SliceKeys | IndexKeys], KeyRules]:
-    state, table = look.state, look.table
-    request = ScanRequest(output=(RECORD_KEY,))
-    reads = slice_tasks(state, request, slices, merge_rule(state))
-    tasks: list[SliceKeys | IndexKeys] = [SliceKeys(read) for read in reads]
-    kind = IndexOptions.of(state.options).kind
+    table, tasks = look.table, _slice_tasks(look, slices)
+    kind = IndexOptions.of(look.state.options).kind
     one_table = kind in (GLOBAL_SIMPLE, GLOBAL_BLOOM)
     if table is None or not look.has(RECORD_INDEX):
         return tasks, KeyRules(one_table, index=False)
-    definition = table.definitions.get(RECORD_INDEX)
-    partitioned = definition is not None and definition.is_partitioned
+    partitioned = _is_partitioned(look)
     paths = sorted({one.partition for one in slices}) if partitioned else [None]
     for path in paths:
         groups = table.file_groups(RECORD_INDEX, path)

@@ -15,7 +15,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.field_merge import field_merge
 from pyhudi.index import bloom, bucket, moves, options, record, ring, simple
 from pyhudi.index.choice import IndexChoice
-from pyhudi.index.located import NOWHERE, IndexedTable, Located
+from pyhudi.index.located import NOWHERE, IndexedTable, Located, group_numbers
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan.write import Tagged
 
@@ -65,7 +65,54 @@ def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) 
     index = table.index
     if index.kind == options.BUCKET:
         return _in_buckets(table, index, keys, marked_deleted)
-    return _look_up(table, index, keys, index.is_global)
+    located = _look_up(table, index, keys, index.is_global)
+    if pc.any(marked_deleted).as_py() and misses_copies(table):
+        return _with_copies(table, keys, marked_deleted, located)
+    return located
+
+
+def misses_copies(table: IndexedTable) -> bool:
+    """Whether the index may name one place of a key that is in several.
+
+    Updates go by it, as Hudi's do. What is to be deleted is looked for in the files.
+    """
+    return table.index.is_record_index and not table.timeline.keys_are_unique
+
+
+def _with_copies(
+    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], located: Located
+) -> Located:
+    """With every place of the keys that are marked."""
+    marked = pc.indices_nonzero(marked_deleted).cast(pa.int64())
+    copies = _in_files(table, keys.take(marked), any_partition=table.index.is_global)
+    groups, numbers = list(located.groups), dict(group_numbers(located.groups))
+    for group in copies.groups:
+        number = numbers.setdefault((group.slice.partition, group.slice.file_id), len(groups))
+        if number == len(groups):
+            groups.append(group)
+    ours = [numbers[one.slice.partition, one.slice.file_id] for one in copies.groups]
+    kept = located.tagged.only(pc.invert(marked_deleted.take(located.tagged.rows)))
+    rows = pa.concat_arrays([kept.rows, marked.take(copies.tagged.rows)])
+    homes = [kept.groups, pa.array(ours, pa.int64()).take(copies.tagged.groups)]
+    order = pc.sort_indices(rows)
+    return Located(Tagged(rows.take(order), pa.concat_arrays(homes).take(order)), groups)
+
+
+def known_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
+    """Numbers of the rows whose keys the table has live rows of, in its partition or anywhere.
+
+    keys: columns record key and partition path. Raises `UnsupportedTableFeature` where rows without
+    stored keys are in log files.
+    """
+    index = table.index
+    if index.is_record_index:
+        return _look_up(table, index, keys, index.is_global).tagged.rows.unique()
+    if not table.config.is_merge_on_read:
+        return _in_files(table, keys, any_partition=index.is_global).tagged.rows.unique()
+    if not table.config.populate_meta_fields:
+        msg = "hoodie.populate.meta.fields is false: log files do not tell which keys are live"
+        raise UnsupportedTableFeature(msg, hint="Insert without looking for keys, or upsert.")
+    return record.tag_by_rows(table, keys, partitioned=not index.is_global).tagged.rows.unique()
 
 
 def settled(
@@ -94,12 +141,14 @@ def check_mergeable(table: IndexedTable) -> None:
         raise _refused(index, "merging column by column")
 
 
-def for_merge(table: IndexedTable, keys: pa.Table) -> Located:
+def for_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> Located:
     """Where the records are that a merge's source may match, and where new ones have to go.
 
-    keys: columns record key and partition path. Under an index over all partitions a record is
-    matched by its key alone.
+    keys: columns record key and partition path. deletes: the merge may delete them. Under an index
+    over all partitions a record is matched by its key alone.
     """
+    if deletes and misses_copies(table):
+        return _in_files(table, keys, any_partition=table.index.is_global)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
 
 
@@ -135,6 +184,8 @@ def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> L
     if index.kind == options.BUCKET and in_partitions:
         none_wanted = pa.repeat(pa.scalar(value=True), keys.num_rows)
         return _in_buckets(table, index, keys, none_wanted)
+    if misses_copies(table):
+        return _in_files(table, keys, any_partition=not in_partitions)
     located = _look_up(table, index, keys, not in_partitions)
     return _in_named_partitions(keys, located) if in_partitions else located
 
@@ -152,6 +203,11 @@ def _look_up(
     partitioned = index.kind == options.PARTITIONED_RECORD_INDEX
     if index.is_record_index and not (partitioned and any_partition):
         return record.tag(table, keys, partitioned=partitioned)
+    return _in_files(table, keys, any_partition=any_partition)
+
+
+def _in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+    """Every place of the keys, by reading the keys of files."""
     partitions: Sequence[str] | None = None
     if not any_partition:
         partitions = keys.column(PARTITION_PATH).unique().to_pylist()

@@ -87,7 +87,7 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
         MetadataTableWarning,
         stacklevel=2,
     )
-    return _tag_by_rows(table, rows, partitioned=partitioned)
+    return tag_by_rows(table, rows, partitioned=partitioned)
 
 
 def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
@@ -173,7 +173,8 @@ def find_live(task: LiveTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Arra
     return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
 
 
-def _tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
+def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
+    """Where live records of the keys are, by reading the records. Arguments as of `tag`."""
     keys = _flat(rows.column(RECORD_KEY))
     every = row_numbers(len(keys))
     own = dict(split(_flat(rows.column(PARTITION_PATH)), every)) if partitioned else None

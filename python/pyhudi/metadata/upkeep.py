@@ -63,14 +63,14 @@ def record_commit(
     avro_schema: str,
     *,
     by_record_index: bool = False,
-) -> None:
+) -> int:
     """Brings the metadata table up to a commit that is about to complete.
 
     avro_schema: of the table, without meta fields. by_record_index: the commit's updates are of
-    keys that the record index had.
+    keys that the record index had. Gives the number of keys that the record index got.
     """
     if FILES not in context.config.metadata_partitions:
-        return
+        return 0
     if metadata.partition_to_replace_file_ids:
         check_replaceable(context.config)
     own = OwnTable.open(context.storage)
@@ -80,7 +80,8 @@ def record_commit(
     tasks = [*commit.tasks(metadata, schema, rows), *commit.expression_tasks(rows)]
     if metadata.operation_type not in _SAME_ROWS:
         tasks += commit.secondary_tasks(rows)
-    commit.write(engine, tasks)
+    stats = commit.write(engine, tasks)
+    return sum(stat.num_writes for stat in stats if stat.partition_path == RECORD_INDEX)
 
 
 def record_rollback(
@@ -246,8 +247,11 @@ class _Commit:
             if rest is not None and late.names:
                 yield replace(task, columns=late, bloom_filters=False, rest=rest.of(partition))
 
-    def write(self, engine: Engine, tasks: Sequence[Task]) -> None:
-        """Begins the delta commit, writes what the tasks give, and completes it."""
+    def write(self, engine: Engine, tasks: Sequence[Task]) -> list[WriteStat]:
+        """Begins the delta commit, writes what the tasks give, and completes it.
+
+        Gives what was written.
+        """
         own, context = self._own, self._context
         version, layout = own.config.version, own.config.layout
         layout.request(own.storage, self._instant, DELTA_COMMIT)
@@ -269,6 +273,7 @@ class _Commit:
         data = metadata.encode(version, DELTA_COMMIT, context.clock)
         own.observe(context.generator)
         layout.complete(own.storage, self._instant, DELTA_COMMIT, context.generator.next(), data)
+        return stats
 
     def _profile(self) -> dict[str, tuple[WriteStat, ...]]:
         """Every slice that may be appended to: a rollback by listing goes by it."""

@@ -149,7 +149,7 @@ class Pruner:
         if not self.access.has(RECORD_INDEX):
             return
         if self._keys is not None:
-            yield RECORD_INDEX, self._lookup(lookups.with_keys, self._keys)
+            yield RECORD_INDEX, self._if_unique(self._lookup(lookups.with_keys, self._keys))
         for name, definition in self._definitions.items():
             if definition.kind != defined.SECONDARY_INDEX or not self.access.has(name):
                 continue
@@ -157,7 +157,12 @@ class Pruner:
                 continue
             values = allowed_texts(self._conjuncts, definition.columns[0], self._shown_otherwise)
             if values is not None:
-                yield name, self._lookup(lookups.with_values, definition, values)
+                look = self._lookup(lookups.with_values, definition, values)
+                yield name, self._if_unique(look)
+
+    def _if_unique(self, look: Keep) -> Keep:
+        """A record index has one place of a key: it tells nothing where there may be more."""
+        return lambda slices: look(slices) if self.state.timeline.keys_are_unique else None
 
     def _by_bounds(self) -> Iterator[tuple[str, Keep]]:
         if not self.access.has(COLUMN_STATS):

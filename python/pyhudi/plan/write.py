@@ -11,7 +11,7 @@ and how new ones are packed (`packing.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -210,27 +210,43 @@ def _with_path(keys: pa.Table, partition: str) -> pa.Table:
 
 
 def plan_deletes(
-    target: WriteTarget, keys: pa.Table, tagged: Tagged, groups: Sequence[FileGroup]
+    target: WriteTarget,
+    keys: pa.Table,
+    tagged: Tagged,
+    groups: Sequence[FileGroup],
+    anew: Collection[int] = (),
 ) -> list[WriteTask]:
     """The tasks that delete tagged keys (columns record key and partition path).
 
-    The partition path of a key is that of the file group it was found in. Raises `CommitConflict`
-    as `plan_rows` does.
+    The partition path of a key is that of the file group it was found in. anew: numbers of the file
+    groups that get a new base file also in a merge-on-read table. Raises `CommitConflict` as
+    `plan_rows` does.
     """
     hit = dict(tagged.by_group())
     check_not_clustered(groups[number] for number in hit)
     base_rows = tagged.base_rows_by_group()
     return [
-        _delete(target, keys.take(numbers), groups[number], base_rows.get(number))
+        _delete(
+            target,
+            keys.take(numbers),
+            groups[number],
+            base_rows.get(number),
+            anew=number in anew,
+        )
         for number, numbers in hit.items()
     ]
 
 
 def _delete(
-    target: WriteTarget, keys: pa.Table, group: FileGroup, base_rows: pa.Array[Any] | None
+    target: WriteTarget,
+    keys: pa.Table,
+    group: FileGroup,
+    base_rows: pa.Array[Any] | None,
+    *,
+    anew: bool = False,
 ) -> WriteTask:
     slice_ = group.slice
-    if target.merge_on_read:
+    if target.merge_on_read and not anew:
         deletes = by_base_row(_with_path(keys, slice_.partition), base_rows)
         return LogFileTask(
             target, slice_.partition, slice_.file_id, group, None, deletes, deletes=keys.num_rows

@@ -86,11 +86,14 @@ class LookUpSource:
     """Asks an index that is asked by key where the source's keys are."""
 
     session: RemoteSession
+    deletes: bool
+    """The merge may delete rows."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The rows with their places."""
         for given in pieces(batches):
-            located = locate.for_merge(self.session, given.select(list(_KEYS)))
+            keys = given.select(list(_KEYS))
+            located = locate.for_merge(self.session, keys, deletes=self.deletes)
             none = pa.repeat(pa.scalar(value=False), given.num_rows)
             yield placed_rows(self.session, given, none, located)
 

@@ -56,7 +56,9 @@ def merge_frame(session: Session, frame: DataFrame, clauses: Sequence[MergeClaus
         paths = rows.paths()
         _check_once(rows)
         rows = rows.recovered()
-        return write(_merged(rows.located_source(paths), source), UPSERT, merge_by_key=True)
+        deletes = any(clause.values is None for clause in source.on_match)
+        located = rows.located_source(paths, deletes=deletes)
+        return write(_merged(located, source), UPSERT, merge_by_key=True)
 
 
 def _check_once(rows: FrameRows) -> None:

@@ -22,6 +22,7 @@ from pyhudi.spark.flow import struct_schema
 from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.key_claims import key_claim
 from pyhudi.txn.operations import opened
 from pyhudi.txn.running import BULK_INSERT, is_worth_a_commit
 from pyhudi.txn.transaction import Transaction
@@ -82,6 +83,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         session = self._step.session
         with self._resumed() as txn:
             txn.by_record_index = session.index.is_record_index
+            txn.key_claim = key_claim(session, BULK_INSERT)
             if stats or is_worth_a_commit(session):
                 txn.commit(stats, session.schema_words)
             else:

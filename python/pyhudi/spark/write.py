@@ -39,6 +39,7 @@ from pyhudi.spark.write_rows import FrameRows, keyed
 from pyhudi.txn import intake, operations, operations_merge, operations_replace
 from pyhudi.txn.bulk import sort_order
 from pyhudi.txn.operations import opened
+from pyhudi.txn.options import INSERT_DUPLICATES
 from pyhudi.txn.partial import check_partial
 from pyhudi.txn.replace_commit import INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
 from pyhudi.txn.running import BULK_INSERT, DELETE, INSERT, UPSERT
@@ -117,8 +118,12 @@ def insert(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """As `operations.insert`."""
+    """As `operations.insert`, but that keys are never looked for."""
     session = _opened(table, clock, memory_limit)
+    policy = session.options.insert_duplicates
+    if policy != "none":
+        msg = f"{INSERT_DUPLICATES} is {policy}: an insert of a DataFrame looks for no keys"
+        raise UnsupportedTableFeature(msg, hint="Upsert the rows, or pass Arrow data.")
     with keyed(session, data, schema_mode, generate=True) as given:
         rows, paths = _new_rows(given)
         placed = rows.placed_unseen(paths)

@@ -83,12 +83,16 @@ class FrameRows:
         rows = rows.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
         return self.with_frame(rows).placed(Settle(remote, self.schema)).kept()
 
-    def located_source(self, paths: list[str]) -> FrameRows:
-        """The rows of a merge's source with where their keys are, or new ones have to go."""
+    def located_source(self, paths: list[str], *, deletes: bool) -> FrameRows:
+        """The rows of a merge's source with where their keys are, or new ones have to go.
+
+        deletes: the merge may delete rows.
+        """
         index = self.session.index
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
-        if index.kind in _ASKED_BY_KEY:
-            return self.placed(LookUpSource(remote)).kept()
+        in_files = deletes and locate.misses_copies(self.session)
+        if index.kind in _ASKED_BY_KEY and not in_files:
+            return self.placed(LookUpSource(remote, deletes)).kept()
         rows = self._joined(remote, any_partition=index.is_global)
         step = Joined(RemoteSession.of(self.session), tuple(self.schema.names))
         return self.with_frame(rows).placed(step).kept()
@@ -108,7 +112,7 @@ class FrameRows:
         index = self.session.index
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
         by_key = (RECORD_INDEX, *([BUCKET, PARTITIONED_RECORD_INDEX] if paths is not None else []))
-        if index.kind in by_key:
+        if index.kind in by_key and not locate.misses_copies(self.session):
             return self.placed(LookUpDeletes(remote, paths is not None)).kept()
         rows = self._joined(remote, any_partition=paths is None)
         step = Joined(RemoteSession.of(self.session), tuple(self.schema.names), deletes=True)

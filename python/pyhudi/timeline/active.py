@@ -7,6 +7,7 @@ Archived instants are `archive`'s; one that is older than the timeline's start c
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.clock import format_instant
@@ -23,6 +24,7 @@ from pyhudi.timeline.instants import (
     State,
 )
 from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
+from pyhudi.timeline.unique_keys import keys_are_unique
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -66,6 +68,7 @@ class Timeline:
         """Of a timeline that was cut: no instant after this time counts."""
         self.uncut: Timeline = self
         """Of a timeline that was cut: the whole one."""
+        self._newest: CommitMetadata | None = None
         self._committed = {instant.requested: instant for instant in self.commits}
         self._pending_times = {
             i.requested for i in self.pending() if i.completed_action in COMMIT_ACTIONS
@@ -133,6 +136,11 @@ class Timeline:
     def pending_compactions(self) -> tuple[Instant, ...]:
         """Compactions that are planned and not complete; log compactions are not among them."""
         return self.pending(COMPACTION)
+
+    @cached_property
+    def keys_are_unique(self) -> bool:
+        """Whether the commits tell that no key is there twice; read when it is asked."""
+        return keys_are_unique(self)
 
     def requested_of_pending_compactions(self) -> frozenset[str]:
         """Requested times of the pending compactions."""
@@ -216,6 +224,14 @@ class Timeline:
 
         Raises `CorruptTable` as `read` does, and for a record that is no commit metadata.
         """
+        if instant != self.last_commit:
+            return self._commit_metadata(instant)
+        # Schema, sizes of rows and keys are all told by the newest commit.
+        if self._newest is None:
+            self._newest = self._commit_metadata(instant)
+        return self._newest
+
+    def _commit_metadata(self, instant: Instant) -> CommitMetadata:
         path = self._layout.path(instant.file_name)
         return commit_metadata_of(self.read(instant), path)
 

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.index import locate
+from pyhudi.index.copies import groups_with_copies
 from pyhudi.index.options import BUCKET
+from pyhudi.keys import RECORD_KEY
 from pyhudi.plan import parts
 from pyhudi.plan import write as plan
 from pyhudi.plan.write import Incoming
 from pyhudi.txn import bucketed, intake, large, metadata_table, targets
 from pyhudi.txn.bulk import plan_bulk, sort_order
+from pyhudi.txn.known_keys import without_known
 from pyhudi.txn.partial import check_partial, partial_rows, whole_rows
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.rows import marked_deleted
@@ -83,11 +86,14 @@ def insert(
 
     Rows of one key among the data stay as they are unless `hoodie.combine.before.insert` is true.
     Rows that are added to a small file stand beside rows of their keys there, unless
-    `hoodie.merge.allow.duplicate.on.inserts` is false. Raises as `upsert` does.
+    `hoodie.merge.allow.duplicate.on.inserts` is false. With `hoodie.datasource.insert.dup.policy`
+    the table's keys are looked for all the same: "drop" leaves such rows out, "fail" refuses them.
+    Raises as `upsert` does.
     """
     limit = intake.memory_limit(memory_limit)
     session = opened(table, clock, limit)
     session, taken = intake.take(session, data, limit, schema_mode=schema_mode, generate=True)
+    taken = without_known(session, taken)
     combine = session.options.combine_inserts
     if taken.whole is None:
         return _insert_large(session, taken, combine=combine)
@@ -107,11 +113,12 @@ def bulk_insert(
 ) -> WriteResult:
     """Adds rows to new files, without looking whether the table has their keys.
 
-    sort: "none" keeps the order of the data; "partition" sorts each run of rows that is in memory
-    at once by partition, then by `sort_columns` or else the record key; "global" sorts all rows of
-    a partition so. Data with one row a key are not combined unless `hoodie.combine.before.insert`
-    is true. Under a bucket index rows go to their buckets, and what goes to one that is there is
-    merged with its rows as by `upsert`.
+    A row whose key is there stands beside the one that has it. sort: "none" keeps the order of the
+    data; "partition" sorts each run of rows that is in memory at once by partition, then by
+    `sort_columns` or else the record key; "global" sorts all rows of a partition so. Data with one
+    row a key are not combined unless `hoodie.combine.before.insert` is true. Under a bucket index
+    rows go to their buckets, and what goes to one that is there is merged with its rows as by
+    `upsert`.
 
     Raises as `upsert` does, and `ConfigError` for a sort mode or column that is none, and for
     "global" where the data do not fit in a quarter of the memory limit.
@@ -154,8 +161,11 @@ def delete_keys(
     located = locate.for_delete(session, given, in_partitions=in_partitions)
     tagged, groups = located.tagged, located.groups
     plan.check_not_clustered(groups[number] for number, _ in tagged.by_group())
+    texts = given.column(RECORD_KEY).combine_chunks()
+    hit = {number: texts.take(rows) for number, rows in tagged.by_group()}
+    anew = groups_with_copies(session, groups, hit)
     with Transaction(session.writer, DELETE) as txn:
-        tasks = plan.plan_deletes(session.target(txn.instant), given, tagged, groups)
+        tasks = plan.plan_deletes(session.target(txn.instant), given, tagged, groups, anew)
         return carry_out(session, txn, tasks, DELETE)
 
 

@@ -69,7 +69,8 @@ def merge(
     on_match = checked_clauses(session, given, clauses, matched=True)
     on_absence = checked_clauses(session, given, clauses, matched=False)
     session = session.recovered()
-    located = locate.for_merge(session, keyed)
+    deletes = any(clause.values is None for clause in on_match)
+    located = locate.for_merge(session, keyed, deletes=deletes)
     tagged, groups = located.tagged, located.groups
     found = {n: rows for n, rows in tagged.by_group() if not groups[n].is_new}
     plan.check_not_clustered(groups[number] for number in found)

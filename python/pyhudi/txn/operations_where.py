@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError
+from pyhudi.index.copies import groups_with_copies
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.plan import write as plan
 from pyhudi.plan.parts import UpdatePart, plan_updates
@@ -62,9 +63,13 @@ def delete(
         [_NO_KEYS, *(keys.select([RECORD_KEY]).cast(_NO_KEYS.schema) for _, keys in hit)]
     )
     at = pa.concat_arrays([pa.array([], pa.int64()), *numbers])
+    tagged = Tagged(row_numbers(rows.num_rows), at)
+    texts = rows.column(RECORD_KEY).combine_chunks()
+    keys_of = {number: texts.take(own) for number, own in tagged.by_group()}
+    anew = groups_with_copies(session, groups, keys_of)
     with Transaction(session.writer, DELETE) as txn:
         target = session.target(txn.instant)
-        planned = plan.plan_deletes(target, rows, Tagged(row_numbers(rows.num_rows), at), groups)
+        planned = plan.plan_deletes(target, rows, tagged, groups, anew)
         return carry_out(session, txn, planned, DELETE)
 
 

@@ -14,6 +14,7 @@ from pyhudi.option_values import choice, number, switch, whole_number
 from pyhudi.property_names import SLASH_DATES
 
 Codec = Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]
+InsertDuplicates = Literal["none", "drop", "fail"]
 LogBlocks = Literal["avro", "parquet", "hfile"]
 BloomType = Literal["DYNAMIC_V0", "SIMPLE"]
 
@@ -37,6 +38,7 @@ COMBINE_INSERTS = "hoodie.combine.before.insert"
 COMBINE_UPSERTS = "hoodie.combine.before.upsert"
 COMBINE_DELETES = "hoodie.combine.before.delete"
 ALLOW_DUPLICATES = "hoodie.merge.allow.duplicate.on.inserts"
+INSERT_DUPLICATES = "hoodie.datasource.insert.dup.policy"
 LOG_FILE_SIZE = "hoodie.logfile.max.size"
 LOG_BLOCKS = "hoodie.logfile.data.block.format"
 POSITIONS = "hoodie.write.record.positions"
@@ -63,6 +65,7 @@ WRITE_OPTIONS = (
     COMBINE_UPSERTS,
     COMBINE_DELETES,
     ALLOW_DUPLICATES,
+    INSERT_DUPLICATES,
     *INDEX_OPTIONS,
     PARTITION_SPEC,
     SLASH_DATES,
@@ -109,6 +112,8 @@ class WriteOptions:
     combine_deletes: bool = True
     allow_duplicates: bool = True
     """Rows inserted into a small file stand beside rows of their keys (else: they are merged)."""
+    insert_duplicates: InsertDuplicates = "none"
+    """What becomes of inserted rows whose keys the table has; "none": nobody looks."""
     index: IndexOptions = field(default_factory=IndexOptions)
     """How keys are found."""
     log_file_bytes: int = 1024 * 1024 * 1024
@@ -168,6 +173,10 @@ class WriteOptions:
             combine_upserts=switch(options, COMBINE_UPSERTS, default=standard.combine_upserts),
             combine_deletes=switch(options, COMBINE_DELETES, default=standard.combine_deletes),
             allow_duplicates=switch(options, ALLOW_DUPLICATES, default=standard.allow_duplicates),
+            insert_duplicates=cast(
+                "InsertDuplicates",
+                choice(options, INSERT_DUPLICATES, ("none", "drop", "fail"), "none"),
+            ),
             index=IndexOptions.of(options),
             log_file_bytes=whole_number(options, LOG_FILE_SIZE, default=standard.log_file_bytes),
             log_blocks=cast(

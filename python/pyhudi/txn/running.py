@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyhudi.plan import write as plan
 from pyhudi.plan.write import BaseFileTask, WriteTask
 from pyhudi.schema import table_schema
+from pyhudi.txn.key_claims import key_claim
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.work.write import write_file
 
@@ -40,6 +41,7 @@ def carry_out(
     where the rows of the tasks are not with them.
     """
     txn.by_record_index = session.index.is_record_index
+    txn.key_claim = key_claim(session, operation)
     # Hudi's bulk insert has no profile.
     txn.start(None if operation == BULK_INSERT else plan.workload_profile(tasks))
     label = f"write files of {txn.instant}"

@@ -23,7 +23,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from pyhudi.config import TableConfig
     from pyhudi.engine.protocol import Engine
     from pyhudi.storage import Storage
+    from pyhudi.txn.key_claims import KeyClaim
     from pyhudi.txn.schema_ids import SchemaWords
 
 _NO_LOOK_UP = frozenset({"INSERT", "BULK_INSERT"})
@@ -217,6 +218,8 @@ class Transaction:
         """The write's requested time, once entered."""
         self.by_record_index = False
         """Keys were found by the record index: what was tagged is in it already."""
+        self.key_claim: KeyClaim | None = None
+        """What the commit says of the table's keys."""
 
     @classmethod
     def resumed(cls, writer: Writer, operation: str, instant: str) -> Transaction:
@@ -310,7 +313,7 @@ class Transaction:
             schema_ids.persist(
                 writer.storage, writer.config, writer.generator, self.instant, history
             )
-        upkeep.record_commit(
+        indexed = upkeep.record_commit(
             writer.rollback,
             writer.engine,
             self.instant,
@@ -318,6 +321,9 @@ class Transaction:
             schema.avro,
             by_record_index=self.by_record_index,
         )
+        if self.key_claim is not None:
+            told = self.key_claim.words(metadata.write_stats, indexed)
+            metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **told})
         data = metadata.encode(writer.config.version, self._action, writer.clock)
         # Once more: the metadata table may have taken long.
         self._check_own(metadata)

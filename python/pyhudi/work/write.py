@@ -144,6 +144,8 @@ def _merged(
         delete_field=target.merge.delete_field,
         delete_marker=target.merge.delete_marker,
         field_rules=field_rules(target.fields, target.schema),
+        valid_instants=target.valid_instants,
+        timeline_start=target.timeline_start,
         incoming=rows,
         delete_keys=task.delete_keys,
         null_ordering_loses=True,

@@ -340,8 +340,11 @@ impl FieldMap {
         let keys = keys.into();
         let count = keys.len();
         let mut hits = self.index.hits(&keys)?;
-        let entries = &mut self.entries;
-        hits.retain(|(_, at)| !std::mem::replace(&mut entries[*at].matched, true));
+        let (entries, writes) = (&mut self.entries, self.rules.order.null_ordering_loses);
+        hits.retain(|(_, at)| {
+            let entry = &mut entries[*at];
+            !std::mem::replace(&mut entry.matched, true) || (writes && entry.data.is_none())
+        });
         if hits.is_empty() {
             return Ok((BaseOutcome::KeepAll, None));
         }

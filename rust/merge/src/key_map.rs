@@ -173,7 +173,8 @@ impl KeyMap {
         batch
     }
 
-    /// Streams base rows past the map. Each key is merged with the first base row that has it.
+    /// Streams base rows past the map. Each key is merged with the first base row that has it; a
+    /// delete by the rules of a writer with all of them.
     ///
     /// # Errors
     /// A null key in a base row; ordering columns that do not have the types of the rules.
@@ -184,8 +185,11 @@ impl KeyMap {
     ) -> Result<BaseOutcome, MergeError> {
         let keys = keys.into();
         let mut hits = self.index.hits(&keys)?;
-        let entries = &mut self.entries;
-        hits.retain(|(_, at)| !std::mem::replace(&mut entries[*at].matched, true));
+        let (entries, writes) = (&mut self.entries, self.rules.null_ordering_loses);
+        hits.retain(|(_, at)| {
+            let entry = &mut entries[*at];
+            !std::mem::replace(&mut entry.matched, true) || (writes && entry.deleted)
+        });
         if hits.is_empty() {
             return Ok(BaseOutcome::KeepAll);
         }

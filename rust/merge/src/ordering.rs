@@ -53,8 +53,9 @@ pub struct MergeRules {
     pub mode: MergeMode,
     /// Types of the ordering fields. None of them makes every mode commit-time ordering.
     pub ordering: Vec<DataType>,
-    /// A base row with a null ordering value loses to any newer record (Hudi's copy-on-write writer),
-    /// where a merge on read counts it as 0.
+    /// Merging as Hudi's copy-on-write writer does: a base row with a null ordering value loses to
+    /// any newer record, where a merge on read counts it as 0, and a delete takes every base row
+    /// of its key, where a merge on read takes the first one.
     pub null_ordering_loses: bool,
 }
 

@@ -45,6 +45,19 @@ fn wins(map: &mut KeyMap) -> Vec<Vec<bool>> {
 }
 
 #[test]
+fn a_writers_delete_takes_every_base_row_of_its_key() {
+    for (writes, left) in [(true, [false, true, false]), (false, [false, true, true])] {
+        let mut rules = rules(MergeMode::CommitTime, &[]);
+        rules.null_ordering_loses = writes;
+        let mut map = KeyMap::new(rules).unwrap();
+        map.add_deletes(keys(&["a"]), &[OrderingValue::Int(0)])
+            .unwrap();
+        let outcome = map.merge_base(keys(&["a", "b", "a"]), &[]).unwrap();
+        assert_eq!(kept(outcome, 3), left);
+    }
+}
+
+#[test]
 fn a_later_event_replaces_the_base_row() {
     let mut map = event_time();
     map.add_rows(keys(&["a"]), &longs(&[2]), None).unwrap();

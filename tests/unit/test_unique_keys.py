@@ -1,0 +1,257 @@
+"""Keys that a table has several times, under an index that has one place for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.table import HudiTable
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.unique_keys import KEYS, UNIQUE
+from tests.helpers.tables import unpack
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("city", pa.string()), ("v", pa.int64()), ("gone", pa.bool_())]
+)
+TABLES = pytest.mark.parametrize(
+    ("kind", "version", "partitioned"),
+    [("cow", 9, True), ("mor", 9, True), ("mor", 9, False), ("cow", 6, False), ("mor", 6, True)],
+)
+LEAST = 1024 * 1024
+POLICY = "hoodie.datasource.insert.dup.policy"
+
+
+def rows(keys: str, v: int = 1, city: str | None = None) -> pa.Table:
+    cities = [city or ("lisbon" if key < "m" else "osaka") for key in keys]
+    columns = {"id": list(keys), "city": cities, "v": [v] * len(keys)}
+    return pa.table({**columns, "gone": pa.nulls(len(keys), pa.bool_())}, schema=SCHEMA)
+
+
+def make(base: Path, kind: Any = "cow", version: int = 9, partitioned: bool = True) -> HudiTable:
+    by = "city" if partitioned else None
+    return pyhudi.create_table(base, SCHEMA, key="id", partition_by=by, type=kind, version=version)
+
+
+def with_copies(base: Path, *how: Any) -> HudiTable:
+    """Keys a, b, y, z; b and z twice."""
+    table = make(base, *how)
+    table.bulk_insert(rows("abyz"))
+    table.bulk_insert(rows("bz", v=2))
+    return table
+
+
+def keys(table: HudiTable, where: Any = None) -> list[str]:
+    return sorted(table.scan(columns=["id"], where=where).to_arrow()["id"].to_pylist())
+
+
+def is_pruned(table: HudiTable, key: str = "a") -> bool:
+    steps = table.scan(where=[("id", "=", key)]).explain().steps
+    return any(step.index == "record_index" for step in steps)
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+@TABLES
+def test_a_filter_finds_every_copy(
+    tmp_path: Path, kind: str, version: int, partitioned: bool
+) -> None:
+    table = with_copies(tmp_path, kind, version, partitioned)
+    assert keys(table) == list("abbyzz")
+    assert keys(table, "id = 'b'") == ["b", "b"]
+    assert keys(table, "id IN ('a', 'z')") == ["a", "z", "z"]
+    assert not is_pruned(table)
+
+
+@TABLES
+def test_deletes_take_every_copy(
+    tmp_path: Path, kind: str, version: int, partitioned: bool
+) -> None:
+    table = with_copies(tmp_path, kind, version, partitioned)
+    table.delete_keys(pa.table({"id": ["b", "q"]}))
+    assert keys(table) == list("ayzz")
+    table.delete("id = 'z'")
+    assert keys(table) == list("ay")
+    assert table.check(deep=True).ok
+    table.bulk_insert(rows("yyy", v=3))
+    table.delete_keys(
+        pa.table({"id": ["y"], "city": ["osaka"]}).select(["id"] + ["city"] * partitioned)
+    )
+    assert keys(table) == ["a"]
+
+
+@TABLES
+def test_other_verbs_that_delete_take_every_copy(
+    tmp_path: Path, kind: str, version: int, partitioned: bool
+) -> None:
+    table = with_copies(tmp_path, kind, version, partitioned)
+    source = rows("bc").drop_columns(["v"])
+    table.merge(source).when_matched_delete().execute()
+    assert keys(table) == list("ayzz")
+
+
+@pytest.mark.parametrize("limit", [None, LEAST])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_that_delete_themselves_take_every_copy(
+    tmp_path: Path, kind: Any, limit: int | None
+) -> None:
+    schema = pa.schema([*SCHEMA.remove(3), ("_hoodie_is_deleted", pa.bool_())])
+    table = pyhudi.create_table(tmp_path, schema, key="id", partition_by="city", type=kind)
+    given = rows("abyz").rename_columns(schema.names)
+    table.bulk_insert(given)
+    table.bulk_insert(given)
+    filler = pa.table(
+        {"id": [f"n{n}" for n in range(40_000)], "city": ["oslo"] * 40_000, "v": [0] * 40_000,
+         "_hoodie_is_deleted": pa.nulls(40_000)}
+    ).cast(schema)  # fmt: skip
+    gone = given.slice(1, 2).set_column(3, schema.field(3), pa.array([True, True]))
+    table.upsert(pa.concat_tables([gone, filler]), memory_limit=limit)
+    assert keys(table, "city <> 'oslo'") == list("aazz")
+
+
+def test_check_tells_of_copies(tmp_path: Path) -> None:
+    table = with_copies(tmp_path)
+    for deep in (False, True):
+        found = table.check(deep=deep)
+        assert {(one.kind, one.item) for one in found.findings} == {
+            ("duplicate_key", "b"),
+            ("duplicate_key", "z"),
+        }
+        assert len(found.errors) == 2
+
+
+# --- when the index may be trusted ----------------------------------------------------------------
+
+
+@TABLES
+def test_upserts_and_deletes_keep_the_index_of_use(
+    tmp_path: Path, kind: str, version: int, partitioned: bool
+) -> None:
+    table = make(tmp_path, kind, version, partitioned)
+    table.insert(rows("abyz"))
+    assert is_pruned(table)
+    table.upsert(rows("bc", v=2))
+    table.update("id = 'a'", {"v": 5})
+    table.delete_keys(pa.table({"id": ["y"]}))
+    table.merge(rows("zw")).when_matched_delete().when_not_matched_insert_all().execute()
+    assert is_pruned(table)
+    assert keys(table, "id = 'c'") == ["c"]
+    table.insert(rows("q"))
+    assert not is_pruned(table)
+    table.upsert(rows("d"))
+    assert not is_pruned(table)
+    table.overwrite(rows("ab"))
+    assert is_pruned(table)
+
+
+def test_a_key_that_the_first_insert_has_twice_is_noticed(tmp_path: Path) -> None:
+    for verb in ("insert", "bulk_insert"):
+        table = make(tmp_path / verb)
+        data = pa.concat_tables([rows("ab"), rows("b", city="osaka")])
+        getattr(table, verb)(data)
+        assert not is_pruned(table)
+        assert keys(table, "id = 'b'") == ["b", "b"]
+        table.delete_keys(pa.table({"id": ["b"]}))
+        assert keys(table) == ["a"]
+
+
+def test_an_index_by_partition_lets_the_other_one_miss_copies(tmp_path: Path) -> None:
+    make(tmp_path).upsert(rows("a", city="lisbon"))
+    assert is_pruned(pyhudi.open_table(tmp_path))
+    simple = pyhudi.open_table(tmp_path, options={"hoodie.index.type": "SIMPLE"})
+    simple.upsert(rows("a", city="osaka"))
+    table = pyhudi.open_table(tmp_path)
+    assert keys(table, "id = 'a'") == keys(table) == ["a", "a"]
+
+
+def test_rows_that_are_not_combined_may_repeat_keys(tmp_path: Path) -> None:
+    make(tmp_path)
+    options = {"hoodie.combine.before.upsert": "false"}
+    table = pyhudi.open_table(tmp_path, options=options)
+    table.upsert(rows("a"))
+    assert not is_pruned(table)
+
+
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_partitioned_record_index"])
+def test_commits_of_hudi_are_read_back_to_the_first(tmp_path: Path, name: str) -> None:
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    timeline = Timeline.load(table.storage, table.config)
+    said = [timeline.commit_metadata(one) for one in timeline.commits]
+    assert said[0].operation_type == "INSERT"
+    assert not any(KEYS in one.extra_metadata for one in said)
+    assert timeline.keys_are_unique
+    assert not timeline.until(timeline.commits[0].requested).commits[1:]
+    later = table.scan().to_arrow().slice(0, 1)
+    table.insert(later)
+    assert not Timeline.load(table.storage, table.config).keys_are_unique
+
+
+def test_the_newest_commit_tells_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    for v in range(4):
+        table.upsert(rows("ab", v=v))
+    timeline = Timeline.load(table.storage, table.config)
+    assert timeline.commit_metadata(timeline.commits[-1]).extra_metadata[KEYS] == UNIQUE
+    read: list[str] = []
+    plain = timeline._read_file
+
+    def noted(name: str) -> Any:
+        read.append(name)
+        return plain(name)
+
+    monkeypatch.setattr(timeline, "_read_file", noted)
+    assert timeline.keys_are_unique
+    assert timeline.keys_are_unique
+    assert not read
+
+
+# --- inserts that look for keys -------------------------------------------------------------------
+
+
+@TABLES
+@pytest.mark.parametrize("index", [None, "SIMPLE", "GLOBAL_BLOOM"])
+def test_inserts_drop_or_refuse_rows_whose_keys_are_there(
+    tmp_path: Path, kind: Any, version: int, partitioned: bool, index: str | None
+) -> None:
+    options = {POLICY: "drop", **({"hoodie.index.type": index} if index else {})}
+    by = "city" if partitioned else None
+    table = pyhudi.create_table(
+        tmp_path, SCHEMA, key="id", partition_by=by, type=kind, version=version, options=options
+    )
+    table.insert(rows("abz"))
+    result = table.insert(rows("abcz", v=2))
+    assert result.rows_inserted == 1
+    assert {(one["id"], one["v"]) for one in table.scan().to_arrow().to_pylist()} == {
+        ("a", 1), ("b", 1), ("z", 1), ("c", 2)
+    }  # fmt: skip
+    table.delete_keys(pa.table({"id": ["b"]}))
+    table.insert(rows("b", v=3))
+    assert keys(table) == list("abcz")
+    assert index or is_pruned(table)
+    failing = pyhudi.open_table(tmp_path, options={**options, POLICY: "fail"})
+    with pytest.raises(SchemaMismatch, match="'b'"):
+        failing.insert(rows("bd"))
+    assert failing.insert(rows("d")).rows_inserted == 1
+
+
+def test_a_stream_is_looked_through_piece_by_piece(tmp_path: Path) -> None:
+    make(tmp_path).insert(rows("ab"))
+    table = pyhudi.open_table(tmp_path, options={POLICY: "drop"})
+    many = pa.table(
+        {"id": [f"n{n}" for n in range(40_000)], "city": ["oslo"] * 40_000, "v": [0] * 40_000,
+         "gone": pa.nulls(40_000)}
+    ).cast(SCHEMA)  # fmt: skip
+    given = pa.concat_tables([rows("a"), many, rows("b")])
+    result = table.insert(given, memory_limit=LEAST)
+    assert result.rows_inserted == 40_000
+    assert is_pruned(table)
+    failing = pyhudi.open_table(tmp_path, options={POLICY: "fail"})
+    with pytest.raises(SchemaMismatch, match="'b'"):
+        failing.insert(pa.concat_tables([rows("c"), many.slice(0, 0), rows("b")]).to_reader())
+    with pytest.raises(ConfigError, match=POLICY):
+        pyhudi.open_table(tmp_path, options={POLICY: "ignore"}).insert(rows("c"))
