@@ -183,3 +183,37 @@ def test_hfile_blocks_are_refused_where_hudi_cannot_read_them(
     with pytest.raises(UnsupportedTableFeature, match="hfile"):
         other.upsert(data)
     table.upsert(data)
+
+
+DELETE_FIELD = {"hoodie.payload.delete.field": "n", "hoodie.payload.delete.marker": "D"}
+
+
+def marked_table(base: Path, version: int) -> HudiTable:
+    """Eight rows, in commit-time order; those with "D" in `n` are deletes."""
+    table = table_of(base, version)
+    file = base / ".hoodie" / "hoodie.properties"
+    prefix = "hoodie.record.merge.property." if version == 9 else ""
+    more = {prefix + name: value for name, value in DELETE_FIELD.items()}
+    if version > 6:
+        more["hoodie.record.merge.mode"] = "COMMIT_TIME_ORDERING"
+    lines = [line for line in file.read_text().splitlines() if line.split("=")[0] not in more]
+    file.write_text("\n".join((*lines, *(f"{name}={value}" for name, value in more.items()), "")))
+    return table.refresh()
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_rows_with_the_tables_marker_become_deletes(tmp_path: Path, version: int) -> None:
+    """As Hudi's writers do: its readers look for the marker in no data block of version 9."""
+    table = marked_table(tmp_path / "t", version)
+    new = pa.concat_tables([rows([1, 2], 2, 5), rows([3, 4, 9], 2, 5)])
+    at = new.schema.get_field_index("n")
+    result = table.upsert(new.set_column(at, "n", pa.array(["b", "b", "D", "D", "D"])))
+    (blocks,) = appended(table)
+    assert [block["type"] for block in blocks] == ["AVRO_DATA_BLOCK", "DELETE_BLOCK"]
+    assert all("RECORD_POSITIONS" in block["header"] for block in blocks)
+    assert (result.rows_updated, result.rows_deleted) == (2, 2)
+    kept = {f"k{i}": (1, "a", 10) for i in (0, 5, 6, 7)}
+    assert values(table) == {**kept, "k1": (2, "b", 5), "k2": (2, "b", 5)}
+    result = table.update("id = 'k5'", {"n": "'D'"})
+    assert (result.rows_updated, result.rows_deleted) == (0, 1)
+    assert "k5" not in values(table)

@@ -6,6 +6,7 @@ Nothing here touches the timeline or decides what goes where.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -16,11 +17,12 @@ from pyhudi.txn import markers
 from pyhudi.txn.markers import Marker
 from pyhudi.view.names import log_file_name
 from pyhudi.work.completing import completed
+from pyhudi.work.marked import apart
 from pyhudi.work.meta import make_partition, with_meta
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Attempt
-    from pyhudi.plan.write import LogFileTask, WriteTarget
+    from pyhudi.plan.write import LogFileTask, Rows, WriteTarget
     from pyhudi.txn.options import LogBlocks
 
 
@@ -34,6 +36,8 @@ def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...
     new = task.rows
     if new is not None and target.partial:
         new = completed(target, pa.table(new), task.group.read or slice_)
+    if new is not None:
+        new, task = _without_deletes(task, new)
     knows_rows = target.version.writes_positions and options.positions
     files = store_log_files(
         target,
@@ -45,6 +49,23 @@ def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...
         base_instant=slice_.base.instant if knows_rows and slice_.base else None,
     )
     return tuple(_stat(task, files, at, names) for at in range(len(files)))
+
+
+def _without_deletes(task: LogFileTask, rows: Rows) -> tuple[Rows, LogFileTask]:
+    """The rows without those that the table's marker deletes, and the task with those as keys."""
+    live, gone = apart(task.target, rows)
+    if gone is None:
+        return rows, task
+    given = task.delete_keys
+    keys = gone if given is None else pa.concat_tables([given, gone], promote_options="default")
+    # A verb that sets the marker counts its rows as updates.
+    uncounted = max(keys.num_rows - task.deletes, 0)
+    return live, replace(
+        task,
+        delete_keys=keys,
+        updates=task.updates - uncounted,
+        deletes=task.deletes + uncounted,
+    )
 
 
 def store_log_files(
