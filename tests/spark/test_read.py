@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import pyhudi
 from pyhudi import field_merge
 from pyhudi.errors import ConfigError, SchemaMismatch, TableNotFound, UnsupportedTableFeature
-from pyhudi.spark import read, read_incremental
+from pyhudi.spark import SparkEngine, read, read_incremental
 from pyhudi.spark.types import to_wire, wire_schema
 from tests.helpers.rows import canonical, difference, encode_table
 from tests.helpers.tables import Case, GoldenTables, cases
@@ -208,3 +209,61 @@ def test_a_damaged_file_is_named(spark: SparkSession, tmp_path: Path, golden: Go
         path.write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(Exception, match=r"CorruptTable.*\.parquet"):
         read(spark, base).collect()
+
+
+def reckoned(frame: DataFrame) -> int:
+    """What Spark takes the size of a DataFrame for."""
+    plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - told to nobody else
+    return int(str(plan.stats().sizeInBytes()))
+
+
+def joins(frame: DataFrame) -> set[str]:
+    plan = frame._jdf.queryExecution().sparkPlan().toString()  # noqa: SLF001
+    return {name for name in ("BroadcastHashJoin", "SortMergeJoin") if name in plan}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_spark_is_told_how_large_a_table_is(spark: SparkSession, tmp_path: Path, kind: Any) -> None:
+    count = 20_000
+    text = [sha256(str(n).encode()).hexdigest() for n in range(count)]
+    data = pa.table({"id": range(count), "part": [n % 3 for n in range(count)], "text": text})
+    options = {"hoodie.metadata.enable": "false"}
+    table = pyhudi.create_table(
+        tmp_path, data, key="id", partition_by="part", type=kind, options=options
+    )
+    table.upsert(data.slice(0, 5))
+    slices = table.scan().plan()
+    size = pc.sum(slices["base_size"]).as_py() + pc.sum(slices["log_size"]).as_py()
+    whole = read(spark, tmp_path)
+    assert size <= reckoned(whole) < 2 * size
+    assert reckoned(read(spark, tmp_path, columns=["id"])) < reckoned(whole)
+    assert reckoned(whole.limit(3)) < 1000
+    assert whole.count() == count
+    assert {row[0] for row in whole.select("id").collect()} == set(range(count))
+    other = read(spark, tmp_path, columns=["id"], where="part = 1").withColumnRenamed("id", "one")
+    pair = other.join(whole, whole["id"] == other["one"])
+    threshold = "spark.sql.autoBroadcastJoinThreshold"
+    try:
+        spark.conf.set(threshold, str(size // 100))
+        assert joins(pair) == {"SortMergeJoin"}
+        spark.conf.set(threshold, str(size * 10))
+        again = whole.join(other, whole["id"] == other["one"])
+        assert joins(again) == {"BroadcastHashJoin"}
+        assert again.count() == pair.count() == len([n for n in range(count) if n % 3 == 1])
+    finally:
+        spark.conf.unset(threshold)
+
+
+def test_changes_and_differences_have_a_size(spark: SparkSession, tmp_path: Path) -> None:
+    text = [sha256(str(n).encode()).hexdigest() for n in range(1000)]
+    data = pa.table({"id": range(1000), "text": text})
+    options = {"hoodie.table.cdc.enabled": "true"}
+    first = pyhudi.create_table(tmp_path, data, key="id", options=options)
+    before = first.state.timeline.commits[-1].requested
+    after = first.upsert(data.set_column(1, "text", pa.array(text[::-1]))).instant
+    table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
+    changes, diff = table.changes().to_spark(), table.diff(before, after).to_spark()
+    assert (changes.count(), diff.count()) == (2000, 1000)
+    size = pc.sum(table.scan().plan()["base_size"]).as_py()
+    assert reckoned(changes) > size
+    assert reckoned(diff) > size

@@ -226,3 +226,46 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     with pytest.raises(error):
         verb(table, frame(spark, rows(0, 3, 1)))
     assert table.refresh().inspect.timeline().num_rows == 0
+
+
+def test_rows_that_lose_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """A null ordering value counts as 0."""
+    table = pyhudi.create_table(
+        tmp_path, rows(0, 9, 5), key="id", partition_by="part", order_by="v"
+    )
+    data = pa.concat_tables([rows(0, 2, 4), rows(2, 3, 6), rows(5, 3, 0), rows(20, 2, 0)])
+    null = pa.array([None if v == 0 else v for v in data["v"].to_pylist()], pa.int64())
+    given = data.set_column(data.schema.get_field_index("v"), "v", null)
+    result = pyhudi.open_table(tmp_path, engine=SparkEngine(spark)).upsert(frame(spark, given))
+    assert (result.rows_updated, result.rows_inserted, result.rows_ignored) == (3, 2, 5)
+    found = {row["id"]: row["v"] for row in table.refresh().scan().to_arrow().to_pylist()}
+    assert [found[f"k{n:06}"] for n in range(9)] == [5, 5, 6, 6, 6, 5, 5, 5, 5]
+
+
+@pytest.mark.parametrize("verb", ["upsert", "insert", "bulk_insert", "overwrite_partitions"])
+def test_a_frame_without_rows_makes_no_commit(
+    spark: SparkSession, tmp_path: Path, verb: str
+) -> None:
+    pyhudi.create_table(tmp_path, rows(0, 9, 5), key="id", partition_by="part")
+    table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
+    before = table.inspect.timeline().num_rows
+    assert not getattr(table, verb)(frame(spark, rows(0, 0, 0))).committed
+    assert table.refresh().inspect.timeline().num_rows == before
+    assert pyhudi.open_table(tmp_path).scan().count() == 9
+
+
+def test_a_list_with_a_null_element_is_refused_before_a_write_begins(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = pyhudi.create_table(tmp_path / "t", rows(0, 9, 5), key="id", partition_by="part")
+    bad = rows(0, 2, 6).drop_columns(["tags"])
+    bad = bad.append_column("tags", pa.array([["x"], ["y", None]], pa.list_(pa.string())))
+    given = frame(spark, bad)
+    before = sorted(tmp_path.rglob("*"))
+    for verb in ("upsert", "insert", "overwrite"):
+        with pytest.raises(SchemaMismatch, match=r"'tags'.*null element"):
+            getattr(table, verb)(given)
+    assert sorted(tmp_path.rglob("*")) == before
+    with pytest.raises(SchemaMismatch, match=r"'tags'.*null element"):
+        pyhudi.create_table(tmp_path / "new", given, key="id", partition_by="part")
+    assert not (tmp_path / "new" / ".hoodie").exists()

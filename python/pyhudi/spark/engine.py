@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.engine import routes
@@ -72,13 +73,19 @@ class SparkEngine:
         schema: pa.Schema,
         *,
         label: str = "",  # noqa: ARG002  a lazy DataFrame's job belongs to whoever starts it
+        size: int = 0,
     ) -> DataFrame:
-        """As `Engine.scan`: a DataFrame with one partition a task, worked out at each action."""
+        """As `Engine.scan`: a DataFrame with one partition a task, worked out at each action.
+
+        size: bytes that Spark is to reckon with where it plans joins; 0 if that does not matter.
+        """
         wire = wire_schema(schema)
+        given = spark_schema(wire)
         if not tasks:
-            return self.spark.createDataFrame([], spark_schema(wire))
-        body = _scan_body(_Job.pack(work, tasks), schema, wire)
-        return self._one_row_a_task(len(tasks)).mapInArrow(body, spark_schema(wire))
+            return self.spark.createDataFrame([], given)
+        step = _step(len(tasks), size)
+        body = _scan_body(_Job.pack(work, tasks), schema, wire, step)
+        return self._one_row_a_task(len(tasks), step).mapInArrow(body, given)
 
     def exchange(
         self,
@@ -96,8 +103,10 @@ class SparkEngine:
         found = self._collect(frame, label)
         return list(chain.from_iterable(found[value] for value in sorted(found)))
 
-    def _one_row_a_task(self, tasks: int) -> DataFrame:
-        return self.spark.range(0, tasks, 1, tasks)
+    def _one_row_a_task(self, tasks: int, step: int = 1) -> DataFrame:
+        """The multiples of `step`, each in a partition of its own."""
+        frame = self.spark.range(0, tasks * step, 1, tasks)
+        return frame if step == 1 else frame.where(sf.col("id").bitwiseAND(step - 1) == 0)
 
     def _collect(self, frame: DataFrame, label: str) -> dict[Any, Any]:
         """Runs a job once; its results by their first column."""
@@ -162,10 +171,24 @@ def _run_body(job: _Job, stage: int) -> Callable[[Batches], Batches]:
     return body
 
 
-def _scan_body(job: _Job, schema: pa.Schema, wire: pa.Schema) -> Callable[[Batches], Batches]:
+def _step(tasks: int, size: int) -> int:
+    """How many numbers a task's partition is to have before they are filtered down to one.
+
+    Spark knows nothing of what a `mapInArrow` gives, and takes the size of what goes in
+    (`SizeInBytesOnlyStatsPlanVisitor.default`, Spark 3.5 to 4.3): 8 bytes for each number of a
+    range, filtered or not. One number a task would make some dozen bytes of any table, to be
+    broadcast into joins. A power of two, since the JVM tests all numbers.
+    """
+    numbers = -(-size // (8 * tasks))
+    return 1 << max(numbers - 1, 0).bit_length()
+
+
+def _scan_body(
+    job: _Job, schema: pa.Schema, wire: pa.Schema, step: int
+) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
-        for index in _indices(batches):
-            work, task = job.unpack(index)
+        for number in _indices(batches):
+            work, task = job.unpack(number // step)
             for batch in work(task):
                 if not batch.schema.equals(schema):
                     raise SchemaMismatch(

@@ -15,8 +15,9 @@ from pyhudi.changes import Changes, Diff, diff_rows
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.plan.packs import Pack, PackSizes, change_size, packed, split, task_size
 from pyhudi.scan import Scan
+from pyhudi.schema import is_meta
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.types import spark_schema, to_wire, wire_schema
+from pyhudi.spark.types import row_bytes, spark_schema, to_wire, wire_schema
 from pyhudi.work.changes import change_task, diff_task
 from pyhudi.work.moves import paired
 from pyhudi.work.packs import read_pack
@@ -45,7 +46,9 @@ def frame_of(rows: Outputs) -> DataFrame:
         return _diff(rows, engine)
     if not isinstance(rows, Scan | Changes):
         raise ConfigError(f"{type(rows).__name__} cannot be had as a DataFrame")
-    frame = engine.scan(read_pack, packs_of(rows, pack_sizes(engine.spark)), rows.schema)
+    sizes = pack_sizes(engine.spark)
+    size = _reckoned(_files_read(rows, sizes), engine.spark)
+    frame = engine.scan(read_pack, packs_of(rows, sizes), rows.schema, size=size)
     limit = rows.request.limit
     # Each task stops at the limit already; this one is over all of them.
     return frame if limit is None else frame.limit(limit)
@@ -56,6 +59,37 @@ def packs_of(rows: Scan | Changes, sizes: PackSizes) -> list[Pack[Any]]:
     if isinstance(rows, Scan):
         return packed(read_task, split(rows.tasks, sizes), task_size, sizes)
     return packed(change_task, rows.tasks, change_size, sizes)
+
+
+def _files_read(rows: Scan | Changes, sizes: PackSizes) -> float:
+    """Bytes of files that hold the rows, of a scan the share of its columns.
+
+    By the widths of their types: no footer is read for this.
+    """
+    if isinstance(rows, Changes):
+        # How large a change log is nobody has looked up.
+        logs = sum(len(task.change_logs) for task in rows.tasks)
+        return sum(change_size(task) for task in rows.tasks) + logs * sizes.open_bytes
+    read = sum(task_size(task) for task in rows.tasks)
+    whole = pa.schema([field for field in rows.shown if not is_meta(field.name)])
+    return read * min(row_bytes(rows.schema) / row_bytes(whole), 1.0)
+
+
+def _reckoned(files: float, spark: SparkSession) -> int:
+    """Bytes that Spark is to plan with: those of the files, as for its own file sources.
+
+    A size costs time, so it is cut where it only says that the rows are too many to be broadcast.
+    """
+    factor = float(spark.conf.get("spark.sql.sources.fileCompressionFactor", None) or 1.0)
+    limits = [_bytes(spark, name) or 0 for name in _BROADCAST_LIMITS]
+    return int(min(files * factor, max(_LARGE, 4 * max(limits))))
+
+
+_BROADCAST_LIMITS = (
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold",
+)
+_LARGE = 256 << 20
 
 
 def pack_sizes(spark: SparkSession) -> PackSizes:
@@ -92,7 +126,8 @@ def _parallelism(spark: SparkSession) -> int | None:
 def _diff(rows: Diff, engine: SparkEngine) -> DataFrame:
     sizes = pack_sizes(engine.spark)
     tasks = packed(diff_task, rows.tasks, change_size, sizes)
-    found = engine.scan(read_pack, tasks, diff_rows(rows.after))
+    read = sum(change_size(task) for task in rows.tasks)
+    found = engine.scan(read_pack, tasks, diff_rows(rows.after), size=_reckoned(read, engine.spark))
     both = any(task.before for task in rows.tasks) and any(task.after for task in rows.tasks)
     if both:
         wire = wire_schema(diff_rows(rows.after))
