@@ -85,6 +85,13 @@ class MetadataTableWarning(UserWarning):
     """
 
 
+class PartitionChangeWarning(UserWarning):
+    """Upserted rows say another partition than has their keys, and stay in the one that has them.
+
+    The table reads them with the old value of the partition column; the text says how many.
+    """
+
+
 class CorruptTable(HudiError):
     """The table's bytes are damaged. `file` and `offset` say where (None when unknown)."""
 

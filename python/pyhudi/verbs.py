@@ -68,10 +68,12 @@ class WritingVerbs:
         progress: True draws a bar in a terminal, if `rich` is installed; a function is called with
         a `pyhudi.Step` at each step.
 
-        Rows of one key among the data are combined first. An exception, Ctrl-C among them, rolls
-        the write back. Raises `SchemaMismatch` for data that do not fit, `UnsupportedTableFeature`
-        for a table that pyhudi does not write to, `CommitConflict` for one that it must not write
-        to now, `ConfigError` for wrong arguments.
+        Rows of one key among the data are combined first. Under a record index a row whose
+        partition column changed stays in the partition that has its key, with a
+        `PartitionChangeWarning`: `hoodie.record.index.update.partition.path` decides. An exception,
+        Ctrl-C among them, rolls the write back. Raises `SchemaMismatch` for data that do not fit,
+        `UnsupportedTableFeature` for a table that pyhudi does not write to, `CommitConflict` for
+        one that it must not write to now, `ConfigError` for wrong arguments.
         """
         from pyhudi.txn import operations  # noqa: PLC0415 - reading needs none of it
 
@@ -162,8 +164,8 @@ class WritingVerbs:
     ) -> WriteResult:
         """Removes the rows that a filter finds, in one commit; `where` as in `scan`.
 
-        Columns are compared as they are stored. Rows that share their key and file group with one
-        that is found go too.
+        Columns are compared as they are stored, partition columns as a scan has them. Rows that
+        share their key and file group with one that is found go too.
         """
         from pyhudi.txn import operations_where  # noqa: PLC0415 - reading needs none of it
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.errors import ConfigError, PartitionChangeWarning, SchemaMismatch
 from pyhudi.table import HudiTable
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.unique_keys import KEYS, UNIQUE
@@ -255,3 +255,43 @@ def test_a_stream_is_looked_through_piece_by_piece(tmp_path: Path) -> None:
         failing.insert(pa.concat_tables([rows("c"), many.slice(0, 0), rows("b")]).to_reader())
     with pytest.raises(ConfigError, match=POLICY):
         pyhudi.open_table(tmp_path, options={POLICY: "ignore"}).insert(rows("c"))
+
+
+# --- a changed partition --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [None, LEAST])
+@pytest.mark.parametrize(("kind", "version"), [("cow", 9), ("mor", 9), ("cow", 6)])
+def test_a_row_that_stays_in_its_partition_is_told_and_counted(
+    tmp_path: Path, kind: Any, version: int, limit: int | None
+) -> None:
+    table = make(tmp_path, kind, version)
+    table.insert(rows("abc", city="lisbon"))
+    oslo = pa.table(
+        {"id": [f"n{n}" for n in range(40_000)], "city": ["oslo"] * 40_000, "v": [0] * 40_000,
+         "gone": pa.nulls(40_000)}
+    ).cast(SCHEMA)  # fmt: skip
+    given = pa.concat_tables([rows("ab", v=2, city="osaka"), rows("c", v=2, city="lisbon"), oslo])
+    with pytest.warns(PartitionChangeWarning, match="2 rows .*record.index.update.partition.path"):
+        result = table.upsert(given, memory_limit=limit)
+    assert result.rows_kept_in_partition == 2
+    assert keys(table, "city = 'lisbon'") == list("abc")
+    assert keys(table, "city = 'osaka'") == []
+    found = table.scan(where="id IN ('a', 'b', 'c')").to_arrow().to_pylist()
+    assert {(one["city"], one["v"]) for one in found} == {("lisbon", 2)}
+    said, moves = {"hoodie.record.index.update.partition.path": "false"}, "true"
+    assert pyhudi.open_table(tmp_path, options=said).upsert(given).rows_kept_in_partition == 2
+    moving = pyhudi.open_table(tmp_path, options=dict.fromkeys(said, moves))
+    assert moving.upsert(given.slice(0, 3)).rows_kept_in_partition == 0
+    assert keys(moving, "city = 'osaka'") == list("ab")
+    assert table.refresh().upsert(rows("ab", v=4, city="osaka")).rows_kept_in_partition == 0
+
+
+def test_a_row_that_stays_is_deleted_by_the_partition_that_it_shows(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(rows("ab", city="lisbon"))
+    with pytest.warns(PartitionChangeWarning):
+        table.upsert(rows("a", v=2, city="osaka"))
+    assert table.delete("city = 'osaka'").rows_deleted == 0
+    assert table.delete("city = 'lisbon' AND v = 2").rows_deleted == 1
+    assert keys(table) == ["b"]

@@ -130,6 +130,23 @@ def settled(
     return moves.settle(table, rows, marked_deleted, located, moves=index.moves, certain=certain)
 
 
+def kept_away(
+    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
+) -> int:
+    """How many rows are updates of a key in another partition than their own, and go there.
+
+    Arguments as of `settled`. 0 where rows may move, since then none is kept for its key alone.
+    """
+    if not table.index.is_global or table.index.moves:
+        return 0
+    tagged = located.tagged
+    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
+    own = rows.column(PARTITION_PATH).combine_chunks().take(tagged.rows)
+    away = pc.not_equal(own, paths.take(tagged.groups))
+    away = pc.and_(away, pc.invert(marked_deleted.take(tagged.rows)))
+    return len(tagged.rows.filter(away).unique())
+
+
 def check_mergeable(table: IndexedTable) -> None:
     """Refuses an index that has to know which of two records wins, where none of them does.
 

@@ -25,11 +25,14 @@ def plan_select(
     columns: tuple[str, ...],
     memory_limit: int | None,
     keys: KeySpec | None = None,
+    *,
+    by_path: bool = False,
 ) -> list[ReadTask]:
     """One task for each slice that may hold rows that the filter finds, which gives `columns`.
 
-    keys: how keys are made, where rows have none stored. Raises `ConfigError` for no filter, and as
-    `parse_where` does.
+    by_path: partition columns have the values that a scan takes from paths, for who writes none of
+    them. keys: how keys are made, where rows have none stored. Raises `ConfigError` for no filter,
+    and as `parse_where` does.
     """
     if where is None:
         msg = "where is missing: it says which rows"
@@ -37,7 +40,8 @@ def plan_select(
     if state.config.populate_meta_fields:
         found = parse_where(where, state.schema)
         request = ScanRequest(output=columns, where=found, memory_limit=memory_limit)
-        return [replace(task, path_values=()) for task in plan_scan(state, request)]
+        tasks = plan_scan(state, request)
+        return tasks if by_path else [replace(task, path_values=()) for task in tasks]
     found = parse_where(where, data_schema(state.schema))
     roots = [name if name in state.schema.names else name.split(".")[0] for name in _sources(keys)]
     request = ScanRequest(

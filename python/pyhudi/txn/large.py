@@ -52,6 +52,8 @@ class Parts:
     groups: list[FileGroup]
     leaving: dict[int, pa.Array[Any]]
     """Keys that leave a file group for another partition, by its number. In memory."""
+    kept_away: int = 0
+    """Updates of keys in another partition than their own, which go there."""
 
 
 def by_partition(
@@ -179,11 +181,13 @@ class _Placing:
         self._groups: list[FileGroup] = []
         self._numbers: dict[tuple[str, str], int] = {}
         self._leaving: dict[int, list[pa.Array[Any]]] = {}
+        self._kept_away = 0
 
     def put(self, rows: pa.Table, located: Located, *, deletes: bool) -> None:
         """located: of these rows, as `locate.look_up` gives it."""
         deleted = _deleted(self._session, rows)
         located = locate.settled(self._session, rows, deleted, located)
+        self._kept_away += locate.kept_away(self._session, rows, deleted, located)
         tagged = (
             located.tagged
             if deletes
@@ -229,7 +233,7 @@ class _Placing:
             if _identity(self._session, group) not in self._numbers:
                 self._groups.append(group)
         leaving = {number: pa.concat_arrays(keys) for number, keys in self._leaving.items()}
-        return Parts(updates, fresh, self._groups, leaving)
+        return Parts(updates, fresh, self._groups, leaving, self._kept_away)
 
 
 def _identity(session: Session, group: FileGroup) -> tuple[str, str]:

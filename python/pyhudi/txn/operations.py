@@ -9,6 +9,7 @@ and `operations_merge.py`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,9 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import locate
 from pyhudi.index.copies import groups_with_copies
-from pyhudi.index.options import BUCKET
+from pyhudi.index.options import (
+    BUCKET,
+    GLOBAL_BLOOM,
+    GLOBAL_SIMPLE,
+    MOVE_BLOOM,
+    MOVE_RECORD,
+    MOVE_SIMPLE,
+    RECORD_INDEX,
+)
 from pyhudi.keys import RECORD_KEY
 from pyhudi.plan import parts
 from pyhudi.plan import write as plan
@@ -217,6 +227,7 @@ def _write_rows(
     plan.check_not_clustered(
         groups[number] for number in {*dict(tagged.by_group()), *tagged.leaving()}
     )
+    kept_away = locate.kept_away(session, rows, marked, located) if operation == UPSERT else 0
     with Transaction(session.writer, operation) as txn:
         tasks = plan.plan_rows(
             replace(session.target(txn.instant), partial=partial),
@@ -225,7 +236,30 @@ def _write_rows(
             row_bytes=targets.row_size(session.timeline, session.options),
             new_file_id=session.new_file_id,
         )
-        return carry_out(session, txn, tasks, operation)
+        result = carry_out(session, txn, tasks, operation)
+    return _told(session, result, kept_away)
+
+
+_LETS_MOVE = {GLOBAL_SIMPLE: MOVE_SIMPLE, GLOBAL_BLOOM: MOVE_BLOOM, RECORD_INDEX: MOVE_RECORD}
+
+
+def _told(session: Session, result: WriteResult, kept_away: int) -> WriteResult:
+    """The result with the rows that kept another partition than they say.
+
+    With a warning of them, where no option says that they shall.
+    """
+    if not kept_away:
+        return result
+    option = _LETS_MOVE[session.index.kind]
+    if option not in session.given_options:
+        warnings.warn(
+            f"{session.storage.uri}: {kept_away} rows have their keys in another partition than "
+            f"{', '.join(session.config.partition_fields)} says, and stay there, with its values; "
+            f"with the option {option}=true they move, with false nothing is said of them",
+            PartitionChangeWarning,
+            stacklevel=2,
+        )
+    return replace(result, rows_kept_in_partition=kept_away)
 
 
 # --- larger than memory ---------------------------------------------------------------------------
@@ -267,4 +301,5 @@ def _write_large(session: Session, placed: large.Parts, operation: str) -> Write
             merge_by_key=operation == UPSERT or not session.options.allow_duplicates,
             new_file_id=session.new_file_id,
         )
-        return carry_out(session, txn, tasks, operation)
+        result = carry_out(session, txn, tasks, operation)
+    return _told(session, result, placed.kept_away)

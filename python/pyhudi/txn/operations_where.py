@@ -51,7 +51,12 @@ def delete(
     """
     session = opened(table, clock, intake.memory_limit(memory_limit)).recovered()
     tasks = plan_select(
-        session.state(), where, (RECORD_KEY,), session.task_memory, session.made_keys
+        session.state(),
+        where,
+        (RECORD_KEY,),
+        session.task_memory,
+        session.made_keys,
+        by_path=True,
     )
     found = session.engine.run(distinct_rows, tasks, stage=TAG_STAGE, label=_FIND)
     hit = [(task.slice, keys) for task, keys in zip(tasks, found, strict=True) if keys.num_rows]

@@ -42,6 +42,9 @@ class WriteResult:
     """From the opening of the table to the commit."""
     file_groups_replaced: int = 0
     """File groups that readers no longer see: those that an overwriting verb took away."""
+    rows_kept_in_partition: int = 0
+    """Updated rows whose partition columns say another partition than the one that has their key,
+    and that stay in it, since the index lets no row move. Not counted for a Spark DataFrame."""
 
     @property
     def committed(self) -> bool:
