@@ -32,6 +32,7 @@ PYTEST_ARGS ?=
 TEST_PROCESSES ?= 2
 MODEL_EXAMPLES ?= 5000
 DIFFERENTIAL_STEPS ?= 200
+ODD_ROUNDS ?= 20
 
 .PHONY: help
 help: ## lists these targets
@@ -82,6 +83,11 @@ test-model-long: $(STAMPS)/native ## merging beside the slow model, over MODEL_E
 test-differential-long: $(STAMPS)/native $(STAMPS)/oracle ## pyhudi and Hudi in turn, DIFFERENTIAL_STEPS (200) steps a table
 	PYHUDI_DIFFERENTIAL_STEPS=$(DIFFERENTIAL_STEPS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
 	  tests/compat/test_differential.py $(PYTEST_ARGS)
+
+.PHONY: test-odd-histories-long
+test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## odd tables under Hudi's services, ODD_ROUNDS (20) rounds a table
+	PYHUDI_ODD_ROUNDS=$(ODD_ROUNDS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
+	  tests/compat/test_odd_histories.py $(PYTEST_ARGS)
 
 .PHONY: test-jvm
 test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against Apache Hudi itself
