@@ -182,3 +182,31 @@ def test_properties_of_too_many_bytes() -> None:
 
 def test_limits_are_below_those_of_the_core() -> None:
     assert json_text.MAX_TEXT <= 256 << 20
+
+
+def varint(number: int) -> bytes:
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
+
+
+def deep_parquet(levels: int) -> bytes:
+    """A Parquet file of no rows whose schema is a chain of groups, in Thrift's compact form."""
+    root = b"\x48\x01r\x15\x02\x00"
+    group = b"\x35\x02\x18\x01g\x15\x02\x00"
+    leaf = b"\x15\x02\x25\x02\x18\x01x\x00"
+    elements = root + group * levels + leaf
+    schema = b"\x19\xfc" + varint(levels + 2) + elements
+    footer = b"\x15\x02" + schema + b"\x16\x00\x19\x0c\x00"
+    return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def test_a_parquet_file_of_many_levels(tmp_path: Path) -> None:
+    """The decoder takes a stack frame for each, and would end the process."""
+    storage = Storage(str(tmp_path))
+    for levels in (3, 40):
+        storage.put("f.parquet", deep_parquet(levels))
+        assert _native.base_file_schema(storage.native, "f.parquet")[1].names == ["g"]
+    for levels in (300, DEEP, 1_000_000):
+        storage.put("f.parquet", deep_parquet(levels))
+        with pytest.raises(UnsupportedTableFeature, match="more than 256 levels"):
+            _native.base_file_schema(storage.native, "f.parquet")

@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
-from pyhudi.errors import CorruptTable, UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.storage import Storage
 from pyhudi.table import HudiTable
 from pyhudi.timeline import content
@@ -255,3 +255,14 @@ def test_a_device_in_place_of_a_file_is_an_error_at_once(piped: Path) -> None:
     file.symlink_to("/dev/zero")
     with pytest.raises(UnsupportedTableFeature, match="a pipe, socket or device"):
         pyhudi.open_table(piped)
+
+
+@pytest.mark.parametrize("value", ["..", ".", "a/../..", "/a", "a//b", ".hoodie"])
+def test_rows_whose_partition_leads_elsewhere_are_refused(tmp_path: Path, value: str) -> None:
+    base = tmp_path / "t"
+    table = make(base)
+    known = contents(base)
+    with pytest.raises(SchemaMismatch, match="no folder for rows"):
+        table.upsert(pa.table({"id": ["c"], "part": [value], "v": [1]}))
+    assert contents(base) == known
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]

@@ -27,9 +27,11 @@ mod error;
 pub mod hash;
 pub mod hfile;
 pub mod log;
+mod parquet_levels;
 mod source;
 
 pub use bloom::BloomFilter;
 pub use error::{FormatError, Result};
 pub use hfile::HFile;
+pub use parquet_levels::nests_deeper;
 pub use source::ReadAt;

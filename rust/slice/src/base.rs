@@ -17,7 +17,7 @@ use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder
 use parquet::arrow::{ProjectionMask, RowNumber};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder, RowGroupMetaData};
-use pyhudi_format::ReadAt;
+use pyhudi_format::{ReadAt, nests_deeper};
 use pyhudi_store::{Store, StoreFile};
 
 use crate::columns::names_of;
@@ -32,6 +32,12 @@ use crate::row_test::RowTest;
 
 /// Batches of wide rows end after so many bytes, roughly: they must fit in memory several times.
 pub(crate) const BATCH_BYTES: usize = 8 << 20;
+
+/// Levels of a Parquet schema: three for one of Avro's, where 64 is the limit.
+const MAX_LEVELS: usize = 256;
+
+/// The length of a Parquet footer and the magic bytes, at the end of a file.
+const FOOTER_TAIL: usize = 8;
 
 /// What is asked of a Parquet file.
 pub(crate) struct ParquetRead<'a> {
@@ -272,6 +278,7 @@ pub(crate) fn read_parquet_block(
     batch_rows: usize,
 ) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     let damaged = move |error| SliceError::parquet(path, Some(start), error);
+    check_levels(path, footer_bytes(&content))?;
     let footer = ArrowReaderMetadata::load(&content, reader_options()).map_err(damaged)?;
     let arrow = arrow_metadata(footer.metadata().as_ref().clone(), false).map_err(damaged)?;
     let mask = projection(&arrow, columns);
@@ -406,6 +413,26 @@ fn projection(arrow: &ArrowReaderMetadata, columns: &[String]) -> ProjectionMask
     ProjectionMask::roots(arrow.parquet_schema(), roots)
 }
 
+/// An error for a footer that the Parquet crate would not survive.
+fn check_levels(path: &str, footer: &[u8]) -> Result<()> {
+    if nests_deeper(footer, MAX_LEVELS) {
+        return Err(SliceError::Unsupported {
+            feature: format!("a Parquet schema of more than {MAX_LEVELS} levels ({path})"),
+        });
+    }
+    Ok(())
+}
+
+/// The footer of a Parquet file in memory; of what is none, nothing.
+fn footer_bytes(content: &[u8]) -> &[u8] {
+    let Some((rest, tail)) = content.split_last_chunk::<FOOTER_TAIL>() else {
+        return &[];
+    };
+    let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize;
+    let start = rest.len().saturating_sub(length);
+    rest.get(start..).unwrap_or_default()
+}
+
 fn footer(path: &str, file: &StoreFile) -> Result<ParquetMetaData> {
     let damaged = |error| SliceError::parquet(path, None, error);
     let mut decoder = ParquetMetaDataPushDecoder::try_new(file.size()).map_err(damaged)?;
@@ -419,6 +446,9 @@ fn footer(path: &str, file: &StoreFile) -> Result<ParquetMetaData> {
                     let bytes = file
                         .read_at(range.start, len)
                         .map_err(|error| SliceError::format(path, 0, error))?;
+                    if range.end.checked_add(FOOTER_TAIL as u64) == Some(file.size()) {
+                        check_levels(path, &bytes)?;
+                    }
                     data.push(bytes);
                 }
                 decoder.push_ranges(ranges, data).map_err(damaged)?;

@@ -204,6 +204,8 @@ impl PartitionPaths {
         let mut path = String::new();
         for row in 0..rows {
             path.clear();
+            // Few values can make a path that leads elsewhere.
+            let mut doubtful = self.slash_dates && self.fields.len() == 1;
             for (at, (field, column)) in self.fields.iter().zip(&columns).enumerate() {
                 if at > 0 {
                     path.push('/');
@@ -214,8 +216,14 @@ impl PartitionPaths {
                 }
                 match column.is_valid(row).then(|| column.value(row)) {
                     None | Some("") => path.push_str(NULL_PARTITION),
-                    Some(value) if self.url_encode => escape(value, &mut path),
-                    Some(value) => path.push_str(value),
+                    Some(value) => {
+                        doubtful |= value.starts_with('.') || value.contains('/');
+                        if self.url_encode {
+                            escape(value, &mut path);
+                        } else {
+                            path.push_str(value);
+                        }
+                    }
                 }
             }
             if self.slash_dates && self.fields.len() == 1 {
@@ -227,10 +235,22 @@ impl PartitionPaths {
                 }
                 path = path.replace('-', "/");
             }
+            if doubtful && leads_elsewhere(&path) {
+                return Err(SliceError::Schema(format!(
+                    "row {}: the partition path {path:?} is no folder for rows",
+                    first + row
+                )));
+            }
             paths.append_value(&path);
         }
         Ok(paths.finish())
     }
+}
+
+/// Whether a path leads out of the table, into Hudi's own folder, or differs from its folder's name.
+fn leads_elsewhere(path: &str) -> bool {
+    path.split('/').next() == Some(".hoodie")
+        || path.split('/').any(|part| matches!(part, "" | "." | ".."))
 }
 
 /// `PartitionPathEncodeUtils.escapePathName` (Hudi 1.2.0).
@@ -439,6 +459,44 @@ mod tests {
         assert_eq!(paths.value(0), "id=a/n=1");
         assert_eq!(paths.value(1), "id=__HIVE_DEFAULT_PARTITION__/n=2");
         assert_eq!(paths.value(2), "id=__HIVE_DEFAULT_PARTITION__/n=3");
+    }
+
+    #[test]
+    fn a_partition_is_a_folder_of_the_table() {
+        let of = |value: &str, url_encode, slash_dates| {
+            let batch = RecordBatch::try_from_iter([(
+                "p",
+                Arc::new(StringArray::from(vec!["plain", value])) as _,
+            )]);
+            let paths = PartitionPaths {
+                fields: vec!["p".into()],
+                hive_style: false,
+                url_encode,
+                slash_dates,
+            };
+            paths.of(&batch.unwrap()).map(|all| all.value(1).to_owned())
+        };
+        for value in [
+            "..",
+            ".",
+            "a/../b",
+            "/a",
+            "a/",
+            "a//b",
+            "./a",
+            ".hoodie",
+            ".hoodie/a",
+        ] {
+            let error = of(value, false, false).unwrap_err().to_string();
+            assert!(error.contains("row 1") && error.contains(value), "{error}");
+        }
+        for value in ["a/b", "...", "..a", ".a/b", "a.", ".hoodies", "a/.hoodie"] {
+            assert_eq!(of(value, false, false).unwrap(), value);
+        }
+        assert_eq!(of("a/../b", true, false).unwrap(), "a%2F..%2Fb");
+        of("..", true, false).unwrap_err();
+        of("2024--01", false, true).unwrap_err();
+        assert_eq!(of("2024-01", false, true).unwrap(), "2024/01");
     }
 
     #[test]
