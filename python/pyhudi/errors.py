@@ -101,3 +101,10 @@ class CorruptTable(HudiError):
         super().__init__(message, hint=hint)
         self.file = file
         self.offset = offset
+
+
+class MissingFile(CorruptTable, FileNotFoundError):
+    """A file that the table names is not there. Refresh the handle; then it is damage.
+
+    A cleaner may have taken it since the table was opened.
+    """

@@ -22,13 +22,14 @@ from pyhudi.property_names import (
     URL_ENCODE,
 )
 from pyhudi.txn.options import WRITE_OPTIONS, WriteOptions
+from pyhudi.view.sizes import CHECK_SIZES
 
 DATA_SKIPPING = "hoodie.enable.data.skipping"
 """Whether files are left out by indexes; true by default."""
-READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS)
+READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS, CHECK_SIZES)
 
 KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS, *METADATA_OPTIONS, *SERVICE_OPTIONS))
-"""Names and meanings are Hudi's."""
+"""Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
 
 WRITE_MERGE_MODE = "hoodie.write.record.merge.mode"
 CREATE_OPTIONS = (
@@ -51,7 +52,7 @@ COMMIT_METADATA_PREFIX = "_"
 """Options whose names begin so go into the extra metadata of commits, as in Hudi by the default of
 `hoodie.datasource.write.commitmeta.key.prefix`."""
 
-_SWITCHES = (METADATA_ENABLE, DATA_SKIPPING)
+_SWITCHES = (METADATA_ENABLE, DATA_SKIPPING, CHECK_SIZES)
 
 
 def check_options(

@@ -17,6 +17,7 @@ from pyhudi.plan.prune import Pruner
 from pyhudi.timeline.behind import check_still_there, later_timeline
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.partition_values import partition_filter
+from pyhudi.view.sizes import check_sizes, checks_sizes
 
 if TYPE_CHECKING:
     from pyhudi.plan.read import ScanRequest, TableState
@@ -34,13 +35,16 @@ class Chosen:
 
 
 def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
-    """The slices that a scan reads; those that cannot hold a wanted row are left out."""
+    """The slices that a scan reads; those that cannot hold a wanted row are left out.
+
+    Raises `CorruptTable` for a log file that was cut, where storage lists the files.
+    """
     conjuncts = request.where.conjuncts if request.where else ()
     wanted = _Counted(partition_filter(state.config, state.schema, conjuncts))
     access = MetadataAccess(state.storage, state.config, state.timeline, state.options)
     pruner = Pruner(state, request, access)
     found = _by_metadata(state, wanted, access, pruner)
-    listing, listed = "by the metadata table", found is None
+    listing, by_storage = "by the metadata table", found is None
     if found is None:
         listing = f"by listing storage ({access.reason})"
         wanted.forget()
@@ -48,8 +52,12 @@ def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
     view, steps = found
     only_base = request.read_optimized or not state.config.is_merge_on_read
     slices = view.base_slices() if only_base else view.slices()
-    _check_still_there(state, access, is_listed=listed)
+    _check_still_there(state, access, is_listed=by_storage)
     slices, more = pruner.slices(slices)
+    if not checks_sizes(state.options):
+        slices = [one.unchecked for one in slices]
+    elif by_storage:
+        check_sizes(state.timeline, slices)
     explanation = Explanation(
         listing=listing,
         partitions=len(view.partitions),

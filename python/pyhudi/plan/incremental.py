@@ -41,6 +41,7 @@ from pyhudi.storage import Entry
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.listing import GivenFiles, list_files
 from pyhudi.view.partition_values import partition_filter
+from pyhudi.view.sizes import checks_sizes
 from pyhudi.where import Where, both
 
 if TYPE_CHECKING:
@@ -160,7 +161,8 @@ def _slices(state: TableState, request: ScanRequest, chosen: Selection) -> list[
     view = FileSystemView(state.storage, state.config, state.timeline, files=GivenFiles(files))
     slices = view.slices() if state.config.is_merge_on_read else view.base_slices()
     gone = _replaced(chosen)
-    return [one for one in slices if (one.partition, one.file_id) not in gone]
+    left = [one for one in slices if (one.partition, one.file_id) not in gone]
+    return left if checks_sizes(state.options) else [one.unchecked for one in left]
 
 
 def _written(chosen: Selection) -> dict[str, list[Entry]]:

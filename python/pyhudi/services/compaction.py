@@ -17,10 +17,12 @@ from pyhudi.timeline.metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import markers
 from pyhudi.txn.transaction import remove_unlisted
 from pyhudi.view.planned import planned_slices
+from pyhudi.view.sizes import check_sizes, checks_sizes
 from pyhudi.work.compact import compact_file
 
 if TYPE_CHECKING:
     from pyhudi.txn.session import Session
+    from pyhudi.view.slices import FileSlice
 
 _STAGE = 1
 
@@ -29,12 +31,14 @@ def compact_all(session: Session) -> str | None:
     """Compacts every slice with log files; the commit's instant, None when there is none.
 
     The session must be recovered, and no compaction or clustering pending. Raises
-    `UnsupportedTableFeature` for a merge rule that pyhudi lacks.
+    `UnsupportedTableFeature` for a merge rule that pyhudi lacks, `CorruptTable` for a log file that
+    was cut.
     """
     _, slices = session.groups(None)
     with_logs = [one for one in slices if one.logs]
     if not with_logs:
         return None
+    _check_sizes(session, with_logs)
     writer = session.writer
     instant = writer.generator.next()
     tasks = compact_tasks(session.state(), session.target(instant), with_logs)
@@ -60,9 +64,16 @@ def complete_compactions(session: Session) -> list[str]:
         _remove_begun(session, instant.requested)
         plan = session.timeline.plan(instant) or {}
         slices = planned_slices(session.storage, plan.get("operations") or ())
+        _check_sizes(session, slices)
         target = session.target(instant.requested)
         _carry_out(session, instant.requested, compact_tasks(session.state(), target, slices))
     return [instant.requested for instant in pending]
+
+
+def _check_sizes(session: Session, slices: Sequence[FileSlice]) -> None:
+    """Refuses log files that lost records: a compaction would make the loss final."""
+    if checks_sizes(session.given_options):
+        check_sizes(session.timeline, slices)
 
 
 def _carry_out(session: Session, instant: str, tasks: Sequence[CompactTask]) -> None:

@@ -44,6 +44,7 @@ from pyhudi.txn.rows import conform, data_schema, to_table
 from pyhudi.txn.transaction import Writer, recover
 from pyhudi.txn.virtual import check_virtual_writes, stored_schema, virtual_keys
 from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.sizes import CHECK_SIZES
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
@@ -266,6 +267,7 @@ class Session:
             schema=self.stored_schema,
             avro=self.schema.avro,
             evolution=self.schema.evolution,
+            options={n: text for n, text in self.given_options.items() if n == CHECK_SIZES},
         )
 
     def target(self, instant: str) -> WriteTarget:

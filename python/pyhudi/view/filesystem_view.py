@@ -133,9 +133,10 @@ class FileSystemView:
         partitions: list[str] = []
         groups: dict[GroupKey, GroupFiles] = {}
         extension = self._config.base_file_format.lower()
+        appended = self._config.version.logs_named_by_base_instant
         for partition, entries in self._files.list_files(self._partitions):
             partitions.append(partition)
-            grouping.group_files(partition, entries, groups, extension)
+            grouping.group_files(partition, entries, groups, extension, appended=appended)
         return partitions, groups
 
     @cached_property

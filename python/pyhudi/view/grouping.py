@@ -53,15 +53,19 @@ def group_files(
     entries: Iterable[Entry],
     groups: dict[GroupKey, GroupFiles],
     extension: str = BASE_EXTENSION,
+    *,
+    appended: bool = False,
 ) -> None:
     """Adds a partition's data files to `groups`; what is no data file is passed over.
+
+    appended: whether commits append to log files of others.
 
     Raises `UnsupportedTableFeature` for a base file in another format than `extension` says.
     """
     for entry in entries:
         name = entry.path.rsplit("/", 1)[-1]
         file = _base_file(partition, name, entry.size, extension) or _log_file(
-            partition, name, entry.size
+            partition, name, entry.size, appended=appended
         )
         if file is None:
             continue
@@ -80,7 +84,7 @@ def _base_file(partition: str, name: str, size: int, extension: str) -> BaseFile
     return BaseFile(partition, name, parsed.file_id, parsed.instant, parsed.write_token, size)
 
 
-def _log_file(partition: str, name: str, size: int) -> LogFile | None:
+def _log_file(partition: str, name: str, size: int, *, appended: bool) -> LogFile | None:
     parsed = parse_log_name(name)
     if parsed is None:
         return None
@@ -93,6 +97,7 @@ def _log_file(partition: str, name: str, size: int) -> LogFile | None:
         write_token=parsed.write_token,
         suffix=parsed.suffix,
         size=size,
+        appended=appended,
     )
 
 

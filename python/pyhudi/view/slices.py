@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class BaseFile:
     """Bytes."""
     source: BootstrapFile | None = None
     """Where the rows are, when this is a skeleton of Hudi's own columns."""
+    checked: bool = True
+    """Whether a file of another size is damage."""
 
     @property
     def path(self) -> str:
@@ -63,6 +65,11 @@ class LogFile:
     suffix: str
     """".cdc" or ""."""
     size: int
+    """Bytes, as the commit or storage says that the table was planned by."""
+    appended: bool = False
+    """Whether later commits may append to it: it may be larger by then."""
+    checked: bool = True
+    """As of a base file."""
 
     @property
     def path(self) -> str:
@@ -90,3 +97,11 @@ class FileSlice:
     def size(self) -> int:
         """Bytes of all its files."""
         return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)
+
+    @property
+    def unchecked(self) -> FileSlice:
+        """The slice, with files of whatever size they are found to have."""
+        base = None if self.base is None else replace(self.base, checked=False)
+        return replace(
+            self, base=base, logs=tuple(replace(log, checked=False) for log in self.logs)
+        )

@@ -12,6 +12,8 @@ import pyarrow.types as at
 from pyhudi import _native
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY, add_keys, column_at
 from pyhudi.schema import narrow_column
+from pyhudi.storage import naming_missing_files
+from pyhudi.view.sizes import check_found
 from pyhudi.where_floats import bounded_by_footers
 from pyhudi.where_values import is_text
 from pyhudi.work.merging import field_rules
@@ -36,9 +38,14 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
     Module-level and fed by a picklable task, so every engine can run it.
     """
     left = task.limit
-    reader = open_slice(task)
+    with naming_missing_files():
+        reader = open_slice(task)
     try:
-        for read in reader:
+        while True:
+            with naming_missing_files():
+                read = next(reader, None)
+            if read is None:
+                return
             batch = _filtered(_as_shown(read, task), task)
             if left is not None:
                 batch = batch.slice(0, left)
@@ -69,6 +76,7 @@ def open_slice(task: ReadTask) -> _native.BatchReader:
 def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStats]:
     """As `open_slice`, with what the merge counts; final once the reader is at its end."""
     task = _complete(task)
+    check_found(task.storage, task.slice)
     merge = task.merge
     return _native.read_slice(
         task.storage.native,

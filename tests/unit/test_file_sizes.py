@@ -1,0 +1,155 @@
+"""Data files of another size than they were written with: rows are never less without an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import CorruptTable, MissingFile
+from pyhudi.table import HudiTable
+from pyhudi.view.sizes import CHECK_SIZES
+
+create: Any = pyhudi.create_table
+AS_HUDI = {CHECK_SIZES: False}
+LISTED = {"hoodie.metadata.enable": False}
+
+Damage = Callable[[bytes], bytes]
+CUTS: dict[str, Damage] = {
+    "empty": lambda _: b"",
+    "in a block": lambda data: data[: len(data) // 2],
+    "last byte": lambda data: data[:-1],
+    "between blocks": lambda data: data[: data.rindex(b"#HUDI#")],
+}
+
+
+def rows(v: int) -> pa.Table:
+    return pa.table({"id": ["a", "b"], "part": ["x", "x"], "v": pa.array([v, v], pa.int64())})
+
+
+def made(base: Path, version: int, options: dict[str, Any], kind: str = "mor") -> HudiTable:
+    """A table with a base file and two log files, the second with a data and a delete block."""
+    table: HudiTable = create(
+        base, rows(1), key="id", partition_by="part", type=kind, version=version, options=options
+    )
+    table.upsert(rows(2))
+    gone = pa.array([False, True])
+    table.upsert(rows(3).append_column("_hoodie_is_deleted", gone), schema_mode="merge")
+    return table
+
+
+def the_file(base: Path, pattern: str) -> Path:
+    """The newest of a kind."""
+    return max((base / "x").glob(pattern), key=lambda path: path.name)
+
+
+def damage(path: Path, how: Damage) -> tuple[int, int]:
+    """Sizes before and after."""
+    data = path.read_bytes()
+    path.write_bytes(how(data))
+    return len(data), path.stat().st_size
+
+
+def check_refused(raised: pytest.ExceptionInfo[CorruptTable], path: Path, *sizes: int) -> None:
+    error = raised.value
+    assert error.file is not None
+    assert error.file.endswith(path.name)
+    for size in sizes:
+        assert str(size) in str(error)
+    assert CHECK_SIZES in error.hint
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=list(CUTS))
+@pytest.mark.parametrize("options", [{}, LISTED], ids=["metadata", "listed"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_cut_log_file(tmp_path: Path, version: int, options: Any, cut: Damage) -> None:
+    made(tmp_path, version, options)
+    path = the_file(tmp_path, ".*.log.*")
+    sizes = damage(path, cut)
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(tmp_path, options=options).scan().to_arrow()
+    check_refused(raised, path, *sizes)
+    allowed = pyhudi.open_table(tmp_path, options={**options, **AS_HUDI})
+    assert allowed.scan(columns=["v"]).to_arrow()["v"].to_pylist()[0] in (2, 3)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("how", [lambda data: data[:-1], lambda data: data + b"\0"])
+def test_base_file_of_another_size(tmp_path: Path, version: int, how: Damage) -> None:
+    made(tmp_path, version, {}, "cow")
+    path = the_file(tmp_path, "*.parquet")
+    sizes = damage(path, how)
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(tmp_path).scan().to_arrow()
+    check_refused(raised, path, *sizes)
+
+
+def test_log_file_of_another_table(tmp_path: Path) -> None:
+    made(tmp_path / "table", 9, {})
+    made(tmp_path / "other", 9, {})
+    path = the_file(tmp_path / "table", ".*.log.*")
+    other = min((tmp_path / "other" / "x").glob(".*.log.*"), key=lambda one: one.name)
+    path.write_bytes(other.read_bytes())
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(tmp_path / "table").scan().to_arrow()
+    check_refused(raised, path)
+
+
+@pytest.mark.parametrize("options", [{}, LISTED], ids=["metadata", "listed"])
+def test_log_files_grow_where_commits_append_to_them(tmp_path: Path, options: Any) -> None:
+    made(tmp_path, 6, options)
+    path = the_file(tmp_path, ".*.log.*")
+    damage(path, lambda data: data + data)
+    assert pyhudi.open_table(tmp_path).scan(columns=["v"]).to_arrow()["v"].to_pylist() == [3]
+
+
+CALLS: dict[str, Callable[[HudiTable], Any]] = {
+    "count": lambda t: t.scan().count(),
+    "update": lambda t: t.update("v = 3", {"v": 4}),
+    "delete": lambda t: t.delete("v = 3"),
+    "merge": lambda t: t.merge(rows(5)).when_matched_update_all().execute(),
+    "incremental": lambda t: t.incremental().to_arrow(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_what_reads_rows_refuses(tmp_path: Path, call: Callable[[HudiTable], Any]) -> None:
+    made(tmp_path, 9, {})
+    path = the_file(tmp_path, ".*.log.*")
+    damage(path, CUTS["empty"])
+    with pytest.raises(CorruptTable) as raised:
+        call(pyhudi.open_table(tmp_path))
+    check_refused(raised, path)
+    call(pyhudi.open_table(tmp_path, options=AS_HUDI))
+
+
+@pytest.mark.parametrize("options", [{}, LISTED], ids=["metadata", "listed"])
+def test_a_compaction_does_not_make_the_loss_final(tmp_path: Path, options: Any) -> None:
+    made(tmp_path, 6, options)
+    path = the_file(tmp_path, ".*.log.*")
+    damage(path, CUTS["between blocks"])
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(tmp_path, options=options).upgrade(9)
+    check_refused(raised, path)
+    table = pyhudi.open_table(tmp_path, options={**options, **AS_HUDI})
+    assert table.version == 6
+    table.upgrade(9)
+    assert table.version == 9
+
+
+@pytest.mark.parametrize("pattern", ["*.parquet", ".*.log.*"])
+def test_a_file_that_is_gone_is_named(tmp_path: Path, pattern: str) -> None:
+    table = made(tmp_path, 9, {})
+    path = the_file(tmp_path, pattern)
+    path.unlink()
+    with pytest.raises(MissingFile) as raised:
+        table.scan().to_arrow()
+    assert isinstance(raised.value, CorruptTable)
+    assert isinstance(raised.value, FileNotFoundError)
+    assert raised.value.file is not None
+    assert raised.value.file.endswith(path.name)
+    assert path.name in str(raised.value)
