@@ -106,6 +106,8 @@ def location(name: str, value: Any) -> None:
     """A path or URI as text, or a path object."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
         raise _no(name, value, "a path or URI as text, or a pathlib.Path")
+    if not os.fspath(value).strip() or "\0" in os.fspath(value):
+        raise _no(name, value, "a path or URI")
 
 
 def arrow_type(name: str, value: Any) -> None:

@@ -16,6 +16,8 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.spool import local_files
+
 Route = TypeVar("Route", str, int)
 
 _BATCH_ROWS = 16 * 1024
@@ -69,17 +71,22 @@ class ShelvedRows:
         """The rows, a batch in memory at a time."""
         path, reader = None, None
         for place in self.places:
-            if reader is None or place.path != path:
-                path, reader = place.path, pa.ipc.open_file(pa.OSFile(place.path))
-            yield reader.get_batch(place.batch).slice(place.start, place.rows)
+            with local_files():
+                if reader is None or place.path != path:
+                    path, reader = place.path, pa.ipc.open_file(pa.OSFile(place.path))
+                batch = reader.get_batch(place.batch)
+            yield batch.slice(place.start, place.rows)
 
     def to_table(self) -> pa.Table:
         """All of the rows in memory."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
-        return reader.__arrow_c_stream__(requested_schema)
+        return self.reader().__arrow_c_stream__(requested_schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _same, (self.to_table(),)
@@ -99,7 +106,8 @@ class Shelf(Generic[Route]):
         """
         self._limit = in_memory
         self._order = [(name, "ascending") for name in order]
-        self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
+        with local_files():
+            self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
         self._held: list[pa.Table] = []
         self._held_bytes = 0
         self._files = 0
@@ -144,7 +152,11 @@ class Shelf(Generic[Route]):
         path = str(Path(self._folder.name) / f"{self._files}.arrow")
         self._files += 1
         kept, batch = rows.drop_columns([_ROUTE]), 0
-        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, self._schema) as writer:
+        with (
+            local_files(),
+            pa.OSFile(path, "wb") as file,
+            pa.ipc.new_file(file, self._schema) as writer,
+        ):
             for route, start, stop in _runs(rows.column(_ROUTE).combine_chunks().take(order)):
                 places = self._places.setdefault(route, [])
                 for first in range(start, stop, _BATCH_ROWS):

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
 import pyarrow as pa
+
+from pyhudi.errors import HudiError, StorageError
+
+
+@contextmanager
+def local_files() -> Iterator[None]:
+    """A failure of local files, such as a full disk, as a `StorageError`."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, HudiError):
+            raise
+        msg = f"local files for rows that do not fit in memory failed: {error}"
+        raise StorageError(msg, hint="TMPDIR says where they go.") from error
+
 
 IN_MEMORY = 64 * 1024 * 1024
 """Bytes that a spool holds before it writes to disk."""
@@ -34,7 +50,8 @@ class Spool:
         self._held_bytes += batch.nbytes
         self.size += batch.nbytes
         if self._held_bytes > self._limit:
-            self._write()
+            with local_files():
+                self._write()
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """All batches, in the order they came; one reading at a time, and after the last `add`."""

@@ -18,6 +18,7 @@ import pyhudi
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.table import HudiTable
+from pyhudi.view.planned import planned_slices
 
 ROWS = pa.table(
     {
@@ -404,3 +405,44 @@ def test_rows_of_another_table_keep_their_errors(tmp_path: Path, base: Path) -> 
     path.write_bytes(b"")
     with pytest.raises(pyhudi.CorruptTable, match="parquet"):
         pyhudi.open_table(base).upsert(rows)
+
+
+# --- what the core and the storage say ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_that_fail_while_they_are_written(tmp_path: Path, kind: Any) -> None:
+    table = create(tmp_path, ROWS, key="id", partition_by="part", type=kind, options=PLAIN)
+    table.update("true", {"n": 2**62})
+    with pytest.raises(SchemaMismatch, match="a value cannot be set: overflow") as raised:
+        table.update("true", {"n": "n * 4"})
+    assert "C Data" not in str(raised.value)
+    assert "Traceback" not in str(raised.value)
+    assert opened(tmp_path).scan().to_arrow()["n"].to_pylist() == [2**62] * 2
+
+
+def test_paths_in_plans_that_lead_elsewhere(table: HudiTable) -> None:
+    operation = {
+        "partitionPath": "../other",
+        "fileId": "f",
+        "baseInstantTime": "20200101000000000",
+        "dataFilePath": "f_0-1-0_20200101000000000.parquet",
+        "deltaFilePaths": [],
+    }
+    with pytest.raises(pyhudi.CorruptTable, match="which is no file") as raised:
+        planned_slices(table.storage, [operation])
+    assert raised.value.file == "../other/f_0-1-0_20200101000000000.parquet"
+
+
+@pytest.mark.parametrize("path", ["../x", "/", "a//b", "a\0b", "."])
+def test_partition_paths_that_lead_elsewhere(table: HudiTable, path: str) -> None:
+    with pytest.raises(ConfigError, match="is no partition path"):
+        table.delete_partitions([path])
+
+
+def test_extras_that_are_not_installed(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyhudi.outputs.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match="polars is not installed"):
+        table.scan().to_polars()
+    with pytest.raises(ConfigError, match="pandas is not installed"):
+        table.scan().to_pandas()

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
+from pyhudi.errors import StorageError
 from pyhudi.shelf import Shelf
 
 
@@ -57,3 +61,17 @@ def test_pickled_rows_do_not_need_the_shelf() -> None:
 def test_an_empty_shelf_has_no_routes() -> None:
     with Shelf[int](1) as shelf:
         assert shelf.routes() == {}
+
+
+def test_a_failing_local_disk_is_an_error_of_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(StorageError, match="local files for rows"):
+        Shelf(1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Shelf[str](1) as shelf:
+        for folder in tmp_path.iterdir():
+            folder.rmdir()
+        with pytest.raises(StorageError, match="local files for rows"):
+            shelf.add(pa.array(["a"]), pa.table({"a": [1]}))

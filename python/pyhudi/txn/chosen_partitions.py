@@ -34,8 +34,16 @@ def chosen(session: Session, partitions: Any) -> list[str]:
         msg = "no partition is named"
         raise ConfigError(msg)
     if all(isinstance(one, str) for one in partitions):
-        return list(dict.fromkeys(path.strip("/") for path in partitions))
+        return list(dict.fromkeys(_checked_path(path) for path in partitions))
     return list(dict.fromkeys(_path(session, values) for values in partitions))
+
+
+def _checked_path(path: str) -> str:
+    named = path.strip("/")
+    if "\0" in named or any(part in ("", ".", "..") for part in named.split("/")):
+        msg = f"{path!r} is no partition path"
+        raise ConfigError(msg, hint="Give it relative to the table, such as 'city=osaka'.")
+    return named
 
 
 def _is_list(partitions: Any) -> bool:

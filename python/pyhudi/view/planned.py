@@ -64,6 +64,8 @@ def _log(storage: Storage, partition: str, path: str) -> LogFile:
 
 def _found(storage: Storage, partition: str, path: str) -> tuple[str, int]:
     name = path.rsplit("/", 1)[-1]
+    if any(part in ("", ".", "..") for part in f"{partition}/{name}".lstrip("/").split("/")):
+        raise _damaged(f"{partition}/{path}")
     entry = storage.head(f"{partition}/{name}" if partition else name)
     if entry is None:
         raise _damaged(path)

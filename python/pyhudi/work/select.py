@@ -64,8 +64,11 @@ class ChangedRows:
             data = data.add_column(place, name, rows.column(name))
         return data.combine_chunks()
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
         empty = pa.schema([self.task.schema.field(name) for name in self.task.output])
         schema = self.changed(empty.empty_table()).schema
-        reader = pa.RecordBatchReader.from_batches(schema, self.batches())
-        return reader.__arrow_c_stream__(requested_schema)
+        return pa.RecordBatchReader.from_batches(schema, self.batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.reader().__arrow_c_stream__(requested_schema)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.keys import FILE_NAME, RECORD_KEY
 from pyhudi.plan.write import BaseFileTask, LogFileTask, WriteTarget, WriteTask
+from pyhudi.storage import naming_missing_files
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 from pyhudi.txn import markers
 from pyhudi.txn.markers import Marker
@@ -25,6 +26,7 @@ from pyhudi.work.completing import completed
 from pyhudi.work.merging import field_rules
 from pyhudi.work.meta import make_partition, with_meta
 from pyhudi.work.read import file_names
+from pyhudi.work.telling import telling_errors
 from pyhudi.work.write_log import write_log_files
 
 if TYPE_CHECKING:
@@ -41,9 +43,10 @@ def write_file(task: WriteTask, attempt: Attempt) -> tuple[WriteStat, ...]:
     Several log files where one would be too large; nothing that counts where a change log would
     have nothing to tell.
     """
-    if isinstance(task, LogFileTask):
-        return write_log_files(task, attempt)
-    return _write_base_file(task, attempt)
+    with naming_missing_files(), telling_errors(task) as told:
+        if isinstance(told, LogFileTask):
+            return write_log_files(told, attempt)
+        return _write_base_file(told, attempt)
 
 
 # --- base files -----------------------------------------------------------------------------------
