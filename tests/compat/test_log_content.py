@@ -181,3 +181,45 @@ def test_records_are_merged_by_columns_as_hudi_merges_them(
     wanted = values(hudi.read(theirs)["rows"])
     assert values(table.refresh().scan().to_arrow().to_pylist()) == wanted
     assert values(hudi.read(ours)["rows"]) == wanted
+
+
+MARKS = "id string, city string, Op string, v int, ts int"
+
+
+def marked(given: Sequence[tuple[int, str, int, int]]) -> pa.Table:
+    """Rows of number, Op, v, ts."""
+    return pa.table(
+        {
+            "id": [f"k{i}" for i, *_ in given],
+            "city": ["rome" if i % 2 else "oslo" for i, *_ in given],
+            "Op": [op for _, op, _, _ in given],
+            "v": pa.array([v for _, _, v, _ in given], pa.int32()),
+            "ts": pa.array([ts for *_, ts in given], pa.int32()),
+        }
+    )
+
+
+@pytest.mark.hudi("1.2.0")
+def test_rows_that_the_marker_deletes_are_gone_as_if_hudi_wrote_them(
+    hudi: HudiOracle, tmp_path: Path
+) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    given = options(hudi.hudi, payload="AWSDmsAvroPayload")
+    given |= {"hoodie.parquet.small.file.limit": "0"}
+
+    def hudi_writes(data: pa.Table, operation: str = "upsert") -> None:
+        hudi.write(theirs, rows=data.to_pylist(), schema=MARKS, operation=operation, options=given)
+
+    hudi_writes(marked([(i, "I", 1, 10) for i in range(8)]), "insert")
+    shutil.copytree(theirs, ours)
+    table = pyhudi.open_table(ours)
+    for data in (
+        marked([(1, "U", 2, 20), (2, "D", 2, 20), (3, "D", 2, 5), (9, "D", 2, 20)]),
+        marked([(2, "I", 3, 15), (3, "I", 3, 15), (4, "D", 3, 30), (5, "U", 3, 30)]),
+        marked([(4, "I", 4, 25), (5, "D", 4, 30), (1, "D", 4, 15)]),
+    ):
+        hudi_writes(data)
+        table.refresh().upsert(data)
+        expected = sorted(map(str, hudi.read(theirs)["rows"]))
+        assert sorted(map(str, hudi.read(ours)["rows"])) == expected
+        assert sorted(map(str, table.refresh().scan().to_arrow().to_pylist())) == expected
