@@ -60,6 +60,11 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
     raise TableNotFound(msg, hint="Check the location; create_table makes a new table.")
 
 
+def read_now(storage: Storage) -> dict[str, str] | None:
+    """The properties as `read_config` gives them, without waiting: None when there are none."""
+    return _read_once(storage)
+
+
 def _may_appear(storage: Storage) -> bool:
     folders, files = storage.list_dir(FOLDER)
     return bool(folders or files)

@@ -43,6 +43,10 @@ class HistoryUnavailable(HudiError):
     """The asked-for instant or range is no longer, or not yet, on the timeline."""
 
 
+class TimelineMoved(HistoryUnavailable):
+    """What the table was when it was looked at is gone, such as by an upgrade. Open it again."""
+
+
 class StorageError(HudiError, OSError):
     """The storage failed, not the table. Try again."""
 

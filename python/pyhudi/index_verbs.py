@@ -89,7 +89,7 @@ class IndexVerbs:
 
         It gets the partitions that it had, column statistics of the same columns. A table without
         one gets what the handle's options and the table's version say. What was there is removed
-        first; should the writer die, the table has no metadata table, and is read by listing.
+        first; should the writer die, the table is read by listing until the next write makes it.
 
         Raises `UnsupportedTableFeature` for a partition that pyhudi does not make, before anything
         is removed, and for a table that it does not write to; `CommitConflict` while other work is

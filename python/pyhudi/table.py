@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyhudi import arguments as arg
 from pyhudi.clock import instant_of
 from pyhudi.config import TableConfig
 from pyhudi.engine.local import LocalEngine
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, TimelineMoved
 from pyhudi.index_verbs import IndexVerbs
 from pyhudi.inspect import Inspect
 from pyhudi.options import check_options
@@ -309,7 +310,8 @@ class HudiTable(WritingVerbs, IndexVerbs):
         """Makes the table one of a later version; nothing else ever does.
 
         to: 5, 6, 8 or 9. Log files are compacted first, the metadata table is removed, and made
-        again in the new version. dry_run: say what would change, and change nothing.
+        again in the new version. What a writer that dies leaves undone, the next write does.
+        dry_run: say what would change, and change nothing.
 
         Raises `UnsupportedTableFeature` for a table that cannot become one of that version, naming
         the property; `CommitConflict` while a compaction, clustering or the like is pending;
@@ -338,7 +340,18 @@ class HudiTable(WritingVerbs, IndexVerbs):
         return self
 
 
+_LOOKS = 3
+"""How often a table is looked at that changes its version, or archives, meanwhile."""
+
+
 def _load(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> TableState:
+    for _ in range(_LOOKS - 1):
+        with suppress(TimelineMoved):
+            return _load_once(storage, options, as_of)
+    return _load_once(storage, options, as_of)
+
+
+def _load_once(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> TableState:
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
     then = timeline if as_of is None else _past(config, timeline, as_of)

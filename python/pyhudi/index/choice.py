@@ -14,6 +14,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import options as names
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.table import RECORD_INDEX
+from pyhudi.metadata.unfinished import Unfinished
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -126,8 +127,12 @@ def last_written(timeline: Timeline) -> list[tuple[str, str]]:
 
 
 def _record_index(storage: Storage, config: TableConfig) -> str | None:
+    """The kind of record index that the table has, also while it is being made again."""
     if RECORD_INDEX not in config.metadata_partitions:
-        return None
+        undone = Unfinished.of(config)
+        if RECORD_INDEX not in undone.partitions_for(config.version):
+            return None
+        return names.PARTITIONED_RECORD_INDEX if undone.by_partition else names.RECORD_INDEX
     definition = index_definitions(storage, config).get(RECORD_INDEX)
     partitioned = definition is not None and definition.is_partitioned
     return names.PARTITIONED_RECORD_INDEX if partitioned else names.RECORD_INDEX

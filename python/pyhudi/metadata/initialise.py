@@ -3,6 +3,7 @@
 Each partition is one delta commit: a log file without records for every file group, and a base file
 for those that get some. All partitions are made before the table's properties name the first of
 them, so that a writer that dies leaves nothing that anybody looks at; the next attempt starts over.
+The properties then say too that nothing is left to be done (`unfinished.py`).
 Instants, names and order are those of `HoodieBackedTableMetadataWriter` (0.15.0 and 1.2.0). Which
 partitions there are to be is `wanted.py`'s part, what they hold `initial.py`'s.
 """
@@ -29,11 +30,12 @@ from pyhudi.metadata.initial import (
     derive_initial,
 )
 from pyhudi.metadata.initial_rows import initial_partition
-from pyhudi.metadata.own import OwnTable
+from pyhudi.metadata.own import OwnTable, remove_metadata_table
 from pyhudi.metadata.own_config import own_config
 from pyhudi.metadata.start_group import StartTarget, start_log, store_start_log, write_base
 from pyhudi.metadata.support import record_schema
 from pyhudi.metadata.table import FILES, FOLDER
+from pyhudi.metadata.unfinished import UNFINISHED
 from pyhudi.metadata.wanted import in_order, stats_columns
 from pyhudi.timeline.instants import DELTA_COMMIT, INDEXING, Instant, State
 from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
@@ -92,7 +94,7 @@ def initialise(
         _Making(context, engine, own, initial_partition(source, name), source).carry_out()
     changes = change_definitions(context.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
-    return config.updated(context.storage, changes, context.clock)
+    return config.updated(context.storage, changes, context.clock, removed=(UNFINISHED,))
 
 
 def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
@@ -130,7 +132,7 @@ def _is_initial(time: str) -> bool:
 def _make_table(context: RollbackContext) -> None:
     from pyhudi.txn.create import make_table  # noqa: PLC0415 - it is this module's caller
 
-    context.storage.delete_dir(FOLDER)
+    remove_metadata_table(context.storage)
     make_table(context.storage.below(FOLDER), own_config(context.config), context.clock)
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import TableConfig
 from pyhudi.metadata.partitioned import check_numbers
-from pyhudi.metadata.table import FOLDER, open_config
+from pyhudi.metadata.table import FOLDER, PROPERTIES, open_config
 from pyhudi.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.instants import DELTA_COMMIT, ROLLBACK, Instant, State
+from pyhudi.timeline.layout import META_FOLDER
 from pyhudi.view.filesystem_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -74,6 +75,19 @@ class OwnTable:
     def context(self, data: RollbackContext) -> RollbackContext:
         """What its own rollbacks work with; instants come from the data table's source."""
         return replace(data, storage=self.storage, config=self.config)
+
+
+def remove_metadata_table(data: Storage) -> None:
+    """Takes all of a metadata table away; a reader at work never takes the rest for the whole.
+
+    Without properties nobody opens it, and as long as there are instants it is known which files
+    there must be.
+    """
+    data.delete(f"{FOLDER}/{PROPERTIES}")
+    for folder in data.list_dir(FOLDER)[0]:
+        if folder != f"{FOLDER}/{META_FOLDER}":
+            data.delete_dir(folder)
+    data.delete_dir(FOLDER)
 
 
 def roll_back_delta_commit(own: OwnTable, data: RollbackContext, target: str, time: str) -> None:

@@ -15,6 +15,7 @@ from pyhudi.metadata.own import OwnTable
 from pyhudi.metadata.table import FILES
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.instants import DELTA_COMMIT
+from pyhudi.txn.left_files import remove_staged
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
@@ -44,6 +45,7 @@ def _run(context: RollbackContext, engine: Engine, options: ServiceOptions) -> N
     own = OwnTable.open(context.storage)
     partitions = context.config.metadata_partitions
     own.observe(context.generator)
+    remove_staged(own.storage, own.timeline.beside[1], context.clock)
     if compaction.complete_pending(own, context, engine):
         own = own.reloaded()
     if cleaning.complete_pending(own, context):

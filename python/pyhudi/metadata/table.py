@@ -38,7 +38,8 @@ ALL_PARTITIONS = "__all_partitions__"
 """The key of `files` under which the data table's partitions are named."""
 NO_PATH = "."
 """How the partition path "" is called in keys."""
-_PROPERTIES = ".hoodie/hoodie.properties"
+PROPERTIES = ".hoodie/hoodie.properties"
+"""Its own, relative to its folder."""
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
 
 _ESCAPED_IN_IDS = frozenset("\"#%'*/:=?\\{[]^\x7f_-") | {chr(code) for code in range(1, 32)}
@@ -191,10 +192,10 @@ def escaped(path: str) -> str:
 
 def open_config(storage: Storage) -> TableConfig:
     """The metadata table's own configuration. Raises `CorruptTable` when it is missing."""
-    data = storage.read_or_none(_PROPERTIES)
+    data = storage.read_or_none(PROPERTIES)
     if data is None:
-        raise CorruptTable(f"it is missing: {FOLDER} has no {_PROPERTIES}")
-    return TableConfig.parse(data, f"{FOLDER}/{_PROPERTIES}")
+        raise CorruptTable(f"it is missing: {FOLDER} has no {PROPERTIES}")
+    return TableConfig.parse(data, f"{FOLDER}/{PROPERTIES}")
 
 
 def _check_numbers(name: str, slices: Iterable[FileSlice]) -> None:

@@ -24,11 +24,13 @@ class CompactTask:
     """All stored columns of the slice."""
 
 
-def compaction_plan(slices: Iterable[FileSlice]) -> Mapping[str, Any]:
+def compaction_plan(
+    slices: Iterable[FileSlice], extra: Mapping[str, str] | None = None
+) -> Mapping[str, Any]:
     """The requested file's record (`HoodieCompactionPlan`, version 2: names without folders)."""
     return {
         "operations": [_operation(one) for one in slices],
-        "extraMetadata": {},
+        "extraMetadata": dict(extra or {}),
         "version": 2,
         "preserveHoodieMetadata": False,
         "missingSchedulePartitions": [],

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pyhudi.metadata.unfinished import UNFINISHED
 from pyhudi.plan.compact import CompactTask, compact_tasks, compaction_plan
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.instants import COMPACTION, State
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 _STAGE = 1
 
 
-def compact_all(session: Session) -> str | None:
+def compact_all(session: Session, by: str = "") -> str | None:
     """Compacts every slice with log files; the commit's instant, None when there is none.
 
+    by: name of the unfinished work that it is part of, which the plan then says.
     The session must be recovered, and no compaction or clustering pending. Raises
     `UnsupportedTableFeature` for a merge rule that pyhudi lacks, `CorruptTable` for a log file that
     was cut.
@@ -42,7 +44,7 @@ def compact_all(session: Session) -> str | None:
     writer = session.writer
     instant = writer.generator.next()
     tasks = compact_tasks(session.state(), session.target(instant), with_logs)
-    record = compaction_plan(with_logs)
+    record = compaction_plan(with_logs, {UNFINISHED: by} if by else None)
     plan = content.encode_container("HoodieCompactionPlan", record, writer.clock)
     writer.config.layout.request(writer.storage, instant, COMPACTION, plan)
     try:
@@ -53,21 +55,25 @@ def compact_all(session: Session) -> str | None:
     return instant
 
 
-def complete_compactions(session: Session) -> list[str]:
+def complete_compactions(session: Session, by: str = "") -> list[str]:
     """Carries out the compactions that are pending, by their plans; their instants.
 
+    by: only those that are part of this unfinished work.
     What another writer began of them is removed first, so none must be at work. Raises
     `CorruptTable` for a plan whose files are gone.
     """
-    pending = session.timeline.pending_compactions
-    for instant in pending:
-        _remove_begun(session, instant.requested)
+    completed = []
+    for instant in session.timeline.pending_compactions:
         plan = session.timeline.plan(instant) or {}
+        if by and (plan.get("extraMetadata") or {}).get(UNFINISHED) != by:
+            continue
+        _remove_begun(session, instant.requested)
         slices = planned_slices(session.storage, plan.get("operations") or ())
         _check_sizes(session, slices)
         target = session.target(instant.requested)
         _carry_out(session, instant.requested, compact_tasks(session.state(), target, slices))
-    return [instant.requested for instant in pending]
+        completed.append(instant.requested)
+    return completed
 
 
 def _check_sizes(session: Session, slices: Sequence[FileSlice]) -> None:

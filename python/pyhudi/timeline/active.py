@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.clock import format_instant
+from pyhudi.errors import TimelineMoved
 from pyhudi.timeline import content
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.instants import (
@@ -24,6 +25,7 @@ from pyhudi.timeline.instants import (
     State,
 )
 from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
+from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force
 from pyhudi.timeline.unique_keys import keys_are_unique
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyhudi.clock import Zone
     from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
+    from pyhudi.storage import Entries, Entry, Paths, Storage
     from pyhudi.timeline.layout import TimelineLayout
 
 _Key = tuple[str, str]
@@ -69,6 +71,8 @@ class Timeline:
         self.uncut: Timeline = self
         """Of a timeline that was cut: the whole one."""
         self._newest: CommitMetadata | None = None
+        self.beside: tuple[Paths, Entries] = ([], [])
+        """What else its folder had when it was listed: folders, and files that are no instants."""
         self._committed = {instant.requested: instant for instant in self.commits}
         self._pending_times = {
             i.requested for i in self.pending() if i.completed_action in COMMIT_ACTIONS
@@ -76,12 +80,18 @@ class Timeline:
 
     @classmethod
     def load(cls, storage: Storage, config: TableConfig) -> Timeline:
-        """Lists the timeline's folder. A table without instants has an empty timeline."""
+        """Lists the timeline's folder. A table without instants has an empty timeline.
+
+        Raises `TimelineMoved` where the table has another layout by now.
+        """
         layout = config.layout
         files: list[Instant] = []
-        for entry in storage.list_dir(layout.folder)[1]:
+        folders, entries = storage.list_dir(layout.folder)
+        beside: list[Entry] = []
+        for entry in entries:
             parsed = layout.parse(entry.name)
             if parsed is None:
+                beside.append(entry)
                 continue
             completed = parsed.completed
             if completed is None and parsed.state is State.COMPLETED:
@@ -89,7 +99,11 @@ class Timeline:
             files.append(
                 Instant(parsed.requested, parsed.action, parsed.state, completed, parsed.name)
             )
-        return cls(storage, layout, files, Archive(storage, config))
+        if not files or any(entry.name == MOVING for entry in beside):
+            check_in_force(storage, layout)
+        timeline = cls(storage, layout, files, Archive(storage, config))
+        timeline.beside = (folders, beside)
+        return timeline
 
     def until(self, requested: str) -> Timeline:
         """The timeline as it would be without instants requested after a time (time travel).
@@ -126,6 +140,11 @@ class Timeline:
         return tuple(
             i for i in self.instants if not i.is_completed and (not actions or i.action in actions)
         )
+
+    @property
+    def folder(self) -> str:
+        """Where its files are, relative to the table."""
+        return self._layout.folder
 
     @property
     def last_commit(self) -> Instant | None:
@@ -237,7 +256,12 @@ class Timeline:
 
     def _read_file(self, name: str) -> dict[str, Any] | None:
         path = self._layout.path(name)
-        return content.decode(self._storage.read(path), path)
+        data = self._storage.read_or_none(path)
+        if data is None:
+            check_in_force(self._storage, self._layout)
+            msg = f"{path} is gone: it was archived or rolled back since the timeline was listed"
+            raise TimelineMoved(msg, hint=AGAIN)
+        return content.decode(data, path)
 
     def _start(self) -> str | None:
         savepoints = {i.requested for i in self.instants if i.action == SAVEPOINT}

@@ -14,6 +14,7 @@ from pyhudi.timeline.archive_log import ArchiveLogs
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.instants import CLEAN, COMMIT_ACTIONS, Instant
 from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
+from pyhudi.timeline.moved import check_in_force
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -26,6 +27,7 @@ class Archive:
 
     def __init__(self, storage: Storage, config: TableConfig) -> None:
         """Reads nothing yet."""
+        self._storage, self._layout = storage, config.layout
         self.folder = config.history_folder
         """Where it lies, relative to the table."""
         self._format = (
@@ -38,9 +40,11 @@ class Archive:
         """Archived instants of a span of time, all by default, oldest first.
 
         `file_name` is the archive's file that holds the instant. Raises `CorruptTable` naming the
-        file for a damaged archive.
+        file for a damaged archive, `TimelineMoved` for one that is gone with the table's layout.
         """
         found = self._format.instants(span)
+        if not found:
+            check_in_force(self._storage, self._layout)
         return tuple(sorted(found, key=lambda one: (one.requested, one.action)))
 
     def commits(self, span: Span | None = None) -> tuple[Instant, ...]:
@@ -66,6 +70,7 @@ class Archive:
         """
         found = self._format.completion_time(requested)
         if found is None:
+            check_in_force(self._storage, self._layout)
             raise HistoryUnavailable(
                 f"the completion time of {requested} is neither on the active nor on the archived "
                 f"timeline in {self.folder}, so its log files cannot be placed",

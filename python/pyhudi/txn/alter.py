@@ -17,7 +17,7 @@ from pyhudi.internal_schema import SchemaHistory
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.table import COLUMN_STATS, PARTITION_STATS
 from pyhudi.schema import TableSchema, schema_from_avro
-from pyhudi.txn import alter_steps
+from pyhudi.txn import alter_steps, metadata_table
 from pyhudi.txn.alter_changes import Change, ChangeType, Drop, Rename
 from pyhudi.txn.alter_steps import Rules
 from pyhudi.txn.result import WriteResult
@@ -44,7 +44,7 @@ def alter(
     Raises `SchemaMismatch` for a change that is not possible, `UnsupportedTableFeature` for a table
     whose columns pyhudi does not alter, and what every write raises.
     """
-    session = Session.open(table, clock)
+    session = Session.open(table, clock, metadata_table.finished(table, clock))
     config = session.config
     _check_alterable(config, changes)
     before = tree_of(session.schema, config)

@@ -47,7 +47,7 @@ from pyhudi.schema import field_at
 from pyhudi.storage import Storage
 from pyhudi.txn.given import plain_schema
 from pyhudi.txn.guard import check_config
-from pyhudi.txn.metadata_table import make_partitions, wanted_for_new
+from pyhudi.txn.metadata_table import announced, make_partitions, wanted_for_new
 from pyhudi.txn.new_table import make_table, table_in_making
 from pyhudi.txn.rows import conform, data_schema, to_table
 from pyhudi.txn.session import Session
@@ -149,6 +149,8 @@ def create_table(
     else:
         key_spec(config, existing_key=None, options=kept)
     wanted = wanted_for_new(config, kept)
+    if wanted:
+        config = announced(config, wanted, kept, clock)
     with table_in_making(storage, config, clock):
         table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
         if wanted:

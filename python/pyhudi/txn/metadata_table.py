@@ -3,7 +3,8 @@
 The deeds behind `create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index`, and
 behind a write with `hoodie.metadata.enable=true` to a table that lacks something. What is taken
 away leaves the properties first, then the definitions, then storage, so that nobody reads half of
-it. What a partition holds is not known here.
+it; what is to come back stands in the properties instead (`metadata/unfinished.py`), and whoever
+writes next makes it where its writer died. What a partition holds is not known here.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, UnsupportedTableFeature
 from pyhudi.index.options import INDEX_TYPE
-from pyhudi.metadata.define import Definitions, change_definitions, stored_definitions
-from pyhudi.metadata.definitions import SECONDARY_INDEX, index_definitions, parse_definitions
+from pyhudi.metadata.define import Definitions, change_definitions, new_definitions
+from pyhudi.metadata.definitions import SECONDARY_INDEX, parse_definitions
 from pyhudi.metadata.initialise import check_can_start, initialise
 from pyhudi.metadata.options import METADATA_ENABLE, MetadataOptions
-from pyhudi.metadata.partitioned import is_partitioned
+from pyhudi.metadata.own import remove_metadata_table
 from pyhudi.metadata.support import check_index
 from pyhudi.metadata.table import (
     BLOOM_FILTERS,
@@ -33,6 +34,7 @@ from pyhudi.metadata.table import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
+from pyhudi.metadata.unfinished import UNFINISHED, Unfinished, all_of
 from pyhudi.metadata.wanted import (
     check_makeable,
     check_nested,
@@ -41,18 +43,21 @@ from pyhudi.metadata.wanted import (
     wanted_partitions,
 )
 from pyhudi.schema import field_at
+from pyhudi.services.compaction import complete_compactions
+from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.instants import ROLLBACK
+from pyhudi.txn.at_work import at_work
 from pyhudi.txn.intake import memory_limit
 from pyhudi.txn.row_indexes import IndexRequest, definition
 from pyhudi.txn.schema_ids import check_names
 from pyhudi.txn.session import Session
 from pyhudi.txn.transaction import check_no_live_writer, failed_writes
+from pyhudi.upgrade.left import remove_other_timeline
 
 if TYPE_CHECKING:
     from pyhudi.engine.protocol import Engine
     from pyhudi.storage import Storage
     from pyhudi.txn.session import WritableTable
-    from pyhudi.version import TableVersion
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MADE_HERE = (COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, SECONDARY_INDEX)
@@ -89,29 +94,77 @@ def wanted_for_new(config: TableConfig, options: Mapping[str, str]) -> tuple[str
     return wanted
 
 
+def announced(
+    config: TableConfig, wanted: Collection[str], options: Mapping[str, str], clock: Clock
+) -> TableConfig:
+    """A new table's properties that say which partitions it is about to get."""
+    chosen = MetadataOptions.of(options)
+    by_partition = chosen.record_index_by_partition is True
+    definitions = new_definitions(config, wanted, chosen.stats_columns, partitioned=by_partition)
+    by = InstantGenerator(clock, config.timezone).next()
+    undone = Unfinished(by, config.version.code, in_order(set(wanted)), definitions)
+    return TableConfig({**config.properties, **undone.properties})
+
+
 def make_partitions(table: WritableTable, wanted: Collection[str]) -> None:
     """Makes partitions of the metadata table by the options of the table's handle."""
-    _make(table, set(wanted), MetadataOptions.of(table.options), SystemClock())
-
-
-def before_write(table: WritableTable, clock: Clock | None) -> None:
-    """Makes what the handle's options want of a metadata table and the table lacks.
-
-    Only where `hoodie.metadata.enable` is given as true. Raises as `initialise` does, and as
-    opening the table for a write does.
-    """
-    if table.options.get(METADATA_ENABLE, "").strip().lower() != "true":
-        return
-    clock = clock or SystemClock()
+    clock = SystemClock()
     config = TableConfig.load(table.storage, clock)
+    with at_work(table.storage, config, clock) as by:
+        _make(table, set(wanted), MetadataOptions.of(table.options), clock, by)
+
+
+def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
+    """Ends what a writer that died has begun, and makes what the handle's options want; the config.
+
+    Options matter only where `hoodie.metadata.enable` is given as true. Raises as `initialise`
+    does, and as opening the table for a write does; `CommitConflict` where another is at work.
+    """
+    clock = clock or SystemClock()
+    config = finished(table, clock)
+    if table.options.get(METADATA_ENABLE, "").strip().lower() != "true":
+        return config
     options = MetadataOptions.of(table.options)
     wanted = set(wanted_partitions(config, options, index_by_default=False))
     if config.metadata_partitions:
         # What was dropped, or left out when the table was made, comes back by its own option alone.
         asked = {COLUMN_STATS: options.column_stats, PARTITION_STATS: options.partition_stats}
         wanted -= {name for name, flag in asked.items() if not flag}
-    if wanted - set(config.metadata_partitions):
-        _make(table, wanted, options, clock)
+    if not wanted - set(config.metadata_partitions):
+        return config
+    with at_work(table.storage, config, clock) as by:
+        _make(table, wanted, options, clock, by)
+    return TableConfig.load(table.storage, clock)
+
+
+def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
+    """The table's properties, after what a writer that died has begun was ended.
+
+    Where that fails it stays undone, with a `MetadataTableWarning`. Rows are right all the same: a
+    record index that is to be made again is stood in for by looking at all rows. Raises
+    `CommitConflict` where who began it is at work.
+    """
+    clock = clock or SystemClock()
+    config = TableConfig.load(table.storage, clock)
+    if not Unfinished.of(config) or not config.version.writable:
+        return config
+    with at_work(table.storage, config, clock) as by:
+        make_again(table, clock, by)
+    return TableConfig.load(table.storage, clock)
+
+
+def make_again(table: WritableTable, clock: Clock, by: str) -> None:
+    """Gives back what the table's properties say it is to have again, if that can be."""
+    try:
+        _make(table, set(), MetadataOptions.of(table.options), clock, by)
+    except HudiError as error:
+        cause = str(error).split("\nHint:", 1)[0]
+        warnings.warn(
+            f"{table.storage.uri}: the metadata table was not made again, the next write tries "
+            f"once more: {cause}",
+            MetadataTableWarning,
+            stacklevel=2,
+        )
 
 
 def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]:
@@ -119,22 +172,21 @@ def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]
     clock = clock or SystemClock()
     config = TableConfig.load(table.storage, clock)
     options = MetadataOptions.of(table.options)
-    wanted = config.metadata_partitions or wanted_partitions(
-        config, options, index_by_default=False
-    )
-    check_makeable(tuple(wanted))
+    again = all_of(table.storage, config)
+    check_makeable(again.partitions)
+    wanted = again.partitions_for(config.version)
+    if not again.partitions:
+        wanted = wanted_partitions(config, options, index_by_default=False)
     session = Session.open(_Plain(table.storage, table.engine), clock)
-    _check_free(session)
-    options = _as_before(session, options)
-    if COLUMN_STATS in wanted:
-        stats_columns(session.schema.arrow, options)
-    kept = {
-        name: one
-        for name, one in stored_definitions(table.storage, config).items()
-        if name in wanted and name.startswith(_OTHER_INDEXES)
-    }
-    _take_away(table.storage, config, config.metadata_partitions, clock)
-    return _make(table, set(wanted), options, clock, kept)
+    with at_work(table.storage, config, clock) as by:
+        _check_free(session)
+        if COLUMN_STATS in wanted:
+            stats_columns(session.schema.arrow, _as_before(session, options, again))
+        if again.partitions:
+            moving = Unfinished.of(config).moving
+            again = replace(again, by=by, moving=moving)
+            _take_away(table.storage, config, config.metadata_partitions, clock, again)
+        return _make(table, set(wanted), options, clock, by)
 
 
 def _check_free(session: Session) -> None:
@@ -145,80 +197,22 @@ def _check_free(session: Session) -> None:
     check_can_start(session.config, [one for one in timeline.pending() if one not in settled])
 
 
-def _as_before(session: Session, options: MetadataOptions) -> MetadataOptions:
-    """The options with the kind of record index and the columns with statistics that there are.
+def _as_before(session: Session, options: MetadataOptions, undone: Unfinished) -> MetadataOptions:
+    """The options with the kind of record index and the columns with statistics that there were.
 
     Columns that the options name come before.
     """
-    config = session.config
-    defined = index_definitions(session.storage, config)
-    known = defined.get(RECORD_INDEX)
-    if RECORD_INDEX in config.metadata_partitions:
-        by_partition = known is not None and known.is_partitioned
-        options = replace(options, record_index_by_partition=by_partition)
-    known = defined.get(COLUMN_STATS)
-    if options.stats_columns or known is None or COLUMN_STATS not in config.metadata_partitions:
+    version = session.config.version
+    if RECORD_INDEX in undone.partitions_for(version):
+        options = replace(options, record_index_by_partition=undone.by_partition)
+    if options.stats_columns or COLUMN_STATS not in undone.partitions:
         return options
-    return replace(options, stats_columns=_left(session, known.columns))
+    return replace(options, stats_columns=_left(session, undone.stats_columns(version)))
 
 
 def _left(session: Session, columns: Iterable[str]) -> tuple[str, ...]:
     """Those of columns with statistics that the table still has."""
     return tuple(name for name in columns if field_at(session.schema.arrow, name) is not None)
-
-
-@dataclass(frozen=True)
-class Remaking:
-    """A metadata table that goes because the table's version changes, to be made again."""
-
-    partitions: tuple[str, ...]
-    """None where the new version's writers have no metadata table of pyhudi's."""
-    stats_columns: tuple[str, ...] = ()
-    """Columns that have statistics now, where the table says which."""
-
-
-def remaking(storage: Storage, config: TableConfig, version: TableVersion) -> Remaking:
-    """What there will be of the metadata table when the table has another version.
-
-    Partitions that the version does not have, or that pyhudi does not make, are left out.
-    """
-    if not version.writable:
-        return Remaking(())
-    kept = {*config.metadata_partitions} & {*_MADE_HERE, FILES, PARTITION_STATS}
-    if not version.has_index_definitions:
-        kept -= {PARTITION_STATS}
-    if is_partitioned(storage, config):
-        kept -= {RECORD_INDEX}
-    if not version.has_index_definitions or not config.version.has_index_definitions:
-        return Remaking(in_order(kept))
-    known = index_definitions(storage, config).get(COLUMN_STATS)
-    columns = () if known is None else known.columns
-    # Writers of version 8 fail on the fields of structs.
-    left = (name for name in columns if version.index_versions or "." not in name)
-    return Remaking(in_order(kept), tuple(left))
-
-
-def make_again(table: WritableTable, wanted: Remaking, clock: Clock) -> None:
-    """Makes a metadata table after the table's version has changed.
-
-    Where that fails the table stays without, with a `MetadataTableWarning`.
-    """
-    if not wanted.partitions:
-        return
-    options = MetadataOptions.of(table.options)
-    try:
-        session = Session.open(_Plain(table.storage, table.engine), clock)
-        _check_free(session)
-        check_nested(session.config, options.stats_columns)
-        columns = options.stats_columns or _left(session, wanted.stats_columns)
-        options = replace(options, stats_columns=columns)
-        _make(table, set(wanted.partitions), options, clock)
-    except HudiError as error:
-        warnings.warn(
-            f"{table.storage.uri}: the metadata table was not made again: {error}",
-            MetadataTableWarning,
-            stacklevel=2,
-        )
 
 
 def create_index(
@@ -233,9 +227,11 @@ def create_index(
     config = TableConfig.load(table.storage, clock)
     options = MetadataOptions.of(table.options)
     if asked.is_named:
+        config = finished(table, clock)
         defined = definition(table.storage, config, asked)
         _check_new(config, *defined)
-        return _make(table, set(defined), options, clock, defined)
+        with at_work(table.storage, config, clock) as by:
+            return _make(table, set(defined), options, clock, by, defined)
     _check_new(config, kind)
     if columns and kind != COLUMN_STATS:
         msg = f"the index {kind} is over the record key: it takes no columns"
@@ -250,11 +246,12 @@ def create_index(
         stats_columns=columns or options.stats_columns,
     )
     wanted = wanted_partitions(config, only, index_by_default=False)
-    return _make(table, set(wanted), only, clock)
+    with at_work(table.storage, config, clock) as by:
+        return _make(table, set(wanted), only, clock, by)
 
 
 def _check_new(config: TableConfig, name: str) -> None:
-    if name in config.metadata_partitions:
+    if name in (*config.metadata_partitions, *Unfinished.of(config).partitions):
         msg = f"the table has the index {name} already"
         raise ConfigError(msg, hint="Drop it first to make another one.")
 
@@ -264,13 +261,28 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
     clock = clock or SystemClock()
     config = TableConfig.load(table.storage, clock)
     gone = _dropped(config, name)
-    _take_away(table.storage, config, gone, clock)
+    with at_work(table.storage, config, clock) as by:
+        undone = Unfinished.of(config)
+        left = replace(
+            undone,
+            by=by,
+            partitions=tuple(one for one in undone.partitions if one not in gone),
+            definitions={k: one for k, one in undone.definitions.items() if k not in gone},
+        )
+        config = _take_away(table.storage, config, gone, clock, left)
+        if undone:
+            config.updated(table.storage, left.properties, clock)
+        else:
+            config.updated(table.storage, {}, clock, removed=(UNFINISHED,))
     return gone
 
 
 def _dropped(config: TableConfig, name: str) -> tuple[str, ...]:
-    """The partitions that go with an index. Raises `ConfigError` where there is none."""
-    listed = config.metadata_partitions
+    """The partitions that go with an index. Raises `ConfigError` where there is none.
+
+    Those that are to be made again count as there.
+    """
+    listed = tuple(dict.fromkeys((*config.metadata_partitions, *Unfinished.of(config).partitions)))
     found = next(
         (one for one in (name, *(prefix + name for prefix in _OTHER_INDEXES)) if one in listed),
         None,
@@ -287,23 +299,35 @@ def _dropped(config: TableConfig, name: str) -> tuple[str, ...]:
     return tuple(one for one in listed if one in (found, _GO_TOGETHER.get(found)))
 
 
-def _take_away(storage: Storage, config: TableConfig, gone: Collection[str], clock: Clock) -> None:
-    """Partitions of the metadata table, or with `files` all of it."""
+def _take_away(
+    storage: Storage,
+    config: TableConfig,
+    gone: Collection[str],
+    clock: Clock,
+    undone: Unfinished,
+) -> TableConfig:
+    """Partitions of the metadata table, or with `files` all of it; gives the new properties.
+
+    undone: what is left to be done then, beside removing folders.
+    """
     building = config.properties.get(_INFLIGHT, "").strip()
     if building:
         msg = f"{_INFLIGHT} is {building}: another writer is building an index"
         raise UnsupportedTableFeature(msg, hint="Complete the indexing with Apache Hudi first.")
     left = [one for one in config.metadata_partitions if one not in gone]
+    undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
     if FILES in gone or not left:
         properties = (names.METADATA_PARTITIONS, _INFLIGHT)
-        config = config.updated(storage, {}, clock, removed=properties)
+        config = config.updated(storage, undone.properties, clock, removed=properties)
         change_definitions(storage, config, {}, removed=gone)
-        storage.delete_dir(FOLDER)
-        return
-    config = config.updated(storage, {names.METADATA_PARTITIONS: ",".join(left)}, clock)
+        remove_metadata_table(storage)
+        return config
+    changes = {names.METADATA_PARTITIONS: ",".join(left), **undone.properties}
+    config = config.updated(storage, changes, clock)
     change_definitions(storage, config, {}, removed=gone)
     for name in gone:
         storage.delete_dir(f"{FOLDER}/{name}")
+    return config
 
 
 def _make(
@@ -311,17 +335,30 @@ def _make(
     wanted: set[str],
     options: MetadataOptions,
     clock: Clock,
+    by: str,
     definitions: Definitions | None = None,
 ) -> tuple[str, ...]:
-    """Makes partitions, and gives all that the table has then.
+    """Makes partitions with those that are undone, and gives all that the table has then.
 
-    definitions: those of secondary and expression indexes among them.
+    by: name of the caller's heartbeat. definitions: those of secondary and expression indexes among
+    them.
     """
     session = Session.open(_Plain(table.storage, table.engine), clock)
-    check_names(session.schema, definitions or ())
-    for name, one in parse_definitions(definitions or {}).items():
+    undone = Unfinished.of(session.config)
+    definitions = {**undone.index_definitions, **(definitions or {})}
+    check_names(session.schema, definitions)
+    for name, one in parse_definitions(definitions).items():
         check_index(session.config, name, one, session.schema.arrow)
-    session = session.recovered()
+    check_nested(session.config, options.stats_columns)
+    options = _as_before(session, options, undone)
+    session = _without_leftovers(table, session.recovered(), undone, clock)
+    config = session.config
+    wanted = wanted | set(undone.partitions_for(config.version))
+    if not wanted - set(config.metadata_partitions):
+        return _settled(session, undone).metadata_partitions
+    if not undone:
+        begun = Unfinished(by, config.version.code, removed=in_order(wanted))
+        config.updated(session.storage, begun.properties, clock)
     config = initialise(
         session.writer.rollback,
         session.engine,
@@ -332,3 +369,33 @@ def _make(
         definitions,
     )
     return config.metadata_partitions
+
+
+def _without_leftovers(
+    table: WritableTable, session: Session, undone: Unfinished, clock: Clock
+) -> Session:
+    """The session after what a change of the table's version has left was ended or removed."""
+    if undone.moving:
+        remove_other_timeline(session.storage, session.config)
+    # Where Hudi has made a metadata table since, the compaction would have to go into it.
+    if (
+        undone
+        and not session.config.metadata_partitions
+        and complete_compactions(session, undone.by)
+    ):
+        return Session.open(_Plain(table.storage, table.engine), clock).recovered()
+    return session
+
+
+def _settled(session: Session, undone: Unfinished) -> TableConfig:
+    """The properties without what was undone and is done; left folders go."""
+    storage, config = session.storage, session.config
+    if not undone:
+        return config
+    listed = config.metadata_partitions
+    if not listed:
+        remove_metadata_table(storage)
+    for name in undone.removed:
+        if name not in listed:
+            storage.delete_dir(f"{FOLDER}/{name}")
+    return config.updated(storage, {}, session.writer.clock, removed=(UNFINISHED,))

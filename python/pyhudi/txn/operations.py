@@ -181,8 +181,8 @@ def delete_keys(
 
 def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
     """The table for one write of at most so many bytes of memory."""
-    metadata_table.before_write(table, clock)
-    session = Session.open(table, clock)
+    config = metadata_table.before_write(table, clock)
+    session = Session.open(table, clock, config)
     share = max(limit // (2 * session.engine.tasks_per_process), 1)
     # A log block and a row group are in memory whole until they are written.
     most = max(share, intake.LEAST_MEMORY)

@@ -19,6 +19,7 @@ from pyhudi.metadata import upkeep
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.instants import ROLLBACK, Instant, State
 from pyhudi.txn import heartbeat, markers
+from pyhudi.txn.left_files import remove_staged
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
 from pyhudi.view.names import log_file_name, parse_log_name
 
@@ -99,7 +100,10 @@ def _carry_out(
 ) -> None:
     storage, layout = context.storage, context.config.layout
     started = context.clock.now_ms()
+    requests = list(requests)
     done = [_undo(storage, request, time, target) for request in requests]
+    for partition in sorted({request.partition for request in requests}):
+        remove_staged(storage, storage.list_dir(partition)[1], context.clock, dead=target)
     record = _metadata_record(time, target, action, context.clock.now_ms() - started, done)
     metadata = content.encode_container("HoodieRollbackMetadata", record, context.clock)
     upkeep.record_rollback(context, time, target, record)

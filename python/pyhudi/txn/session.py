@@ -90,11 +90,16 @@ class Session:
     """The options of the table's handle, as text."""
 
     @classmethod
-    def open(cls, table: WritableTable, clock: Clock | None) -> Session:
-        """Reads what the table is now, and refuses what pyhudi does not write to."""
+    def open(
+        cls, table: WritableTable, clock: Clock | None, config: TableConfig | None = None
+    ) -> Session:
+        """Reads what the table is now, and refuses what pyhudi does not write to.
+
+        config: the table's, where it has just been read.
+        """
         clock = clock or SystemClock()
         storage = table.storage
-        config = TableConfig.load(storage, clock)
+        config = config or TableConfig.load(storage, clock)
         timeline = Timeline.load(storage, config)
         guard.check_writable(storage, config, timeline)
         options = WriteOptions.of(table.options)

@@ -4,7 +4,8 @@ One writer at a time: there is no lock, and a writer that meets another one give
 (`conflicts.py`). The order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0), and each may be the
 last one before a crash:
 
-1. `recover`: pending rollbacks are carried out, failed writes rolled back, left markers removed.
+1. `recover`: pending rollbacks are carried out, failed writes rolled back, left markers and staged
+   files removed.
 2. `Transaction` is entered: heartbeat, requested file, a look whether others are at work.
 3. `start`: inflight file with the workload profile.
 4. Tasks write data files, each after its marker. Readers see none of it.
@@ -53,6 +54,7 @@ from pyhudi.timeline.metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import conflicts, heartbeat, markers, replace_commit, rollback, schema_ids
 from pyhudi.txn.guard import check_writable
 from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.left_files import remove_left_files
 from pyhudi.txn.rollback import RollbackContext
 
 if TYPE_CHECKING:
@@ -130,7 +132,9 @@ def recover(writer: Writer) -> Timeline:
         rollback.roll_back(writer.rollback, timeline, instant)
     if failed:
         timeline = _load(writer)
-    _remove_left_markers(writer.storage, timeline)
+    folders = remove_left_files(writer.storage, timeline, writer.clock)
+    if markers.MARKER_FOLDER in folders:
+        _remove_left_markers(writer.storage, timeline)
     return timeline
 
 

@@ -1,12 +1,15 @@
 """Upgrades and downgrades: the order of things, so that a crash leaves a table of one version.
 
-1. The metadata table goes, since its layout differs by version.
+1. The metadata table goes, since its layout differs by version. The same change of the properties
+   says what there was, so that whoever writes next can make it again.
 2. Failed writes are rolled back, log files compacted into base files.
-3. The timeline is written in its new place beside the old one.
+3. The timeline is written in its new place beside the old one, which says from then that it goes.
 4. The properties change, in one step: from here on the table has the new version.
 5. The old timeline goes.
-6. The metadata table is made again, if there was one. A writer that died before has left a table
-   without, which is whole all the same.
+6. The metadata table is made again, if there was one.
+
+A writer that died before the end has left a table of one version or the other; the next one does
+what is left to be done (`txn/metadata_table.py`).
 
 Hudi moves the files of the timeline one by one instead (`UpgradeDowngrade`, 1.2.0).
 """
@@ -22,6 +25,8 @@ from pyhudi.config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.internal_schema import is_evolved
 from pyhudi.metadata.define import change_definitions
+from pyhudi.metadata.own import remove_metadata_table
+from pyhudi.metadata.unfinished import UNFINISHED, Unfinished, all_of
 from pyhudi.properties import CHECKSUM
 from pyhudi.services.compaction import compact_all, complete_compactions
 from pyhudi.timeline import Timeline
@@ -33,9 +38,12 @@ from pyhudi.timeline.instants import (
     REPLACE_COMMIT,
     RESTORE,
 )
+from pyhudi.timeline.moved import MOVING
 from pyhudi.txn import metadata_table
+from pyhudi.txn.at_work import at_work
 from pyhudi.txn.session import Session
 from pyhudi.txn.transaction import is_clustering
+from pyhudi.upgrade.left import remove_instants, remove_other_timeline
 from pyhudi.upgrade.properties import VERSIONS, changed, steps
 from pyhudi.upgrade.timeline import archived_instants, moved_files
 from pyhudi.version import table_version
@@ -47,7 +55,6 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.txn.session import WritableTable
 
-_METADATA_FOLDER = ".hoodie/metadata"
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _COMPLEX = ("COMPLEX", "COMPLEX_AVRO")
 _NULL_PARTITION = "default"
@@ -83,16 +90,21 @@ def change_version(
     change = _change(storage, config, to, dry_run=dry_run)
     if dry_run or change.before == to:
         return change
-    again = metadata_table.remaking(storage, config, table_version(to))
-    config = _without_metadata(storage, config, clock)
-    if not config.version.writable:
-        _set(storage, config, changed(config.properties, 6), clock)
-    merge = config.is_merge_on_read and any(
-        step in _COMPACTED_BEFORE for step in steps(change.before, to)
-    )
-    compaction = _settled(table, clock, merge=merge)
-    _move(storage, to, clock)
-    metadata_table.make_again(table, again, clock)
+    with at_work(storage, config, clock) as by:
+        if Unfinished.of(config).moving:
+            remove_other_timeline(storage, config)
+        config = _without_metadata(storage, config, clock, by, to)
+        if not config.version.writable:
+            _set(storage, config, changed(config.properties, 6), clock)
+        merge = config.is_merge_on_read and any(
+            step in _COMPACTED_BEFORE for step in steps(change.before, to)
+        )
+        compaction = _settled(table, clock, by, merge=merge)
+        _move(storage, to, clock)
+        if table_version(to).writable:
+            metadata_table.make_again(table, clock, by)
+        else:
+            TableConfig.load(storage, clock).updated(storage, {}, clock, removed=(UNFINISHED,))
     return replace(change, compaction=compaction)
 
 
@@ -128,7 +140,7 @@ def _check_step(
 ) -> None:
     """What stands in the way of one step, by the property that says so."""
     problem = None
-    indexes = [name for name in _metadata_partitions(config) if "_index_" in name]
+    indexes = [name for name in all_of(storage, config).partitions if "_index_" in name]
     single = len(config.record_key_fields) == 1
     if indexes:
         problem = f"{names.METADATA_PARTITIONS} has {indexes[0]}: drop the index first"
@@ -150,13 +162,9 @@ def _check_step(
         raise UnsupportedTableFeature(msg)
 
 
-def _metadata_partitions(config: TableConfig) -> tuple[str, ...]:
-    text = config.properties.get(names.METADATA_PARTITIONS, "")
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
 def _change(storage: Storage, config: TableConfig, to: int, *, dry_run: bool) -> VersionChange:
-    before = dict(config.properties)
+    before = {k: v for k, v in config.properties.items() if k != UNFINISHED}
+    metadata = all_of(storage, config)
     after = changed({k: v for k, v in before.items() if k not in _OF_METADATA}, to)
     return VersionChange(
         before=config.version.code,
@@ -165,8 +173,8 @@ def _change(storage: Storage, config: TableConfig, to: int, *, dry_run: bool) ->
             k: v for k, v in sorted(after.items()) if before.get(k) != v and k != CHECKSUM
         },
         properties_removed=tuple(sorted(before.keys() - after.keys() - {CHECKSUM})),
-        metadata_removed=_metadata_partitions(config),
-        metadata_made=metadata_table.remaking(storage, config, table_version(to)).partitions,
+        metadata_removed=config.metadata_partitions,
+        metadata_made=metadata.partitions_for(table_version(to)),
         compaction=None,
         dry_run=dry_run,
     )
@@ -181,39 +189,50 @@ _OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
 # --- the deed -------------------------------------------------------------------------------------
 
 
-def _without_metadata(storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
-    """Without the metadata table; the properties first, so that nobody reads half of it."""
+def _without_metadata(
+    storage: Storage, config: TableConfig, clock: Clock, by: str, to: int
+) -> TableConfig:
+    """Without the metadata table, which the properties then say is to be made again.
+
+    The properties first, so that nobody reads half of it.
+    """
     listed = config.metadata_partitions
-    if any(name in config.properties for name in _OF_METADATA):
-        config = config.updated(storage, {}, clock, removed=_OF_METADATA)
+    moving = config.version.layout.version != table_version(to).layout.version
+    undone = replace(all_of(storage, config, by), removed=listed, moving=moving)
+    config = config.updated(storage, undone.properties, clock, removed=_OF_METADATA)
     change_definitions(storage, config, {}, removed=listed)
-    storage.delete_dir(_METADATA_FOLDER)
+    remove_metadata_table(storage)
     return config
 
 
-def _settled(table: WritableTable, clock: Clock, *, merge: bool) -> str | None:
+def _settled(table: WritableTable, clock: Clock, by: str, *, merge: bool) -> str | None:
     """Failed writes rolled back, log files compacted; the compaction's instant."""
     session = Session.open(table, clock).recovered()
     if complete_compactions(session):
         session = Session.open(table, clock).recovered()
-    return compact_all(session) if merge else None
+    return compact_all(session, by) if merge else None
 
 
 def _move(storage: Storage, to: int, clock: Clock) -> None:
     old = TableConfig.load(storage, clock)
-    new = TableConfig(changed(old.properties, to))
+    wanted = changed(old.properties, to)
+    new = TableConfig(wanted)
+    if not new.version.writable:
+        # The releases of such tables made metadata tables of another form.
+        wanted.update(replace(Unfinished.of(old), partitions=()).properties)
     if new.layout.folder == old.layout.folder:
-        _set(storage, old, new.properties, clock)
+        _set(storage, old, wanted, clock)
         return
+    storage.put(old.layout.path(MOVING), b"")
     timeline = Timeline.load(storage, old)
     if new.layout.completion_in_name:
         storage.delete_dir(new.layout.folder)
         add_to_history(storage, new.history_folder, archived_instants(timeline, clock))
     else:
-        _remove_instants(storage, new)
+        remove_instants(storage, new.layout)
     for path, data in moved_files(storage, timeline, old, new, clock):
         storage.put(path, data)
-    _set(storage, old, new.properties, clock)
+    _set(storage, old, wanted, clock)
     _remove_old(storage, old)
 
 
@@ -224,16 +243,10 @@ def _set(
     return config.updated(storage, wanted, clock, removed=gone)
 
 
-def _remove_instants(storage: Storage, config: TableConfig) -> None:
-    """Instants that an upgrade, long done, left behind when its writer died."""
-    for file in storage.list_dir(config.layout.folder)[1]:
-        if config.layout.parse(file.name) is not None:
-            storage.delete(file.path)
-
-
 def _remove_old(storage: Storage, old: TableConfig) -> None:
+    """The file that says that the timeline goes is the last of it."""
+    remove_instants(storage, old.layout)
+    storage.delete_dir(old.history_folder)
+    storage.delete(old.layout.path(MOVING))
     if old.layout.completion_in_name:
         storage.delete_dir(old.layout.folder)
-        return
-    _remove_instants(storage, old)
-    storage.delete_dir(old.history_folder)

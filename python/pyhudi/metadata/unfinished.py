@@ -1,0 +1,147 @@
+"""What a writer has begun and not yet ended, kept in the table's properties while it is at work.
+
+Making a metadata table anew and changing a table's version take away first what they give back
+last. What there is to give back stands in one property from the step that takes it away to the
+step that gives it back, so that the next writer can end the work of one that died. Apache Hudi
+keeps properties that it does not know, and reads none of them. How work is ended is
+`txn/finishing.py`'s part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.config_file import FILE
+from pyhudi.errors import CorruptTable
+from pyhudi.metadata.define import Definitions, stored_definitions
+from pyhudi.metadata.definitions import COLUMN_STATS, parse_definitions
+from pyhudi.metadata.support import MAINTAINED
+from pyhudi.metadata.table import PARTITION_STATS, RECORD_INDEX
+from pyhudi.metadata.wanted import in_order
+
+if TYPE_CHECKING:
+    from pyhudi.config import TableConfig
+    from pyhudi.storage import Storage
+    from pyhudi.version import TableVersion
+
+UNFINISHED = "pyhudi.unfinished"
+"""The property. It is no `hoodie.` one, so that no release of Hudi takes it for its own."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """Work that was begun. An empty one is none."""
+
+    by: str = ""
+    """Name of the heartbeat of whoever is at it."""
+    version: int = 0
+    """The table version that the definitions are of."""
+    partitions: tuple[str, ...] = ()
+    """Partitions of the metadata table that are to be there in the end."""
+    definitions: Definitions = field(default_factory=dict)
+    """Their index definitions."""
+    removed: tuple[str, ...] = ()
+    """Folders of the metadata table that may be left, and are nobody's."""
+    moving: bool = False
+    """A timeline in the other layout may be left, and is nobody's."""
+
+    def __bool__(self) -> bool:
+        return bool(self.by)
+
+    @classmethod
+    def of(cls, config: TableConfig) -> Unfinished:
+        """What a table's properties say. Raises `CorruptTable` for what no writer leaves there."""
+        text = config.properties.get(UNFINISHED)
+        if not text:
+            return cls()
+        try:
+            return _parsed(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            msg = f"{FILE}: {UNFINISHED} is damaged: {error!r}"
+            raise CorruptTable(msg, file=FILE, hint="Remove the property.") from error
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The property that says so."""
+        record = {
+            "by": self.by,
+            "version": self.version,
+            "partitions": self.partitions,
+            "definitions": self.definitions,
+            "removed": self.removed,
+            "moving": self.moving,
+        }
+        return {UNFINISHED: json.dumps(record, separators=(",", ":"))}
+
+    def partitions_for(self, version: TableVersion) -> tuple[str, ...]:
+        """Those to be made in a table of this version: what it lacks, and pyhudi, are left out."""
+        if not version.writable:
+            return ()
+        kept = set(self.partitions)
+        if version.code != self.version or not version.has_index_definitions:
+            kept &= MAINTAINED
+        if not version.has_index_definitions:
+            kept -= {PARTITION_STATS}
+        if self.by_partition and not version.index_versions:
+            kept -= {RECORD_INDEX}
+        return in_order(kept)
+
+    def stats_columns(self, version: TableVersion) -> tuple[str, ...]:
+        """Columns that are to have statistics, where it is known which."""
+        known = parse_definitions(self.definitions).get(COLUMN_STATS)
+        if known is None or not version.has_index_definitions:
+            return ()
+        # Writers of version 8 fail on the fields of structs.
+        return tuple(name for name in known.columns if version.index_versions or "." not in name)
+
+    @property
+    def by_partition(self) -> bool:
+        """Whether the record index is one by data partition."""
+        known = parse_definitions(self.definitions).get(RECORD_INDEX)
+        return known is not None and known.is_partitioned
+
+    @property
+    def index_definitions(self) -> Definitions:
+        """The definitions of indexes that have names of their own."""
+        own = (name for name in self.partitions if name not in MAINTAINED)
+        return {name: self.definitions[name] for name in own if name in self.definitions}
+
+
+def all_of(storage: Storage, config: TableConfig, by: str = "") -> Unfinished:
+    """All that a table has of a metadata table, as work to be done again; what is undone too."""
+    before = Unfinished.of(config)
+    listed = config.metadata_partitions
+    definitions = dict(before.definitions)
+    if config.version.has_index_definitions:
+        stored = stored_definitions(storage, config)
+        definitions.update((name, one) for name, one in stored.items() if name in listed)
+    partitions = in_order({*before.partitions_for(config.version), *listed})
+    return Unfinished(by, config.version.code, partitions, definitions)
+
+
+def _parsed(record: Mapping[str, Any]) -> Unfinished:
+    definitions = dict(record["definitions"])
+    parse_definitions(definitions)
+    return Unfinished(
+        by=_name(record["by"]),
+        version=int(record["version"]),
+        partitions=_names(record["partitions"]),
+        definitions=definitions,
+        removed=_names(record["removed"]),
+        moving=bool(record["moving"]),
+    )
+
+
+def _names(found: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(_name, found))
+
+
+def _name(found: Any) -> str:
+    """Names become parts of paths, below which files are deleted."""
+    if not isinstance(found, str) or found.startswith(".") or not found or "/" in found:
+        msg = f"{found!r} is no name"
+        raise ValueError(msg)
+    return found

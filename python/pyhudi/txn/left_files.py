@@ -1,0 +1,62 @@
+"""Removing what writers that died have left beside other files, where nothing else tells of it.
+
+Nobody reads these files, and a writer that lives needs none of them for longer than a moment, so
+their age decides:
+
+- staged copies of small files, `<name>.<process>-<number>.tmp`, of a local file system;
+- `hoodie.properties.backup`, of a change of the properties;
+- heartbeats of work that is not pending.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pyhudi.config_file import BACKUP, recover_config
+from pyhudi.timeline.layout import META_FOLDER
+from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
+
+if TYPE_CHECKING:
+    from pyhudi.clock import Clock
+    from pyhudi.storage import Entry, Paths, Storage
+    from pyhudi.timeline import Timeline
+
+OLD_MS = 600_000
+"""Age from which such a file is a dead writer's."""
+
+_STAGED = re.compile(r".\.\d+-\d+\.tmp$")
+
+
+def remove_left_files(storage: Storage, timeline: Timeline, clock: Clock) -> Paths:
+    """Removes what was left beside the timeline and the properties; gives the folders of those.
+
+    timeline: as it has just been listed.
+    """
+    folders, files = timeline.beside
+    if timeline.folder != META_FOLDER:
+        remove_staged(storage, files, clock)
+        folders, files = storage.list_dir(META_FOLDER)
+    remove_staged(storage, files, clock)
+    if any(file.path == BACKUP and _is_old(file, clock) for file in files):
+        recover_config(storage, clock)
+    if HEARTBEAT_FOLDER in folders:
+        pending = {instant.requested for instant in timeline.pending()}
+        for file in storage.list_dir(HEARTBEAT_FOLDER)[1]:
+            if file.name not in pending and _is_old(file, clock):
+                storage.delete(file.path)
+    return folders
+
+
+def remove_staged(storage: Storage, files: Iterable[Entry], clock: Clock, dead: str = "") -> None:
+    """Removes the staged copies among files. dead: an instant whose writer is dead, at any age."""
+    for file in files:
+        if not _STAGED.search(file.name):
+            continue
+        if _is_old(file, clock) or (dead and f"_{dead}." in file.name):
+            storage.delete(file.path)
+
+
+def _is_old(file: Entry, clock: Clock) -> bool:
+    return clock.now_ms() - file.modified_ms >= OLD_MS

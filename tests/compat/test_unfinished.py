@@ -1,0 +1,57 @@
+"""pyhudi dies while it makes a metadata table anew; Apache Hudi writes next, then pyhudi again."""
+
+from __future__ import annotations
+
+import copy
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+import pyhudi
+from pyhudi.metadata.unfinished import UNFINISHED
+from pyhudi.txn import metadata_table
+from tests.compat.test_alternating import Model
+from tests.compat.test_metadata_making import Layout, make, partitions
+from tests.compat.test_metadata_writing import (
+    METADATA,
+    RELEASES,
+    check,
+    write_with_hudi,
+    write_with_pyhudi,
+)
+from tests.helpers.oracle.client import HudiOracle
+from tests.sim.crash import CrashingStorage, Handle, Killed
+
+OWN = {"hoodie.metadata.record.index.enable": "true"}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(("version", "hudi"), RELEASES, indirect=["hudi"])
+@pytest.mark.timeout(900)
+def test_hudi_writes_between(tmp_path: Path, hudi: HudiOracle, version: int, kind: str) -> None:
+    start = tmp_path / "start"
+    layout = Layout(version, "cow" if kind == "cow" else "mor")
+    model = Model(random.Random(f"unfinished-{version}-{kind}"))
+    make(start, model, layout, OWN)
+    made = partitions(start)
+    assert "record_index" in made
+    counting = CrashingStorage(str(shutil.copytree(start, tmp_path / "counted")))
+    metadata_table.rebuild(Handle(counting))
+    for number, dies_at in enumerate((8, counting.changes // 2, counting.changes - 6)):
+        base = shutil.copytree(start, tmp_path / f"trips{number}")
+        own = copy.deepcopy(model)
+        with pytest.raises(Killed):
+            metadata_table.rebuild(Handle(CrashingStorage(str(base), dies_at)))
+        before = pyhudi.open_table(str(base)).config
+        assert UNFINISHED in before.properties
+        assert before.metadata_partitions == ()
+        write_with_hudi(hudi, base, own, layout.for_hudi(METADATA))
+        after = pyhudi.open_table(str(base)).config
+        assert after.properties[UNFINISHED] == before.properties[UNFINISHED]
+        write_with_pyhudi(base, own)
+        assert partitions(base) >= made
+        assert UNFINISHED not in pyhudi.open_table(str(base)).config.properties
+        check(hudi, base, own)
+        assert pyhudi.open_table(str(base)).check(deep=True).ok

@@ -1,0 +1,143 @@
+"""A reader beside a change of the table's version: its rows, or an error of its own kind.
+
+A writer that waits looks like one that died to whoever reads meanwhile, so the reader stalls at a
+call of its own, and the writer gets as far as one of its changes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhudi
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import HistoryUnavailable, HudiError, MetadataTableWarning
+from pyhudi.storage import Entry, Storage
+from pyhudi.table import HudiTable
+from pyhudi.upgrade.run import change_version
+from tests.helpers.tables import unpack
+from tests.sim.crash import CrashingStorage, Handle, Killed
+
+CASES = [("v6_mor_part_avro", 8), ("v9_mor_event_time", 6), ("v6_cow_archived", 9)]
+STOPS = 12
+"""At so many of its changes the writer waits; each kind of stall begins at another one."""
+
+
+class StallingStorage(Storage):
+    """Lets others go on before the first call of one kind."""
+
+    def __init__(self, uri: str, call: str, meanwhile: Callable[[], None]) -> None:
+        super().__init__(uri)
+        self.call = call
+        self.meanwhile = meanwhile
+
+    def _stall(self, call: str) -> None:
+        if call == self.call:
+            self.call = ""
+            self.meanwhile()
+
+    def read(self, path: str) -> bytes:
+        self._stall("properties" if path.endswith(".properties") else "instant")
+        return super().read(path)
+
+    def list_dir(self, prefix: str = "") -> tuple[list[str], list[Entry]]:
+        self._stall("timeline")
+        return super().list_dir(prefix)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """The metadata table goes and comes; readers do without meanwhile."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MetadataTableWarning)
+        yield
+
+
+def go_on(base: Path, to: int, dies_at: int) -> int:
+    """A writer until one of its changes, 0 for all; how many there were."""
+    storage = CrashingStorage(str(base), dies_at)
+    now = pyhudi.open_table(str(base)).version
+    with suppress(Killed):
+        change_version(Handle(storage), to, up=to > now, dry_run=False)
+    return storage.changes
+
+
+def rows(table: HudiTable, **how: Any) -> list[str]:
+    return sorted(map(str, table.scan(meta_fields=False, **how).to_arrow().to_pylist()))
+
+
+def all_since_the_start(table: HudiTable) -> list[str]:
+    return sorted(map(str, table.incremental(meta_fields=False).to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize("call", ["properties", "timeline", "instant"])
+@pytest.mark.parametrize(("name", "to"), CASES)
+def test_who_opens_the_table_reads_its_rows(name: str, to: int, call: str, tmp_path: Path) -> None:
+    start = unpack(name, tmp_path / "start")
+    expected = rows(pyhudi.open_table(start))
+    changes = go_on(shutil.copytree(start, tmp_path / "counted"), to, 0)
+    offset = ("properties", "timeline", "instant").index(call)
+    for n in [0, *range(1 + offset, changes + 1, max(changes // STOPS, 1))]:
+        base = shutil.copytree(start, tmp_path / f"at{n}")
+        stalls = 0
+
+        def meanwhile(base: Path = base, n: int = n) -> None:
+            nonlocal stalls
+            stalls += 1
+            go_on(base, to, n)
+
+        with without_warnings():
+            table = HudiTable(StallingStorage(str(base), call, meanwhile), LocalEngine(1), {})
+            assert rows(table) == expected, f"at change {n}"
+        assert stalls == 1
+        shutil.rmtree(base)
+
+
+@pytest.mark.parametrize(("name", "to"), CASES)
+def test_who_opened_it_before_reads_its_rows_or_is_told(name: str, to: int, tmp_path: Path) -> None:
+    start = unpack(name, tmp_path / "start")
+    fresh = pyhudi.open_table(start)
+    first = fresh.inspect.commits()["requested"].to_pylist()[0]
+    reads: dict[str, Callable[[HudiTable], list[str]]] = {
+        "scan": rows,
+        "incremental": all_since_the_start,
+        "as_of": lambda table: rows(table, as_of=first),
+    }
+    expected = {kind: told(read, fresh) for kind, read in reads.items()}
+    changes = go_on(shutil.copytree(start, tmp_path / "counted"), to, 0)
+    for n in [0, *range(1, changes + 1, max(changes // STOPS, 1))]:
+        base = shutil.copytree(start, tmp_path / f"at{n}")
+        with without_warnings():
+            for kind, read in reads.items():
+                table = pyhudi.open_table(base)
+                shutil.copytree(base, tmp_path / "before")
+                go_on(base, to, n)
+                found = told(read, table)
+                assert found == expected[kind] or found == "told", f"{kind} at change {n}"
+                shutil.rmtree(base)
+                (tmp_path / "before").rename(base)
+        shutil.rmtree(base)
+
+
+def told(read: Callable[[HudiTable], list[str]], table: HudiTable) -> list[str] | str:
+    try:
+        return read(table)
+    except HistoryUnavailable:
+        return "told"
+    except HudiError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def test_who_refreshes_the_handle_reads_on(tmp_path: Path) -> None:
+    base = unpack("v6_mor_part_avro", tmp_path)
+    table = pyhudi.open_table(base)
+    before = rows(table)
+    go_on(base, 9, 0)
+    assert rows(table.refresh()) == before
+    assert table.version == 9

@@ -1,0 +1,289 @@
+"""A writer dies, or storage fails, at every change while a record index goes and comes back.
+
+Whoever writes next finds the key in the partition where it is, and gives the index back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.clock import SystemClock, format_instant
+from pyhudi.errors import (
+    CommitConflict,
+    ConfigError,
+    CorruptTable,
+    HudiError,
+    MetadataTableWarning,
+    StorageError,
+)
+from pyhudi.metadata.unfinished import UNFINISHED, Unfinished
+from pyhudi.plan.compact import compaction_plan
+from pyhudi.storage import Storage
+from pyhudi.timeline import content
+from pyhudi.timeline.instants import COMPACTION
+from pyhudi.txn import metadata_table, operations
+from pyhudi.upgrade.run import change_version
+from pyhudi.view.filesystem_view import FileSystemView
+from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, people, rows_read
+
+OPTIONS = {
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.record.index.max.filegroup.count": "2",
+    "hoodie.index.bloom.num_entries": "64",
+}
+Deed = Callable[[Handle], object]
+
+
+class FailingStorage(CrashingStorage):
+    """Raises from change number `dies_at` on, such as where the disk is full; reads go on."""
+
+    def step(self) -> None:
+        if self.above is not None:
+            self.above.step()
+            return
+        self.changes += 1
+        if self.changes >= self.dies_at:
+            raise StorageError("no space left on device")
+
+    def delete(self, path: str) -> bool:
+        return Storage.delete(self, path)
+
+    def delete_dir(self, path: str) -> None:
+        Storage.delete_dir(self, path)
+
+
+def rebuild(handle: Handle) -> object:
+    return metadata_table.rebuild(handle)
+
+
+def to_version(code: int) -> Deed:
+    def change(handle: Handle) -> object:
+        now = pyhudi.open_table(handle.storage.uri).version
+        return change_version(handle, code, up=code >= now, dry_run=False)
+
+    return change
+
+
+CASES: list[tuple[int, Literal["cow", "mor"], Deed]] = [
+    (6, "cow", rebuild),
+    (9, "mor", rebuild),
+    (6, "mor", to_version(9)),
+    (8, "cow", to_version(9)),
+    (9, "mor", to_version(6)),
+]
+NAMES = [f"{code}-{kind}-{number}" for number, (code, kind, _) in enumerate(CASES)]
+
+
+@pytest.fixture(params=CASES, ids=NAMES)
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Deed]:
+    version: int
+    kind: Literal["cow", "mor"]
+    version, kind, deed = request.param
+    base = tmp_path / "table"
+    table = pyhudi.create_table(
+        str(base),
+        people(range(4), 1, 1),
+        key="id",
+        partition_by="city",
+        order_by="ts",
+        type=kind,
+        version=version,
+        options=OPTIONS,
+    )
+    table.upsert(people([1, 2], 2, 2))
+    assert "record_index" in table.config.metadata_partitions
+    return base, deed
+
+
+def moved() -> pa.Table:
+    """A row that the table has in rome, said to be elsewhere."""
+    rows = people([0], 3, 3)
+    return rows.set_column(1, "city", pa.array(["milan"]))
+
+
+def assert_given_back(base: Path, indexes: set[str], where: str) -> None:
+    before = rows_read(base, "false")
+    assert rows_read(base, "true") == before, where
+    table = pyhudi.open_table(str(base), options=OPTIONS)
+    table.upsert(moved())
+    keys = [row["id"] for row in rows_read(base, "true")]
+    assert keys == [row["id"] for row in before], where
+    table = pyhudi.open_table(str(base))
+    assert {*table.config.metadata_partitions} >= indexes, where
+    assert UNFINISHED not in table.config.properties, where
+    assert table.check().ok, where
+    assert leftovers(base) == [], where
+    assert unknown_files(base) == [], where
+
+
+def unknown_files(base: Path) -> list[str]:
+    """What an upgrade or a making may have left."""
+    table = pyhudi.open_table(str(base))
+    other = ".hoodie/timeline" if table.version < 8 else ".hoodie"
+    found = [path.name for path in (base / other).glob("[0-9]*")]
+    found += [path.name for path in base.glob(".hoodie/**/.pyhudi_moving")]
+    listed = table.config.metadata_partitions
+    folders = (path.name for path in (base / ".hoodie/metadata").glob("*") if path.is_dir())
+    return found + [name for name in folders if name not in (".hoodie", *listed)]
+
+
+def through_the_changes(
+    case: tuple[Path, Deed], tmp_path: Path, end: Any, *, step: int = 1
+) -> None:
+    start, deed = case
+    whole = {*pyhudi.open_table(str(start)).config.metadata_partitions}
+    counting = CrashingStorage(str(shutil.copytree(start, tmp_path / "counted")))
+    deed(Handle(counting, OPTIONS))
+    changed = {*pyhudi.open_table(str(tmp_path / "counted")).config.metadata_partitions}
+    assert_given_back(tmp_path / "counted", changed, "whole")
+    for n in range(1, counting.changes + 1, step):
+        copy = shutil.copytree(start, tmp_path / f"at{n}")
+        end(copy, deed, n)
+        assert_given_back(copy, whole & changed, f"change {n}")
+        shutil.rmtree(copy)
+
+
+def test_the_next_write_makes_the_index_again(case: tuple[Path, Deed], tmp_path: Path) -> None:
+    def die(copy: Path, deed: Deed, n: int) -> None:
+        with pytest.raises(Killed):
+            deed(Handle(CrashingStorage(str(copy), n), OPTIONS))
+
+    through_the_changes(case, tmp_path, die)
+
+
+def test_a_full_disk_loses_no_index(case: tuple[Path, Deed], tmp_path: Path) -> None:
+    def fail(copy: Path, deed: Deed, n: int) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetadataTableWarning)
+            with contextlib.suppress(HudiError):
+                deed(Handle(FailingStorage(str(copy), n), OPTIONS))
+
+    through_the_changes(case, tmp_path, fail, step=3)
+
+
+def test_a_writer_that_died_creating_a_table_leaves_its_index_to_the_next(tmp_path: Path) -> None:
+    """Properties are the last thing that makes a table; its indexes come after."""
+    base = tmp_path / "table"
+    pyhudi.create_table(
+        str(base), people([0], 1, 1).schema, key="id", partition_by="city", options=OPTIONS
+    )
+    made = pyhudi.open_table(str(base)).config.metadata_partitions
+    empty = pyhudi.open_table(str(base))
+    again = metadata_table.announced(empty.config, made, OPTIONS, SystemClock())
+    empty.drop_index("files")
+    undone = Unfinished.of(again).properties
+    empty.config.updated(empty.storage, undone, SystemClock())
+    operations.upsert(Handle(Storage(str(base))), people(range(4), 1, 1))
+    operations.upsert(Handle(Storage(str(base))), moved())
+    assert len(rows_read(base, "true")) == 4
+    assert pyhudi.open_table(str(base)).config.metadata_partitions == made
+
+
+def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> None:
+    """A pending compaction rules out, in version 6, that the metadata table is made."""
+    base = tmp_path / "table"
+    made = pyhudi.create_table(
+        str(base),
+        people(range(4), 1, 1),
+        key="id",
+        partition_by="city",
+        order_by="ts",
+        type="mor",
+        version=6,
+        options=OPTIONS,
+    )
+    made.upsert(people([1], 2, 2))
+    with pytest.raises(Killed):
+        metadata_table.rebuild(Handle(CrashingStorage(str(base), 8), OPTIONS))
+    table = pyhudi.open_table(str(base))
+    assert table.config.metadata_partitions == ()
+    plan = compaction_plan(
+        FileSystemView(table.storage, table.config, table.state.timeline).slices()
+    )
+    instant = format_instant(SystemClock().now_ms(), "UTC")
+    data = content.encode_container("HoodieCompactionPlan", plan, SystemClock())
+    table.config.layout.request(table.storage, instant, COMPACTION, data)
+    with pytest.warns(MetadataTableWarning) as told:
+        table.upsert(moved())
+    assert "was not made again" in str(told[0].message)
+    assert "the record index is not used (rows are read instead)" in str(told[1].message)
+    assert [row["id"] for row in rows_read(base, "false")] == ["k00", "k01", "k02", "k03"]
+    table.storage.delete(f".hoodie/{instant}.compaction.requested")
+    table.upsert(people([5], 4, 4))
+    assert "record_index" in table.config.metadata_partitions
+    assert table.check(deep=True).ok
+
+
+def test_an_index_that_is_to_come_back_can_be_dropped(tmp_path: Path) -> None:
+    base = tmp_path / "table"
+    pyhudi.create_table(str(base), people([0], 1, 1), key="id", partition_by="city")
+    with pytest.raises(Killed):
+        metadata_table.rebuild(Handle(CrashingStorage(str(base), 8)))
+    table = pyhudi.open_table(str(base))
+    with pytest.raises(ConfigError, match="already"):
+        table.create_index("record_index")
+    assert table.drop_index("record_index") == ("record_index",)
+    table.upsert(people([0], 2, 2))
+    assert "record_index" not in table.config.metadata_partitions
+    assert "files" in table.config.metadata_partitions
+
+
+@pytest.mark.parametrize("name", ["record_index", "files"])
+def test_an_index_that_was_being_dropped_leaves_nothing(tmp_path: Path, name: str) -> None:
+    start = tmp_path / "start"
+    pyhudi.create_table(str(start), people([0], 1, 1), key="id", partition_by="city")
+
+    def drop(handle: Handle) -> object:
+        return metadata_table.drop_index(handle, name)
+
+    counting = CrashingStorage(str(shutil.copytree(start, tmp_path / "counted")))
+    drop(Handle(counting))
+    for n in range(1, counting.changes + 1):
+        base = shutil.copytree(start, tmp_path / f"at{n}")
+        with pytest.raises(Killed):
+            drop(Handle(CrashingStorage(str(base), n)))
+        pyhudi.open_table(str(base)).upsert(people([0], 2, 2))
+        assert unknown_files(base) == [], f"change {n}"
+        assert UNFINISHED not in pyhudi.open_table(str(base)).config.properties
+        assert pyhudi.open_table(str(base)).check().ok
+
+
+@pytest.mark.parametrize("deed", [rebuild, to_version(6)], ids=["rebuild", "downgrade"])
+def test_who_is_at_it_keeps_others_away(tmp_path: Path, deed: Deed) -> None:
+    base = tmp_path / "table"
+    pyhudi.create_table(str(base), people([0], 1, 1), key="id", partition_by="city", type="mor")
+    other = pyhudi.open_table(str(base))
+    tried = 0
+
+    class Watched(CrashingStorage):
+        def step(self) -> None:
+            nonlocal tried
+            if UNFINISHED in other.refresh().config.properties:
+                tried += 1
+                with pytest.raises(CommitConflict, match="another writer"):
+                    other.upsert(moved())
+            super().step()
+
+    deed(Handle(Watched(str(base))))
+    assert tried > 20
+    assert rows_read(base, "true") == rows_read(base, "false")
+    assert "record_index" in other.refresh().config.metadata_partitions
+
+
+def test_names_that_lead_elsewhere_are_refused(tmp_path: Path) -> None:
+    base = tmp_path / "table"
+    table = pyhudi.create_table(str(base), people([0], 1, 1), key="id", partition_by="city")
+    undone = Unfinished("1", 9, removed=("../../..",))
+    table.config.updated(table.storage, undone.properties, SystemClock())
+    with pytest.raises(CorruptTable, match="is no name"):
+        table.upsert(moved())
+    assert (base / ".hoodie").is_dir()

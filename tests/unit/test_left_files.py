@@ -1,0 +1,81 @@
+"""What dead writers leave beside other files goes with the next write, by age or by instant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.timeline.instants import COMMIT
+from pyhudi.txn import markers
+from pyhudi.txn.left_files import OLD_MS
+from pyhudi.txn.markers import Marker
+
+ROWS = pa.table({"id": ["a"], "p": ["x"], "v": [1]})
+
+
+def left(base: Path, name: str, *, old: bool) -> Path:
+    path = base / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes((base / ".hoodie/hoodie.properties").read_bytes())
+    if old:
+        then = path.stat().st_mtime - OLD_MS / 1000 - 1
+        os.utime(path, (then, then))
+    return path
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_old_ones_go_and_young_ones_stay(tmp_path: Path, version: int) -> None:
+    table = pyhudi.create_table(tmp_path, ROWS, key="id", partition_by="p", version=version)
+    folder = table.config.timeline_path
+    own = ".hoodie/metadata/" + folder
+    names = [
+        f"{folder}/20240101000000000.commit.requested.71-3.tmp",
+        f"{own}/20240101000000000.deltacommit.71-3.tmp",
+        ".hoodie/hoodie.properties.71-4.tmp",
+        ".hoodie/hoodie.properties.backup",
+        ".hoodie/.heartbeat/20240101000000000",
+    ]
+    young = [left(tmp_path, name, old=False) for name in names]
+    table.upsert(ROWS)
+    assert [path for path in young if not path.exists()] == []
+    old = [left(tmp_path, name, old=True) for name in names]
+    before = (tmp_path / ".hoodie/hoodie.properties").read_bytes()
+    table.upsert(ROWS)
+    assert [path for path in old if path.exists()] == []
+    assert (tmp_path / ".hoodie/hoodie.properties").read_bytes() == before
+    assert table.scan().count() == 1
+
+
+def test_files_of_other_names_stay(tmp_path: Path) -> None:
+    table = pyhudi.create_table(tmp_path, ROWS, key="id", partition_by="p")
+    names = ["notes.tmp", "a.1-2.tmp.txt", "20240101000000000.commit.requested.uuid"]
+    others = [left(tmp_path, f".hoodie/timeline/{name}", old=True) for name in names]
+    table.upsert(ROWS)
+    assert [path for path in others if not path.exists()] == []
+
+
+def test_an_old_backup_is_put_back_where_the_properties_are_gone(tmp_path: Path) -> None:
+    table = pyhudi.create_table(tmp_path, ROWS, key="id", partition_by="p")
+    backup = left(tmp_path, ".hoodie/hoodie.properties.backup", old=True)
+    (tmp_path / ".hoodie/hoodie.properties").unlink()
+    table.upsert(ROWS)
+    assert not backup.exists()
+    assert table.refresh().scan().count() == 1
+
+
+def test_a_rollback_takes_what_its_writer_was_staging(tmp_path: Path) -> None:
+    table = pyhudi.create_table(tmp_path, ROWS, key="id", partition_by="p")
+    dead = table.state.timeline.commits[-1].requested[:-1] + "9"
+    table.config.layout.request(table.storage, dead, COMMIT)
+    table.config.layout.inflight(table.storage, dead, COMMIT)
+    name = f"0b1c_0-0-0_{dead}.parquet"
+    markers.create(table.storage, dead, Marker("x", name, "CREATE"))
+    staged = left(tmp_path, f"x/{name}.71-3.tmp", old=False)
+    other = left(tmp_path, "x/.hoodie_partition_metadata.71-4.tmp", old=False)
+    table.upsert(ROWS)
+    assert not staged.exists()
+    assert other.exists()
