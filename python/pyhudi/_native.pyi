@@ -433,8 +433,10 @@ def write_log_files(
 
     next_path: called for the first file's path, and again whenever a file is full.
     rows: stream with the schema's columns, meta columns included; others are left out.
-    delete_keys: stream of string columns record key and partition path; each carries the ordering
-        value Integer 0, which beats every record (a commit-time delete).
+    delete_keys: stream of string columns record key and partition path. Columns whose names begin
+        with `_pyhudi_ordering` (int32, int64, float32, float64, string, boolean) make the ordering
+        value of a delete, one for each field; without a value it is Integer 0, which beats every
+        record (a commit-time delete).
     block_bytes: a data block ends after so many bytes of records, 256 MiB by default.
     file_bytes: a file with more bytes is full, 1 GiB by default.
     blocks: what data blocks are; "cdc" for the records of a change log.

@@ -199,13 +199,22 @@ def marked(given: Sequence[tuple[int, str, int, int]]) -> pa.Table:
     )
 
 
-@pytest.mark.hudi("1.2.0")
+@pytest.mark.parametrize(
+    ("hudi", "payload"),
+    [
+        *((release, "AWSDmsAvroPayload") for release in ("0.15.0", "1.2.0")),
+        ("1.2.0", "DefaultHoodieRecordPayload"),
+    ],
+    indirect=["hudi"],
+)
 def test_rows_that_the_marker_deletes_are_gone_as_if_hudi_wrote_them(
-    hudi: HudiOracle, tmp_path: Path
+    hudi: HudiOracle, tmp_path: Path, payload: str
 ) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
-    given = options(hudi.hudi, payload="AWSDmsAvroPayload")
+    given = options(hudi.hudi, payload=payload)
     given |= {"hoodie.parquet.small.file.limit": "0"}
+    if payload == "DefaultHoodieRecordPayload":
+        given |= {"hoodie.payload.delete.field": "Op", "hoodie.payload.delete.marker": "D"}
 
     def hudi_writes(data: pa.Table, operation: str = "upsert") -> None:
         hudi.write(theirs, rows=data.to_pylist(), schema=MARKS, operation=operation, options=given)

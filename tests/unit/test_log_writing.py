@@ -188,32 +188,41 @@ def test_hfile_blocks_are_refused_where_hudi_cannot_read_them(
 DELETE_FIELD = {"hoodie.payload.delete.field": "n", "hoodie.payload.delete.marker": "D"}
 
 
-def marked_table(base: Path, version: int) -> HudiTable:
-    """Eight rows, in commit-time order; those with "D" in `n` are deletes."""
-    table = table_of(base, version)
+def marked_table(base: Path, version: int, mode: str, ts: pa.DataType) -> HudiTable:
+    """Eight rows at 10; those with "D" in `n` are deletes."""
+    data = rows(range(8), 1, 10)
+    at = data.schema.get_field_index("ts")
+    data = data.set_column(at, "ts", data.column("ts").cast(pa.int64()).cast(ts))
+    table = pyhudi.create_table(
+        base, data, key="id", order_by="ts", type="mor", version=version, index="simple"
+    )
     file = base / ".hoodie" / "hoodie.properties"
     prefix = "hoodie.record.merge.property." if version == 9 else ""
-    more = {prefix + name: value for name, value in DELETE_FIELD.items()}
-    if version > 6:
-        more["hoodie.record.merge.mode"] = "COMMIT_TIME_ORDERING"
+    more = {"hoodie.record.merge.mode": mode, **{prefix + k: v for k, v in DELETE_FIELD.items()}}
     lines = [line for line in file.read_text().splitlines() if line.split("=")[0] not in more]
     file.write_text("\n".join((*lines, *(f"{name}={value}" for name, value in more.items()), "")))
     return table.refresh()
 
 
-@pytest.mark.parametrize("version", [8, 9])
-def test_rows_with_the_tables_marker_become_deletes(tmp_path: Path, version: int) -> None:
+@pytest.mark.parametrize("ts", [pa.int64(), pa.timestamp("us"), pa.string()])
+@pytest.mark.parametrize("mode", ["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"])
+def test_rows_with_the_tables_marker_become_deletes(
+    tmp_path: Path, mode: str, ts: pa.DataType
+) -> None:
     """As Hudi's writers do: its readers look for the marker in no data block of version 9."""
-    table = marked_table(tmp_path / "t", version)
-    new = pa.concat_tables([rows([1, 2], 2, 5), rows([3, 4, 9], 2, 5)])
-    at = new.schema.get_field_index("n")
-    result = table.upsert(new.set_column(at, "n", pa.array(["b", "b", "D", "D", "D"])))
+    table = marked_table(tmp_path / "t", 9, mode, ts)
+    when = pa.array([20, 5, 20, 5, 20]).cast(ts)
+    new = pa.table({"id": ["k1", "k2", "k3", "k4", "k9"], "v": pa.array([2] * 5, pa.int32())})
+    new = new.append_column("n", pa.array(["b", "b", "D", "D", "D"])).append_column("ts", when)
+    result = table.upsert(new)
     (blocks,) = appended(table)
     assert [block["type"] for block in blocks] == ["AVRO_DATA_BLOCK", "DELETE_BLOCK"]
     assert all("RECORD_POSITIONS" in block["header"] for block in blocks)
     assert (result.rows_updated, result.rows_deleted) == (2, 2)
-    kept = {f"k{i}": (1, "a", 10) for i in (0, 5, 6, 7)}
-    assert values(table) == {**kept, "k1": (2, "b", 5), "k2": (2, "b", 5)}
+    late = mode == "EVENT_TIME_ORDERING" and ts != pa.string()
+    found = {row["id"]: row["n"] for row in table.refresh().scan().to_arrow().to_pylist()}
+    kept = {f"k{i}": "a" for i in (0, 5, 6, 7)}
+    assert found == {**kept, "k1": "b", "k2": "a" if late else "b", **({"k4": "a"} if late else {})}
     result = table.update("id = 'k5'", {"n": "'D'"})
     assert (result.rows_updated, result.rows_deleted) == (0, 1)
     assert "k5" not in values(table)

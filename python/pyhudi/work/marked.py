@@ -1,8 +1,7 @@
 """Rows that a table's own marker says to be deletes, taken out of what goes to log files.
 
 Hudi's writers make delete records of such rows, and its readers look for no marker in data blocks
-of version 9: they would show the rows. (`_hoodie_is_deleted` they do look at.) In event-time order
-such a record has the row's ordering value, which pyhudi does not write: there rows stay rows.
+of version 9: they would show the rows. (`_hoodie_is_deleted` they do look at.)
 """
 
 from __future__ import annotations
@@ -14,32 +13,44 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.keys import PARTITION_PATH, RECORD_KEY, column_at
 from pyhudi.plan.write_tasks import BASE_ROW
 from pyhudi.txn.rows import marked_deleted
 
 if TYPE_CHECKING:
     from pyhudi.plan.write_tasks import Rows, WriteTarget
 
+_ORDERING = "_pyhudi_ordering"
+_KINDS: tuple[tuple[Any, pa.DataType], ...] = (
+    (pa.types.is_int64, pa.int64()),
+    (pa.types.is_integer, pa.int32()),
+    (pa.types.is_date32, pa.int32()),
+    (pa.types.is_timestamp, pa.int64()),
+    (pa.types.is_float32, pa.float32()),
+    (pa.types.is_floating, pa.float64()),
+    (pa.types.is_string, pa.string()),
+    (pa.types.is_boolean, pa.bool_()),
+)
+"""What ordering values are in delete records. Decimals have a scale of their own there."""
+
 
 def apart(target: WriteTarget, rows: Rows) -> tuple[Rows, pa.Table | None]:
-    """Rows without those that the table's marker deletes, and those as keys.
+    """Rows without those that the table's marker deletes, and those as keys with ordering values.
 
     The keys are in memory; rows that come as a stream stay one. None where there are no deletes.
     """
-    by_time = target.merge_mode == "EVENT_TIME_ORDERING"
-    if by_time or target.merge.delete_field not in target.schema.names:
+    if target.merge.delete_field not in target.schema.names or _ordering(target) is None:
         return rows, None
     if isinstance(rows, pa.Table):
         marked = _marked(target, rows)
         live: Rows = rows.filter(pc.invert(marked))
-        gone = _deletes(rows.filter(marked))
+        gone = _deletes(target, rows.filter(marked))
     else:
         reader = pa.RecordBatchReader.from_stream(rows)
         tables = (pa.Table.from_batches([batch]) for batch in reader)
         marked_rows = [table.filter(_marked(target, table)) for table in tables]
         live = _Live(target, rows)
-        gone = _deletes(pa.concat_tables([reader.schema.empty_table(), *marked_rows]))
+        gone = _deletes(target, pa.concat_tables([reader.schema.empty_table(), *marked_rows]))
     return (live, gone) if gone.num_rows else (rows, None)
 
 
@@ -47,9 +58,30 @@ def _marked(target: WriteTarget, rows: pa.Table) -> pa.Array[Any]:
     return marked_deleted(rows, target.merge.delete_field, target.merge.delete_marker)
 
 
-def _deletes(rows: pa.Table) -> pa.Table:
-    named = (RECORD_KEY, PARTITION_PATH, BASE_ROW)
-    return rows.select([name for name in named if name in rows.column_names])
+def _ordering(target: WriteTarget) -> dict[str, pa.DataType] | None:
+    """The fields of the deletes' ordering value, with their types; None if it cannot be had."""
+    if target.merge_mode != "EVENT_TIME_ORDERING":
+        return {}
+    kinds = {}
+    for name in target.merge_ordering:
+        given = column_at(target.schema.empty_table(), name).type
+        kind = next((kind for test, kind in _KINDS if test(given)), None)
+        if kind is None:
+            return None
+        kinds[name] = kind
+    return kinds
+
+
+def _deletes(target: WriteTarget, rows: pa.Table) -> pa.Table:
+    found = rows.select([RECORD_KEY, PARTITION_PATH])
+    for number, (name, kind) in enumerate((_ordering(target) or {}).items()):
+        column = column_at(rows, name)
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        found = found.append_column(f"{_ORDERING}_{number}", column.cast(kind))
+    if BASE_ROW in rows.column_names:
+        found = found.append_column(BASE_ROW, rows.column(BASE_ROW))
+    return found
 
 
 @dataclass(frozen=True)

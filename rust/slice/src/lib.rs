@@ -67,7 +67,9 @@ pub use request::{Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
 pub use spill::SpillOptions;
 pub use write_base::{BaseFile, BaseFileOptions, BloomOptions, write_base_file};
-pub use write_log::{BASE_ROW, LogFile, LogFileOptions, NextPath, write_log_file, write_log_files};
+pub use write_log::{
+    BASE_ROW, LogFile, LogFileOptions, NextPath, ORDERING, write_log_file, write_log_files,
+};
 
 /// Name of the stored number of a record in its commit.
 pub(crate) const COMMIT_SEQNO: &str = "_hoodie_commit_seqno";

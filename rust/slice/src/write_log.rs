@@ -3,8 +3,8 @@
 
 use std::io::Write;
 
-use arrow::array::{Array, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::Int64Type;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int32Type, Int64Type};
 use pyhudi_format::log::{
     BlockType, DeleteRecord, HeaderKey, OrderingValue, delete_content, delete_list, positions_text,
     write_block,
@@ -16,6 +16,8 @@ use crate::log_content::{DataBlocks, Waiting};
 
 /// Column of the base file's row that a record updates, beside the columns of rows and of deletes.
 pub const BASE_ROW: &str = "_pyhudi_base_row";
+/// What the names of columns begin with that hold ordering values of deletes, one for each field.
+pub const ORDERING: &str = "_pyhudi_ordering";
 
 /// How log files are written.
 #[derive(Debug, Clone)]
@@ -67,8 +69,9 @@ pub struct LogFile {
 /// Gives the path of the file that follows a full one.
 pub type NextPath<'a> = &'a mut dyn FnMut() -> Result<String>;
 
-/// Writes one new log file. `deletes` are batches of record key and partition path; each delete
-/// carries the ordering value Integer 0, which beats every record. A failure leaves no file.
+/// Writes one new log file. `deletes` are batches of record key and partition path. A delete has the
+/// values of the columns that [`ORDERING`] names as its ordering value; without any it is Integer 0,
+/// which beats every record. A failure leaves no file.
 ///
 /// # Errors
 /// Rows that do not fit the schema, the file exists, failing storage.
@@ -175,19 +178,24 @@ impl<'a> LogWriter<'a> {
         for batch in &batches {
             positions.add(batch);
         }
-        let columns = batches
-            .iter()
-            .map(keys_and_paths)
-            .collect::<Result<Vec<_>>>()?;
-        let records = columns.iter().flat_map(|(keys, paths)| {
-            let pairs = keys.iter().flatten().zip(paths.iter().flatten());
-            pairs.map(|(key, path)| DeleteRecord {
-                record_key: key.into(),
-                partition_path: Some(path.into()),
-                ordering: OrderingValue::Int(0),
-            })
-        });
-        let content = delete_content(&delete_list::encode(records));
+        let mut records = Vec::with_capacity(count);
+        for batch in &batches {
+            let (keys, paths) = keys_and_paths(batch)?;
+            let ordering = ordering_columns(batch);
+            for (row, (key, path)) in keys
+                .iter()
+                .flatten()
+                .zip(paths.iter().flatten())
+                .enumerate()
+            {
+                records.push(DeleteRecord {
+                    record_key: key.into(),
+                    partition_path: Some(path.into()),
+                    ordering: ordering_of(&ordering, row)?,
+                });
+            }
+        }
+        let content = delete_content(&delete_list::encode(records.into_iter()));
         self.append(BlockType::Delete, &content, &positions)?;
         self.current.deletes += count as u64;
         Ok(())
@@ -257,6 +265,46 @@ fn keys_and_paths(batch: &RecordBatch) -> Result<(&StringArray, &StringArray)> {
             .ok_or_else(|| SliceError::Schema("a delete needs a key and a partition".into()))
     };
     Ok((text(0)?, text(1)?))
+}
+
+fn ordering_columns(batch: &RecordBatch) -> Vec<&ArrayRef> {
+    let schema = batch.schema_ref();
+    let columns = schema.fields().iter().zip(batch.columns());
+    columns
+        .filter(|(field, _)| field.name().starts_with(ORDERING))
+        .map(|(_, column)| column)
+        .collect()
+}
+
+fn ordering_of<'a>(columns: &[&'a ArrayRef], row: usize) -> Result<OrderingValue<'a>> {
+    if columns.iter().all(|column| column.is_null(row)) {
+        return Ok(OrderingValue::Int(0));
+    }
+    match columns {
+        [one] => ordering_value(*one, row),
+        several => {
+            let values = several.iter().map(|column| ordering_value(*column, row));
+            Ok(OrderingValue::Array(values.collect::<Result<_>>()?))
+        }
+    }
+}
+
+fn ordering_value(column: &ArrayRef, row: usize) -> Result<OrderingValue<'_>> {
+    if column.is_null(row) {
+        return Ok(OrderingValue::Null);
+    }
+    Ok(match column.data_type() {
+        DataType::Boolean => OrderingValue::Boolean(column.as_boolean().value(row)),
+        DataType::Int32 => OrderingValue::Int(column.as_primitive::<Int32Type>().value(row)),
+        DataType::Int64 => OrderingValue::Long(column.as_primitive::<Int64Type>().value(row)),
+        DataType::Float32 => OrderingValue::Float(column.as_primitive::<Float32Type>().value(row)),
+        DataType::Float64 => OrderingValue::Double(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Utf8 => OrderingValue::String(column.as_string::<i32>().value(row).into()),
+        other => {
+            let msg = format!("a delete cannot have an ordering value of type {other}");
+            return Err(SliceError::Schema(msg));
+        }
+    })
 }
 
 /// The base rows of a block's records; none once a record has none.
