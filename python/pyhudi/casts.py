@@ -142,8 +142,16 @@ def _first_change(column: Column, made: Column, name: str, *, every: bool) -> st
             if pc.any(differs).as_py():
                 said = "" if path == name else f" in {path}"
                 first, made_first = before.filter(differs)[0], after.filter(differs)[0]
-                return f"{first.as_py()!r}{said} would become {made_first.as_py()!r}"
+                return f"{_shown(first)}{said} would become {_shown(made_first)}"
     return ""
+
+
+def _shown(value: pa.Scalar[Any]) -> str:
+    """A value in words, also a time that Python has no form of."""
+    try:
+        return repr(value.as_py())
+    except (OverflowError, ValueError):
+        return f"{getattr(value, 'value', '')} as {value.type}"
 
 
 def _leaves(

@@ -142,3 +142,9 @@ def test_a_literal_float_is_rounded() -> None:
 def test_literals_that_would_change_are_refused(value: Any, kind: pa.DataType) -> None:
     with pytest.raises(SchemaMismatch, match="set 'x'"):
         literal(value, kind, "set 'x'")
+
+
+def test_a_time_that_python_has_no_form_of_is_named() -> None:
+    far = pa.chunked_array([pa.array([2**62], pa.timestamp("s"))])
+    with pytest.raises(SchemaMismatch, match=r"column 'at' is timestamp\[s\]"):
+        cast_exactly(far, pa.field("at", pa.timestamp("us")))
