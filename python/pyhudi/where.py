@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.where_floats import among_floats, compare_floats
-from pyhudi.where_values import fits_column, is_text, typed_scalar, within_column
+from pyhudi.where_values import compare, fits_column, is_text, typed_scalar, within_column
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -265,19 +265,7 @@ def _comparison(column: Path, op: str, value: Any, schema: pa.Schema) -> pc.Expr
         if isinstance(within, bool):
             return left == left if within else left != left  # noqa: PLR0124 - null where null
         op, literal = within
-    match op:
-        case "=":
-            return left == literal
-        case "!=":
-            return left != literal
-        case "<":
-            return left < literal
-        case "<=":
-            return left <= literal
-        case ">":
-            return left > literal
-        case _:
-            return left >= literal
+    return compare(left, op, literal)
 
 
 def _membership(column: Path, values: Sequence[Any], schema: pa.Schema) -> pc.Expression:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as at
 
+from pyhudi.where_values import compare
+
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
@@ -26,19 +28,8 @@ def compare_floats(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expre
     """A floating column against a literal of its type; null where the column is."""
     if math.isnan(literal.as_py()):
         return _compare_with_nan(left, op)
-    match op:
-        case "=":
-            return left == literal
-        case "!=":
-            return left != literal
-        case "<":
-            return left < literal
-        case "<=":
-            return left <= literal
-        case ">":
-            return pc.is_nan(left) | (left > literal)
-        case _:
-            return pc.is_nan(left) | (left >= literal)
+    found = compare(left, op, literal)
+    return pc.is_nan(left) | found if op in (">", ">=") else found
 
 
 def _compare_with_nan(left: pc.Expression, op: str) -> pc.Expression:

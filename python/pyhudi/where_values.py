@@ -8,17 +8,35 @@ that the column can hold, since Arrow's own comparison across types differs betw
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import ROUND_FLOOR, Context, Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
 
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 _ANY_DIGITS = 400
 """More decimal digits than any literal has, those of a double written out included."""
+
+
+def compare(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expression:
+    """A column against a literal of its type, as Arrow compares them."""
+    return OPERATORS[op](left, literal)
 
 
 def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:

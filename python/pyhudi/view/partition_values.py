@@ -7,7 +7,6 @@ is read from the files, and a caller who prunes by it keeps such a partition.
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import pyarrow.types as at
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.property_names import PARTITION_FIELDS
 from pyhudi.where_floats import order_key
+from pyhudi.where_values import OPERATORS
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -33,15 +33,6 @@ _PLAIN_GENERATORS = frozenset({"SIMPLE", "SIMPLE_AVRO", "COMPLEX", "COMPLEX_AVRO
 _TIMESTAMP_GENERATORS = frozenset({"TIMESTAMP", "TIMESTAMP_AVRO"})
 _CUSTOM_GENERATORS = frozenset({"CUSTOM", "CUSTOM_AVRO"})
 _TIME_FORMAT = "hoodie.keygen.timebased.output.dateformat"
-
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def path_values(
@@ -106,7 +97,7 @@ def _test(op: str, values: Sequence[Any]) -> Callable[[Any], bool]:
     if op == "in":
         among = frozenset(keys)
         return lambda value: value is not None and order_key(value) in among
-    compare = _OPERATORS[op]
+    compare = OPERATORS[op]
     # A comparison with null is no match.
     return lambda value: value is not None and compare(order_key(value), keys[0])
 

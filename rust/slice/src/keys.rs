@@ -373,7 +373,7 @@ pub fn combine(
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Int32Array, RecordBatch, StringArray};
+    use arrow::array::{Array as _, Int32Array, RecordBatch, StringArray};
 
     use super::{PartitionPaths, RecordKeys, add_keys, escape};
 

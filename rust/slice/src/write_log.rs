@@ -281,9 +281,9 @@ fn ordering_of<'a>(columns: &[&'a ArrayRef], row: usize) -> Result<OrderingValue
         return Ok(OrderingValue::Int(0));
     }
     match columns {
-        [one] => ordering_value(*one, row),
+        [one] => ordering_value(one, row),
         several => {
-            let values = several.iter().map(|column| ordering_value(*column, row));
+            let values = several.iter().map(|column| ordering_value(column, row));
             Ok(OrderingValue::Array(values.collect::<Result<_>>()?))
         }
     }
