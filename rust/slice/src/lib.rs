@@ -32,6 +32,7 @@ mod meta;
 pub mod metadata;
 mod open_base;
 mod page_file;
+mod parquet_file;
 mod parquet_form;
 mod parquet_schema;
 mod positions;

@@ -1,16 +1,13 @@
 //! The content of data blocks: batches of rows as Avro records, as a Parquet file or as an HFile.
 
-use std::sync::Arc;
-
 use arrow::array::RecordBatch;
-use parquet::arrow::ArrowWriter;
-use parquet::file::metadata::KeyValue;
 use pyhudi_avro::EncodedRows;
 use pyhudi_format::hfile::{HFileOptions, write_hfile};
 use pyhudi_format::log::{BlockType, avro_content};
 
 use crate::adapt::adapt;
 use crate::error::{Result, SliceError};
+use crate::parquet_file::ParquetFile;
 use crate::parquet_form::{Codec, ParquetForm};
 
 /// What the data blocks of a log file are (`hoodie.logfile.data.block.format`).
@@ -94,21 +91,14 @@ fn parquet(
     avro_schema: &str,
 ) -> Result<Vec<u8>> {
     let failed = |error| SliceError::parquet(path, None, error);
-    let options = form.options();
-    let mut writer =
-        ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(form.schema()), options)
-            .map_err(failed)?;
+    let mut file = ParquetFile::create(Vec::new(), form).map_err(failed)?;
     for batch in rows {
         form.check(batch)?;
-        writer.write(batch).map_err(failed)?;
+        file.write(batch).map_err(failed)?;
     }
-    for (key, value) in [
-        ("parquet.avro.schema", avro_schema),
-        ("writer.model.name", "avro"),
-    ] {
-        writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value.to_owned()));
-    }
-    writer.into_inner().map_err(failed)
+    file.footer("parquet.avro.schema", avro_schema.to_owned());
+    file.footer("writer.model.name", "avro".to_owned());
+    file.finish().map_err(failed)
 }
 
 /// A table's records have no field that Hudi takes for an HFile's key, so it numbers them: text of

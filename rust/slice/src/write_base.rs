@@ -5,9 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
 use pyhudi_format::bloom::BloomFilter;
 use pyhudi_store::{Store, StoreError, StoreWriter};
 
@@ -15,6 +13,7 @@ use crate::FILE_NAME;
 use crate::adapt::adapt;
 use crate::error::{Result, SliceError};
 use crate::meta::repeated;
+use crate::parquet_file::ParquetFile;
 use crate::parquet_form::{Codec, ParquetForm};
 
 /// Size and kind of the bloom filter (`hoodie.index.bloom.*`, `hoodie.bloom.index.filter.*`).
@@ -83,7 +82,7 @@ struct BaseWriter<'a> {
     path: String,
     options: &'a BaseFileOptions,
     form: ParquetForm,
-    parquet: ArrowWriter<StoreWriter>,
+    parquet: ParquetFile<StoreWriter>,
     bloom: Option<BloomFilter>,
     keys: Option<(String, String)>,
     rows: u64,
@@ -95,8 +94,7 @@ impl<'a> BaseWriter<'a> {
     fn create(store: &Store, path: &str, options: &'a BaseFileOptions) -> Result<Self> {
         let form = ParquetForm::of_file(options)?;
         let out = store.create(path)?;
-        let schema = Arc::clone(form.schema());
-        let parquet = ArrowWriter::try_new_with_options(out, schema, form.options())
+        let parquet = ParquetFile::create(out, &form)
             .map_err(|error| SliceError::parquet(path, None, error))?;
         let bloom = options.bloom.map(|bloom| match bloom.max_entries {
             Some(max) => BloomFilter::dynamic(bloom.entries, bloom.fpp, max),
@@ -181,20 +179,22 @@ impl<'a> BaseWriter<'a> {
     }
 
     fn finish(mut self) -> Result<BaseFile> {
-        self.footer("parquet.avro.schema", self.options.avro_schema.clone());
-        self.footer("writer.model.name", "avro".to_owned());
+        self.parquet
+            .footer("parquet.avro.schema", self.options.avro_schema.clone());
+        self.parquet.footer("writer.model.name", "avro".to_owned());
         if let Some(bloom) = &self.bloom {
             let (text, code) = (bloom.to_base64(), bloom.type_code());
-            self.footer("org.apache.hudi.bloomfilter", text);
-            self.footer("hoodie_bloom_filter_type_code", code.to_owned());
+            self.parquet.footer("org.apache.hudi.bloomfilter", text);
+            self.parquet
+                .footer("hoodie_bloom_filter_type_code", code.to_owned());
             if let Some((least, greatest)) = self.keys.clone() {
-                self.footer("hoodie_min_record_key", least);
-                self.footer("hoodie_max_record_key", greatest);
+                self.parquet.footer("hoodie_min_record_key", least);
+                self.parquet.footer("hoodie_max_record_key", greatest);
             }
         }
         let out = self
             .parquet
-            .into_inner()
+            .finish()
             .map_err(|error| writing(&self.path, error))?;
         let size = out.finish()?;
         Ok(BaseFile {
@@ -203,11 +203,6 @@ impl<'a> BaseWriter<'a> {
             rows: self.rows,
             keys: self.keys,
         })
-    }
-
-    fn footer(&mut self, key: &str, value: String) {
-        self.parquet
-            .append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
 }
 

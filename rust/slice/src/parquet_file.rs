@@ -1,0 +1,295 @@
+//! Writing rows as a Parquet file, with bounds of floating numbers that every reader takes right.
+//!
+//! The crate bounds floating numbers in the total order of IEEE 754, which leaves NaN out and tells
+//! zeros apart. parquet-java does not know that order: it takes bounds only where both are the same,
+//! and then loses NaN and the other zero, and Hudi takes zeros for all other bounds when it makes
+//! statistics out of footers. So footers name the order of the type here, and its rules hold: where
+//! there is NaN there are no bounds, and a zero is -0.0 as least and 0.0 as greatest value.
+
+use std::io::{self, Write};
+use std::ops::Neg;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::{BoundaryOrder, Type};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnIndexBuilder, KeyValue, LevelHistogram};
+use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColumnIndex};
+use parquet::file::statistics::{Statistics, ValueStatistics};
+use parquet::file::writer::SerializedFileWriter;
+
+use crate::parquet_form::ParquetForm;
+
+/// A Parquet file that is being written.
+pub(crate) struct ParquetFile<W: Write + Send> {
+    file: SerializedFileWriter<Held<W>>,
+    columns: ArrowRowGroupWriterFactory,
+    schema: SchemaRef,
+    group: Option<Group>,
+}
+
+/// The row group that is being filled. It has rows.
+struct Group {
+    columns: Vec<ArrowColumnWriter>,
+    rows: usize,
+}
+
+impl Group {
+    fn bytes(&self) -> usize {
+        let columns = self.columns.iter();
+        columns
+            .map(ArrowColumnWriter::get_estimated_total_bytes)
+            .sum()
+    }
+}
+
+impl<W: Write + Send> ParquetFile<W> {
+    pub(crate) fn create(to: W, form: &ParquetForm) -> Result<Self> {
+        let schema = Arc::clone(form.schema());
+        let to = Held { to, footer: None };
+        let writer = ArrowWriter::try_new_with_options(to, Arc::clone(&schema), form.options())?;
+        let (file, columns) = writer.into_serialized_writer()?;
+        Ok(Self {
+            file,
+            columns,
+            schema,
+            group: None,
+        })
+    }
+
+    /// Adds rows of the form's schema.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut rest = batch.clone();
+        while rest.num_rows() > 0 {
+            let rows = self.rows_that_fit(rest.num_rows());
+            if rows > 0 {
+                self.add(&rest.slice(0, rows))?;
+                rest = rest.slice(rows, rest.num_rows() - rows);
+            }
+            if rows == 0 || self.is_full() {
+                self.end_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn footer(&mut self, key: &str, value: String) {
+        self.file
+            .append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+    }
+
+    /// Writes the footer, and gives back what the file was written to.
+    pub(crate) fn finish(mut self) -> Result<W> {
+        self.end_group()?;
+        self.file.flush()?;
+        self.file.inner_mut().footer = Some(Vec::new());
+        let columns = self.file.schema_descr().num_columns();
+        let Held { mut to, footer } = self.file.into_inner()?;
+        let mut footer = footer.unwrap_or_default();
+        name_order_of_type(&mut footer, columns)?;
+        to.write_all(&footer)?;
+        Ok(to)
+    }
+
+    /// How many of so many rows go into the row group, if they are as large as those in it.
+    fn rows_that_fit(&self, rows: usize) -> usize {
+        let (Some(limit), Some(group)) = (self.group_bytes(), &self.group) else {
+            return rows;
+        };
+        let bytes = group.bytes();
+        let fit = limit.saturating_sub(bytes).checked_div(bytes / group.rows);
+        fit.map_or(rows, |fit| fit.min(rows))
+    }
+
+    fn is_full(&self) -> bool {
+        match (self.group_bytes(), &self.group) {
+            (Some(limit), Some(group)) => group.bytes() >= limit,
+            _ => false,
+        }
+    }
+
+    fn group_bytes(&self) -> Option<usize> {
+        self.file.properties().max_row_group_bytes()
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let group = match &mut self.group {
+            Some(group) => group,
+            none => {
+                let number = self.file.flushed_row_groups().len();
+                let columns = self.columns.create_column_writers(number)?;
+                none.insert(Group { columns, rows: 0 })
+            }
+        };
+        group.rows += batch.num_rows();
+        let mut columns = group.columns.iter_mut();
+        for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
+            for (leaf, column) in compute_leaves(field, column)?.iter().zip(&mut columns) {
+                column.write(leaf)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        let Some(group) = self.group.take() else {
+            return Ok(());
+        };
+        let mut row_group = self.file.next_row_group()?;
+        for column in group.columns {
+            let mut chunk = column.close()?;
+            bound_by_type(chunk.close_mut())?;
+            chunk.append_to_row_group(&mut row_group)?;
+        }
+        row_group.close()?;
+        Ok(())
+    }
+}
+
+/// Keeps the footer back, once it is asked to.
+struct Held<W> {
+    to: W,
+    footer: Option<Vec<u8>>,
+}
+
+impl<W: Write> Write for Held<W> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        match &mut self.footer {
+            Some(footer) => footer.write(buf),
+            None => self.to.write(buf),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// The length of the footer and the magic bytes, after the byte that ends the metadata.
+const AFTER_ORDERS: usize = 9;
+const ORDER_OF_TYPE: u8 = 0x1c;
+const ORDER_OF_IEEE_754: u8 = 0x2c;
+
+/// The last field of the metadata (`FileMetaData.column_orders`) has three bytes a column: an empty
+/// struct, under a number that says which order it is. The crate lets nobody choose.
+fn name_order_of_type(footer: &mut [u8], columns: usize) -> Result<()> {
+    let unknown = || ParquetError::General("the footer has no orders of columns".to_owned());
+    let (rest, end) = footer
+        .split_at_mut_checked(footer.len().saturating_sub(AFTER_ORDERS))
+        .ok_or_else(unknown)?;
+    let (_, orders) = rest
+        .split_at_mut_checked(rest.len().saturating_sub(3 * columns))
+        .ok_or_else(unknown)?;
+    let known = |order: &[u8]| matches!(order, [kind, 0, 0] if kind & 0x0f == 0x0c);
+    if end.first() != Some(&0) || !orders.chunks(3).all(known) {
+        return Err(unknown());
+    }
+    for order in orders.chunks_mut(3) {
+        if let [kind, ..] = order
+            && *kind == ORDER_OF_IEEE_754
+        {
+            *kind = ORDER_OF_TYPE;
+        }
+    }
+    Ok(())
+}
+
+/// Makes bounds of floating numbers such as the order of their type asks for.
+fn bound_by_type(chunk: &mut ColumnCloseResult) -> Result<()> {
+    let statistics: Statistics = match chunk.metadata.statistics() {
+        Some(Statistics::Float(found)) => chunk_bounds(found).into(),
+        Some(Statistics::Double(found)) => chunk_bounds(found).into(),
+        _ => return Ok(()),
+    };
+    let bounded = statistics.min_bytes_opt().is_some();
+    let builder = chunk.metadata.clone().into_builder();
+    chunk.metadata = builder.set_statistics(statistics).build()?;
+    let pages = chunk.column_index.take().filter(|_| bounded);
+    chunk.column_index = pages.map(page_bounds).transpose()?;
+    Ok(())
+}
+
+fn chunk_bounds<T: Floating>(found: &ValueStatistics<T>) -> ValueStatistics<T> {
+    let counts = (found.distinct_count(), found.null_count_opt());
+    let without_nan = found.nan_count_opt().is_none_or(|count| count == 0);
+    let bounds = found.min_opt().zip(found.max_opt());
+    let (min, max) = bounds
+        .filter(|_| without_nan)
+        .map(|(min, max)| (least(*min), greatest(*max)))
+        .unzip();
+    ValueStatistics::new(min, max, counts.0, counts.1, false).with_nan_count(found.nan_count_opt())
+}
+
+fn page_bounds(index: ColumnIndexMetaData) -> Result<ColumnIndexMetaData> {
+    let order = index
+        .get_boundary_order()
+        .unwrap_or(BoundaryOrder::UNORDERED);
+    match &index {
+        ColumnIndexMetaData::FLOAT(pages) => rebuilt(pages, order, Type::FLOAT),
+        ColumnIndexMetaData::DOUBLE(pages) => rebuilt(pages, order, Type::DOUBLE),
+        _ => Ok(index),
+    }
+}
+
+fn rebuilt<T: Floating>(
+    pages: &PrimitiveColumnIndex<T>,
+    order: BoundaryOrder,
+    ty: Type,
+) -> Result<ColumnIndexMetaData> {
+    let levels = |counts: Option<&[i64]>| counts.map(|one| LevelHistogram::from(one.to_vec()));
+    let bytes = |bound: Option<T>| bound.map(T::bytes).unwrap_or_default();
+    let mut index = ColumnIndexBuilder::new(ty);
+    index.set_boundary_order(order);
+    for page in 0..pages.num_pages() as usize {
+        index.append(
+            pages.is_null_page(page),
+            bytes(pages.min_value(page).copied().map(least)),
+            bytes(pages.max_value(page).copied().map(greatest)),
+            pages.null_count(page).unwrap_or_default(),
+            pages.nan_count(page),
+        );
+        index.append_histograms(
+            &levels(pages.repetition_level_histogram(page)),
+            &levels(pages.definition_level_histogram(page)),
+        );
+    }
+    index.build()
+}
+
+trait Floating: Copy + Default + PartialEq + Neg<Output = Self> {
+    fn bytes(self) -> Vec<u8>;
+}
+
+impl Floating for f32 {
+    fn bytes(self) -> Vec<u8> {
+        self.to_le_bytes().to_vec()
+    }
+}
+
+impl Floating for f64 {
+    fn bytes(self) -> Vec<u8> {
+        self.to_le_bytes().to_vec()
+    }
+}
+
+/// -0.0 for both zeros.
+fn least<T: Floating>(value: T) -> T {
+    if value == T::default() {
+        -T::default()
+    } else {
+        value
+    }
+}
+
+/// 0.0 for both zeros.
+fn greatest<T: Floating>(value: T) -> T {
+    if value == T::default() {
+        T::default()
+    } else {
+        value
+    }
+}
