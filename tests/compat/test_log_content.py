@@ -231,4 +231,6 @@ def test_rows_that_the_marker_deletes_are_gone_as_if_hudi_wrote_them(
         table.refresh().upsert(data)
         expected = sorted(map(str, hudi.read(theirs)["rows"]))
         assert sorted(map(str, hudi.read(ours)["rows"])) == expected
-        assert sorted(map(str, table.refresh().scan().to_arrow().to_pylist())) == expected
+        # pyhudi reads by the rules of 1.2.0; 0.15.0 compares ordering values where it does not.
+        if hudi.hudi != "0.15.0":
+            assert sorted(map(str, table.refresh().scan().to_arrow().to_pylist())) == expected

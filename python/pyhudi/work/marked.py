@@ -60,7 +60,9 @@ def _marked(target: WriteTarget, rows: pa.Table) -> pa.Array[Any]:
 
 def _ordering(target: WriteTarget) -> dict[str, pa.DataType] | None:
     """The fields of the deletes' ordering value, with their types; None if it cannot be had."""
-    if target.merge_mode != "EVENT_TIME_ORDERING":
+    # Up to version 6 readers compare the ordering values of log records in every mode.
+    in_every_mode = target.version.logs_named_by_base_instant
+    if target.merge_mode != "EVENT_TIME_ORDERING" and not in_every_mode:
         return {}
     kinds = {}
     for name in target.merge_ordering:
