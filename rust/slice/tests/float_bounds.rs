@@ -67,8 +67,8 @@ fn known(footer: &ParquetMetaData, group: usize) -> Known {
     (bits, f.null_count_opt(), f.nan_count_opt())
 }
 
-fn bits(min: f64, max: f64) -> Option<(u64, u64)> {
-    Some((min.to_bits(), max.to_bits()))
+fn bits(min: f64, max: f64) -> (u64, u64) {
+    (min.to_bits(), max.to_bits())
 }
 
 const LARGE: usize = 1 << 20;
@@ -122,7 +122,7 @@ fn bounds_that_are_zero_hold_both_zeros() {
         let footer = footer(name, &[&numbers.map(Some)], LARGE);
         assert_eq!(
             known(&footer, 0),
-            (bits(min, max), Some(0), Some(0)),
+            (Some(bits(min, max)), Some(0), Some(0)),
             "{name}"
         );
     }
@@ -141,7 +141,7 @@ fn pages_have_bounds_by_the_same_rules() {
         bounds.map(|(min, max)| (min.to_bits(), max.to_bits()))
     };
     let bounds: Vec<_> = (0..doubles.num_pages() as usize).map(found).collect();
-    assert_eq!(bounds, [bits(-0.0, 0.0), bits(1.0, 1.0), None]);
+    assert_eq!(bounds, [Some(bits(-0.0, 0.0)), Some(bits(1.0, 1.0)), None]);
     assert_eq!(doubles.null_count(2), Some(1));
     assert_eq!(doubles.definition_level_histogram(2), Some(&[1, 0][..]));
     let Some(ColumnIndexMetaData::FLOAT(singles)) = pages.column_index(0, 1) else {
@@ -155,9 +155,9 @@ fn each_row_group_is_bounded_by_itself() {
     let batches: [&[Option<f64>]; 3] = [&[Some(1.0)], &[Some(f64::NAN)], &[Some(2.0)]];
     let footer = footer("groups", &batches, 1);
     assert_eq!(footer.num_row_groups(), 3);
-    assert_eq!(known(&footer, 0).0, bits(1.0, 1.0));
+    assert_eq!(known(&footer, 0).0, Some(bits(1.0, 1.0)));
     assert_eq!(known(&footer, 1).0, None);
-    assert_eq!(known(&footer, 2).0, bits(2.0, 2.0));
+    assert_eq!(known(&footer, 2).0, Some(bits(2.0, 2.0)));
 }
 
 #[test]
