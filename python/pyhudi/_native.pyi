@@ -97,7 +97,7 @@ class Store:
     def below(self, folder: str) -> Store:
         """A folder of it as a store of its own."""
     def read(self, path: str) -> bytes:
-        """The whole file. Raises FileNotFoundError when it is not there."""
+        """The whole file. Raises MissingFile when it is not there."""
     def head(self, path: str) -> tuple[str, int, int] | None:
         """(path, size in bytes, modification time in epoch ms) of a file, None when missing."""
     def list(self, prefix: str) -> _Files:

@@ -10,35 +10,16 @@ Every change that Python makes to storage goes through the methods below, so a t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyhudi.errors import HudiError, MissingFile
 from pyhudi.storage_options import check_storage_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyhudi import _native
-
-
-@contextmanager
-def naming_missing_files() -> Iterator[None]:
-    """A file that is not there, though the table names it, as a `MissingFile`."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        if isinstance(error, HudiError):
-            raise
-        said = str(error)
-        raise MissingFile(
-            said,
-            file=said.removesuffix(": not found"),
-            hint="A cleaner may have taken it since the table was opened: refresh the handle.",
-        ) from error
 
 
 Paths: TypeAlias = list[str]
@@ -111,7 +92,7 @@ class Storage:
         return part
 
     def read(self, path: str) -> bytes:
-        """The whole file. Raises `FileNotFoundError` when it is not there."""
+        """The whole file. Raises `MissingFile` when it is not there."""
         return self.native.read(path)
 
     def read_or_none(self, path: str) -> bytes | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CorruptTable, MissingFile
 from pyhudi.table import HudiTable
 from pyhudi.view.sizes import CHECK_SIZES
@@ -139,6 +140,59 @@ def test_a_compaction_does_not_make_the_loss_final(tmp_path: Path, options: Any)
     assert table.version == 6
     table.upgrade(9)
     assert table.version == 9
+
+
+class Cleaned(LocalEngine):
+    """A file goes when the files are listed, and the first task is about to begin."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(1)
+        self._path = path
+
+    def run(self, *args: Any, **more: Any) -> list[Any]:
+        self._path.unlink(missing_ok=True)
+        return super().run(*args, **more)
+
+
+LOOKING: dict[str, Callable[[HudiTable], Any]] = {
+    "upsert": lambda table: table.upsert(rows(4)),
+    "insert": lambda table: table.insert(rows(4)),
+    "delete_keys": lambda table: table.delete_keys(rows(4)),
+    "delete": lambda table: table.delete("v = 2"),
+    "merge": lambda table: table.merge(rows(4)).when_matched_update_all().execute(),
+}
+
+
+@pytest.mark.parametrize("call", LOOKING.values(), ids=list(LOOKING))
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"])
+def test_what_looks_for_rows_in_a_file_that_is_gone_names_it(
+    tmp_path: Path, call: Callable[[HudiTable], Any], index: str
+) -> None:
+    create(tmp_path, rows(1), key="id", partition_by="part", options=LISTED).upsert(rows(2))
+    path = the_file(tmp_path, "*.parquet")
+    options = {
+        **LISTED,
+        "hoodie.index.type": index,
+        "hoodie.datasource.insert.dup.policy": "drop",
+    }
+    table = pyhudi.open_table(tmp_path, options=options, engine=Cleaned(path))
+    with pytest.raises(MissingFile, match="refresh the handle") as raised:
+        call(table)
+    assert path.name in str(raised.value.file)
+
+
+def test_log_blocks_of_a_file_that_goes_while_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inspect = made(tmp_path, 9, {}).inspect
+    view = inspect._view()
+    assert view.slices()
+    path = the_file(tmp_path, ".*.log.*")
+    path.unlink()
+    monkeypatch.setattr(inspect, "_view", lambda: view)
+    with pytest.raises(MissingFile) as raised:
+        inspect.logs()
+    assert path.name in str(raised.value.file)
 
 
 @pytest.mark.parametrize("pattern", ["*.parquet", ".*.log.*"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,12 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
-from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.errors import (
+    CorruptTable,
+    MetadataTableWarning,
+    SchemaMismatch,
+    UnsupportedTableFeature,
+)
 from pyhudi.storage import Storage
 from pyhudi.table import HudiTable
 from pyhudi.timeline import content
@@ -193,10 +199,118 @@ def test_rollback_plans_name_data_files_of_the_table(
     plan = content.encode_container("HoodieRollbackPlan", record, SystemClock())
     table.config.layout.request(table.storage, "20240101000000300", "rollback", plan)
     before = contents(outside)
-    with pytest.raises(CorruptTable, match="no data file"):
+    with pytest.raises(CorruptTable, match="no path of a partition") as raised:
         table.upsert(rows("a2"))
+    assert "20240101000000300.rollback.requested" in str(raised.value.file)
     assert contents(outside) == before
     assert (base / ".hoodie" / "hoodie.properties").exists()
+
+
+OF_TIME: dict[str, Any] = {"instantToRollback": {"commitTime": TIME, "action": "commit"}}
+ODD_REQUESTS: list[Any] = [
+    5,
+    [None],
+    [{}],
+    [{"partitionPath": "/tmp", "filesToBeDeleted": ["f"]}],
+    [{"partitionPath": "a", "filesToBeDeleted": [5]}],
+    [{"partitionPath": "a", "filesToBeDeleted": ["x/.."]}],
+    [{"partitionPath": "a", "logBlocksToBeDeleted": [5]}],
+]
+ODD_PLANS: list[tuple[str, dict[str, Any]]] = [
+    ("rollback", {"instantToRollback": 5}),
+    ("rollback", {"instantToRollback": {"action": "commit"}}),
+    ("rollback", {"instantToRollback": {"commitTime": 5, "action": "commit"}}),
+    *(("rollback", {**OF_TIME, "RollbackRequests": requests}) for requests in ODD_REQUESTS),
+    ("compaction", {"operations": {"a": 1}}),
+    ("compaction", {"operations": [{"partitionPath": "a"}]}),
+    ("compaction", {"operations": [{"partitionPath": 5, "fileId": "f", "baseInstantTime": TIME}]}),
+    ("clustering", {"clusteringPlan": {"inputGroups": [{"slices": [{"fileId": 5}]}]}}),
+    ("clustering", {"clusteringPlan": ["a"]}),
+]
+
+
+@pytest.mark.parametrize(("action", "plan"), ODD_PLANS)
+def test_plans_that_nobody_can_carry_out_are_named(
+    tmp_path: Path, action: str, plan: dict[str, Any]
+) -> None:
+    base = tmp_path / "t"
+    table = make(base, type="mor")
+    if action == "rollback":
+        fail_a_write(table, "deltacommit")
+    name = f"20240101000000300.{action}.requested"
+    path = base / ".hoodie" / "timeline" / name
+    path.write_text(json.dumps(plan))
+    known = contents(base)
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(base, options={"hoodie.index.type": "SIMPLE"}).upsert(rows("a2"))
+    assert raised.value.file == f".hoodie/timeline/{name}"
+    assert name in str(raised.value)
+    assert contents(base) == known
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"../outside": [{"filePath": DATA_FILE}]},
+        {"files": [{"filePath": "files/.."}]},
+        {"files": [{"filePath": 5}]},
+        {"files": [None]},
+        {"files": 5},
+    ],
+)
+def test_plans_of_cleans_name_files_of_the_metadata_table(
+    tmp_path: Path, outside: Path, files: dict[str, Any]
+) -> None:
+    base = tmp_path / "t"
+    make(base)
+    timeline = base / ".hoodie" / "metadata" / ".hoodie" / "timeline"
+    name = "20240101000000300.clean.requested"
+    (timeline / name).write_text(json.dumps({"filePathsToBeDeletedPerPartition": files}))
+    before = contents(outside)
+    with pytest.warns(MetadataTableWarning, match=name):
+        pyhudi.open_table(base).upsert(rows("a2"))
+    assert contents(outside) == before
+
+
+@pytest.mark.parametrize(
+    ("action", "record"),
+    [
+        ("clean", {"partitionMetadata": {"a": {"successDeleteFiles": [5]}}}),
+        ("clean", {"partitionMetadata": {"../a": {}}}),
+        ("rollback", {"partitionMetadata": {"a": None}}),
+        ("rollback", {"commitsRollback": TIME}),
+        ("restore", {"hoodieRestoreMetadata": {TIME: {}}}),
+    ],
+)
+def test_records_that_say_nothing_are_named(
+    tmp_path: Path, action: str, record: dict[str, Any]
+) -> None:
+    base = tmp_path / "t"
+    make(base)
+    name = f"20240101000000300_20240101000000301.{action}"
+    (base / ".hoodie" / "timeline" / name).write_text(json.dumps(record))
+    with pytest.raises(CorruptTable, match=name):
+        pyhudi.open_table(base).check()
+
+
+def test_an_inflight_file_that_is_no_profile_is_named(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = make(base, version=6)
+    fail_a_write(table)
+    path = base / ".hoodie" / f"{TIME}.inflight"
+    path.write_text('{"partitionToWriteStats": 5}')
+    with pytest.raises(CorruptTable, match=path.name):
+        table.upsert(rows("a2"))
+
+
+def test_markers_that_are_no_text_are_named(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = make(base)
+    fail_a_write(table)
+    mark(base, "")
+    (base / ".hoodie" / ".temp" / TIME / "MARKERS0").write_bytes(b"a/\xff.marker.CREATE")
+    with pytest.raises(CorruptTable, match=r"MARKERS0 holds no text"):
+        table.upsert(rows("a2"))
 
 
 @pytest.mark.parametrize("path", ["../outside/f", "a/../../f", "/etc/passwd", "a//b", "./a", ""])

@@ -12,6 +12,7 @@ import pyhudi
 from pyhudi.errors import ConfigError, PartitionChangeWarning, SchemaMismatch
 from pyhudi.table import HudiTable
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.unique_keys import KEYS, UNIQUE
 from tests.helpers.tables import unpack
 
@@ -200,9 +201,9 @@ def test_the_newest_commit_tells_for_all(tmp_path: Path, monkeypatch: pytest.Mon
     read: list[str] = []
     plain = timeline._read_file
 
-    def noted(name: str) -> Any:
-        read.append(name)
-        return plain(name)
+    def noted(file: Instant) -> Any:
+        read.append(file.file_name)
+        return plain(file)
 
     monkeypatch.setattr(timeline, "_read_file", noted)
     assert timeline.keys_are_unique

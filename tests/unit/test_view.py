@@ -87,7 +87,8 @@ def only(slices: Sequence[FileSlice]) -> tuple[str | None, list[str]]:
 
 
 def compaction(number: int, file_id: str, folder: str) -> dict[str, Any]:
-    plan = {"operations": [{"partitionPath": "p", "fileId": file_id}]}
+    one = {"partitionPath": "p", "fileId": file_id, "baseInstantTime": "001"}
+    plan = {"operations": [one]}
     return {f"{folder}/{t(number)}.compaction.requested": plan}
 
 

@@ -26,6 +26,7 @@ from pyhudi.timeline.instants import (
 )
 from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force
+from pyhudi.timeline.shapes import check_content
 from pyhudi.timeline.unique_keys import keys_are_unique
 
 if TYPE_CHECKING:
@@ -224,19 +225,30 @@ class Timeline:
     def read(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the file of the furthest state, None when it is empty.
 
-        Raises `CorruptTable` when it is neither JSON nor an Avro container of one record.
+        Raises `CorruptTable` when it is neither JSON nor an Avro container of one record, and for
+        a record that nobody can act on.
         """
-        return self._read_file(instant.file_name)
+        return self._read_file(instant)
 
     def plan(self, instant: Instant) -> dict[str, Any] | None:
-        """The content of the requested file, None when it is empty or missing."""
+        """The content of the requested file, None when it is empty or missing.
+
+        Raises `CorruptTable` as `read` does, and for a plan that nobody can carry out.
+        """
         requested = self._files[(instant.requested, instant.completed_action)].get(State.REQUESTED)
-        return None if requested is None else self._read_file(requested.file_name)
+        return None if requested is None else self._read_file(requested)
 
     def inflight(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the inflight file, None when it is empty or missing."""
         inflight = self._files[(instant.requested, instant.completed_action)].get(State.INFLIGHT)
-        return None if inflight is None else self._read_file(inflight.file_name)
+        return None if inflight is None else self._read_file(inflight)
+
+    def workload(self, instant: Instant) -> CommitMetadata:
+        """What a pending write said that it would do, from its inflight file.
+
+        Raises `CorruptTable` as `commit_metadata` does.
+        """
+        return commit_metadata_of(self.inflight(instant), self._layout.path(instant.file_name))
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """What a commit wrote; for an empty file the default, as Hudi takes it.
@@ -254,14 +266,17 @@ class Timeline:
         path = self._layout.path(instant.file_name)
         return commit_metadata_of(self.read(instant), path)
 
-    def _read_file(self, name: str) -> dict[str, Any] | None:
-        path = self._layout.path(name)
+    def _read_file(self, file: Instant) -> dict[str, Any] | None:
+        path = self._layout.path(file.file_name)
         data = self._storage.read_or_none(path)
         if data is None:
             check_in_force(self._storage, self._layout)
             msg = f"{path} is gone: it was archived or rolled back since the timeline was listed"
             raise TimelineMoved(msg, hint=AGAIN)
-        return content.decode(data, path)
+        found = content.decode(data, path)
+        if found is not None:
+            check_content(found, file, path)
+        return found
 
     def _start(self) -> str | None:
         savepoints = {i.requested for i in self.instants if i.action == SAVEPOINT}

@@ -15,6 +15,7 @@ from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.instants import CLEAN, COMMIT_ACTIONS, Instant
 from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.moved import check_in_force
+from pyhudi.timeline.shapes import check_content
 
 if TYPE_CHECKING:
     from pyhudi.config import TableConfig
@@ -57,7 +58,10 @@ class Archive:
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
         """What an archived instant's completed file said, None where nothing was kept."""
-        return self._format.read(instant)
+        found = self._format.read(instant)
+        if found is not None:
+            check_content(found, instant, f"{self.folder}/{instant.file_name}")
+        return found
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """What an archived commit wrote. Raises `CorruptTable` for what is no commit metadata."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 
 if TYPE_CHECKING:
     from pyhudi.storage import Entry, Storage
@@ -71,7 +71,8 @@ def read_all(storage: Storage, instant: str) -> list[Marker] | None:
     """The markers of an instant, None when it has no marker files at all.
 
     None says nothing about the data files: Hudi removes markers before the last step of a rollback,
-    and someone may have emptied the folder. Raises `UnsupportedTableFeature` for an unknown form.
+    and someone may have emptied the folder. Raises `UnsupportedTableFeature` for an unknown form,
+    `CorruptTable` for what is no text.
     """
     files = storage.list(folder(instant))
     if not files:
@@ -92,7 +93,7 @@ def _relative(file: Entry, instant: str) -> str:
 
 
 def _batched(storage: Storage, type_file: Entry, files: list[Entry]) -> list[str]:
-    kind = storage.read(type_file.path).decode().strip()
+    kind = _text(storage, type_file).strip()
     if kind != _BATCHED:
         msg = f"{type_file.path} says that the markers are of the type {kind!r}"
         raise UnsupportedTableFeature(msg, hint="Let Apache Hudi roll this write back.")
@@ -100,9 +101,17 @@ def _batched(storage: Storage, type_file: Entry, files: list[Entry]) -> list[str
         line.strip().lstrip("/")
         for file in files
         if file.name.startswith(_BATCH_PREFIX) and file.path != type_file.path
-        for line in storage.read(file.path).decode().splitlines()
+        for line in _text(storage, file).splitlines()
         if line.strip()
     ]
+
+
+def _text(storage: Storage, file: Entry) -> str:
+    try:
+        return storage.read(file.path).decode()
+    except UnicodeDecodeError as error:
+        msg = f"{file.path} holds no text: {error}"
+        raise CorruptTable(msg, file=file.path, offset=error.start) from error
 
 
 def _parse(relative: str) -> Marker | None:

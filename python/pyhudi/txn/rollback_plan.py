@@ -63,7 +63,7 @@ def plan_rollback(
         return requests_by_markers(storage, version, target.requested, marked)
     if target.state is State.REQUESTED:
         return []
-    profile = CommitMetadata.from_record(timeline.inflight(target) or {})
+    profile = timeline.workload(target)
     return requests_by_listing(storage, version, target.requested, profile)
 
 

@@ -27,7 +27,7 @@ from pyhudi.timeline.instants import (
     Instant,
     State,
 )
-from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
+from pyhudi.timeline.metadata import commit_metadata_of
 
 if TYPE_CHECKING:
     from pyhudi.clock import Clock
@@ -134,5 +134,5 @@ def _container(instant: Instant, record: dict[str, Any], clock: Clock) -> bytes:
     name = _RECORD_OF.get(instant.action)
     if name is not None:
         return content.encode_container(name, record, clock)
-    metadata = CommitMetadata.from_record(record)
+    metadata = commit_metadata_of(record, instant.file_name)
     return metadata.to_avro(clock, replace=instant.action == REPLACE_COMMIT)

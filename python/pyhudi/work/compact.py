@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyhudi.storage import naming_missing_files
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 from pyhudi.txn import markers
 from pyhudi.txn.markers import Marker
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
 def compact_file(task: CompactTask, attempt: Attempt) -> WriteStat:
     """Writes the slice's merged rows, with the commit times they have, as a new base file."""
-    with naming_missing_files():
-        return _compacted(task, attempt)
-
-
-def _compacted(task: CompactTask, attempt: Attempt) -> WriteStat:
     target, one = task.target, task.read.slice
     name = base_file_name(one.file_id, attempt.write_token, target.instant)
     marker = Marker(one.partition, name, "MERGE" if one.base else "CREATE")

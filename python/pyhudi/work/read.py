@@ -12,7 +12,6 @@ import pyarrow.types as at
 from pyhudi import _native
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY, add_keys, column_at
 from pyhudi.schema import narrow_column
-from pyhudi.storage import naming_missing_files
 from pyhudi.view.sizes import check_found
 from pyhudi.where_floats import bounded_by_footers
 from pyhudi.where_values import is_text
@@ -38,14 +37,9 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
     Module-level and fed by a picklable task, so every engine can run it.
     """
     left = task.limit
-    with naming_missing_files():
-        reader = open_slice(task)
+    reader = open_slice(task)
     try:
-        while True:
-            with naming_missing_files():
-                read = next(reader, None)
-            if read is None:
-                return
+        for read in reader:
             batch = _filtered(_as_shown(read, task), task)
             if left is not None:
                 batch = batch.slice(0, left)

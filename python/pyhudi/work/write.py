@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.keys import FILE_NAME, RECORD_KEY
 from pyhudi.plan.write import BaseFileTask, LogFileTask, WriteTarget, WriteTask
-from pyhudi.storage import naming_missing_files
 from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 from pyhudi.txn import markers
 from pyhudi.txn.markers import Marker
@@ -43,7 +42,7 @@ def write_file(task: WriteTask, attempt: Attempt) -> tuple[WriteStat, ...]:
     Several log files where one would be too large; nothing that counts where a change log would
     have nothing to tell.
     """
-    with naming_missing_files(), telling_errors(task) as told:
+    with telling_errors(task) as told:
         if isinstance(told, LogFileTask):
             return write_log_files(told, attempt)
         return _write_base_file(told, attempt)

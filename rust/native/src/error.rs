@@ -3,7 +3,7 @@
 use pyhudi_avro::AvroError;
 use pyhudi_slice::SliceError;
 use pyhudi_store::StoreError;
-use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError};
+use pyo3::exceptions::PyFileExistsError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -24,7 +24,7 @@ fn raise(kind: &str, message: String, extra: &[(&str, Py<PyAny>)]) -> PyErr {
 
 pub(crate) fn store_error(error: StoreError) -> PyErr {
     match error {
-        StoreError::NotFound { .. } => PyFileNotFoundError::new_err(error.to_string()),
+        StoreError::NotFound { ref path } => missing(error.to_string(), path),
         StoreError::AlreadyExists { .. } => PyFileExistsError::new_err(error.to_string()),
         StoreError::Unsupported { .. } => raise("UnsupportedTableFeature", error.to_string(), &[]),
         StoreError::Config { what } => config_error(what),
@@ -49,6 +49,20 @@ pub(crate) fn slice_error(error: SliceError) -> PyErr {
         SliceError::Unsupported { .. } => raise("UnsupportedTableFeature", message, &[]),
         SliceError::Schema(_) | SliceError::Arrow(_) => raise("SchemaMismatch", message, &[]),
         SliceError::Corrupt { file, offset, .. } => corrupt(message, &file, offset),
+    }
+}
+
+/// A `FileNotFoundError` too, for those who expect that a file may be gone.
+fn missing(message: String, path: &str) -> PyErr {
+    let hint = "A cleaner may have taken it since the table was opened: refresh the handle.";
+    let extra = Python::attach(|py| -> PyResult<_> {
+        let file = path.into_pyobject(py)?.into_any().unbind();
+        let hint = hint.into_pyobject(py)?.into_any().unbind();
+        Ok([("file", file), ("hint", hint)])
+    });
+    match extra {
+        Ok(extra) => raise("MissingFile", message, &extra),
+        Err(error) => error,
     }
 }
 

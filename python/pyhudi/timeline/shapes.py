@@ -1,0 +1,174 @@
+"""What plans and records on the timeline must look like before anybody acts on them.
+
+Others wrote them, and files of all ages are read, so nothing but what pyhudi looks at is asked for:
+text where there must be text, and files of partitions of the table where paths are to be. Contents
+of commits are `metadata.py`'s part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.errors import CorruptTable
+from pyhudi.timeline.instants import (
+    CLEAN,
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    RESTORE,
+    ROLLBACK,
+    Instant,
+    State,
+)
+from pyhudi.timeline.layout import META_FOLDER
+
+_SHOWN = 100
+"""Characters of a wrong value in a message."""
+
+
+@dataclass(frozen=True)
+class _Is:
+    """One value."""
+
+    what: str
+    """What it has to be, for the message."""
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class _MapOf:
+    """An object with any names."""
+
+    name: _Is
+    value: Any
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_partition(value: Any) -> bool:
+    parts = value.split("/") if isinstance(value, str) else ["."]
+    return value == "" or (parts[0] != META_FOLDER and {"", ".", ".."}.isdisjoint(parts))
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, str) and value.rsplit("/", 1)[-1] not in ("", ".", "..")
+
+
+def _or_none(one: _Is) -> _Is:
+    return _Is(one.what, lambda value: value is None or value == "" or one.holds(value))
+
+
+_ANY = _Is("value", lambda _: True)
+_TEXT = _Is("text", _is_text)
+_PARTITION = _Is("path of a partition", _is_partition)
+_FILE = _Is("data file of a partition", _is_file)
+
+# Objects and lists may be null, and lack what may be null.
+_OPERATIONS = {
+    "operations": [
+        {
+            "partitionPath": _or_none(_PARTITION),
+            "fileId": _TEXT,
+            "baseInstantTime": _TEXT,
+            "dataFilePath": _or_none(_FILE),
+            "deltaFilePaths": [_FILE],
+        }
+    ],
+    "extraMetadata": _MapOf(_TEXT, _ANY),
+}
+_CLUSTERING = {
+    "clusteringPlan": {
+        "inputGroups": [{"slices": [{"partitionPath": _or_none(_PARTITION), "fileId": _TEXT}]}]
+    }
+}
+_CLEANED = _MapOf(_PARTITION, {"successDeleteFiles": [_FILE], "deletePathPatterns": [_TEXT]})
+_ROLLED_BACK = {
+    "commitsRollback": [_TEXT],
+    "partitionMetadata": _MapOf(
+        _PARTITION,
+        {
+            "successDeleteFiles": [_FILE],
+            "rollbackLogFiles": _MapOf(_TEXT, _ANY),
+            "logFilesFromFailedCommit": _MapOf(_TEXT, _ANY),
+        },
+    ),
+}
+_SHAPES: Mapping[tuple[str, State], Any] = {
+    (ROLLBACK, State.REQUESTED): {
+        "instantToRollback": {"commitTime": _TEXT, "action": _TEXT},
+        "RollbackRequests": [
+            {
+                "partitionPath": _PARTITION,
+                "fileId": _or_none(_TEXT),
+                "latestBaseInstant": _or_none(_TEXT),
+                "filesToBeDeleted": [_FILE],
+                "logBlocksToBeDeleted": _MapOf(_TEXT, _ANY),
+            }
+        ],
+    },
+    (CLEAN, State.REQUESTED): {
+        "earliestInstantToRetain": {"timestamp": _or_none(_TEXT)},
+        "filePathsToBeDeletedPerPartition": _MapOf(_PARTITION, [{"filePath": _FILE}]),
+    },
+    (COMPACTION, State.REQUESTED): _OPERATIONS,
+    (LOG_COMPACTION, State.REQUESTED): _OPERATIONS,
+    (CLUSTERING, State.REQUESTED): _CLUSTERING,
+    (REPLACE_COMMIT, State.REQUESTED): _CLUSTERING,
+    (CLEAN, State.COMPLETED): {
+        "earliestCommitToRetain": _or_none(_TEXT),
+        "partitionMetadata": _CLEANED,
+        "bootstrapPartitionMetadata": _CLEANED,
+    },
+    (ROLLBACK, State.COMPLETED): _ROLLED_BACK,
+    (RESTORE, State.COMPLETED): {"hoodieRestoreMetadata": _MapOf(_TEXT, [_ROLLED_BACK])},
+}
+
+
+def check_content(content: Mapping[str, Any], file: Instant, path: str) -> None:
+    """Raises `CorruptTable` naming `path` for a plan or record that nobody can act on."""
+    for at, value, wanted in _wrong(content, _SHAPES.get((file.action, file.state), _ANY), ""):
+        shown = repr(value)[:_SHOWN]
+        msg = f"{path}: {at} is {shown}, which is no {wanted}"
+        raise CorruptTable(msg, file=path)
+
+
+def _wrong(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:
+    """Where something is not what it has to be: its place, itself, and what it should be."""
+    if isinstance(shape, _Is):
+        if not shape.holds(value):
+            yield at, value, shape.what
+        return
+    if value is None:
+        return
+    if isinstance(shape, list):
+        yield from _wrong_items(value, shape[0], at)
+    elif not isinstance(value, Mapping):
+        yield at, value, "object"
+    elif isinstance(shape, _MapOf):
+        for name, item in value.items():
+            yield from _wrong(name, shape.name, f"a name in {at}")
+            yield from _wrong_item(item, shape.value, f"{at}.{name}")
+    else:
+        for name, inner in shape.items():
+            yield from _wrong(value.get(name), inner, f"{at}.{name}".lstrip("."))
+
+
+def _wrong_items(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:
+    if not isinstance(value, list):
+        yield at, value, "list"
+    else:
+        for place, item in enumerate(value):
+            yield from _wrong_item(item, shape, f"{at}[{place}]")
+
+
+def _wrong_item(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:
+    """Of a list or map, where null stands for nothing."""
+    if value is None and not isinstance(shape, _Is):
+        yield at, value, "object"
+    else:
+        yield from _wrong(value, shape, at)
