@@ -2,8 +2,9 @@
 
 The dialect is that of filters (`where_sql.py`), with arithmetic, `||`, `CASE`, `CAST`, `COALESCE`,
 `UPPER`, `LOWER` and `ABS`. Anything else is an error, never left out. Integers overflow to an
-error, `/` gives a fraction. No value changes on its way into a column, but a float that was
-computed or written down is rounded to the nearest of the column's type.
+error, `/` gives a fraction. Floating numbers compare as in filters (`where_floats.py`). No value
+changes on its way into a column, but a float that was computed or written down is rounded to the
+nearest of the column's type.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as at
 from pyarrow import acero
 from sqlglot import exp
 
@@ -22,8 +24,10 @@ from pyhudi.casts import cast_computed, cast_exactly, literal
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.sql_text import number, parse_one, too_deep
 from pyhudi.txn.elements import check_elements
+from pyhudi.where_floats import compare_any_floats
+from pyhudi.where_values import OPERATORS
 
-Names = Mapping[tuple[str, ...], str]
+Names = Mapping[tuple[str, ...], pa.Field]
 """Columns by the names that expressions may have for them, such as `("source", "fare")`."""
 
 _OPERATORS: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
@@ -32,15 +36,19 @@ _OPERATORS: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.Mul: lambda a, b: a * b,
     exp.Div: lambda a, b: a.cast(pa.float64()) / b.cast(pa.float64()),
     exp.DPipe: lambda a, b: _call("binary_join_element_wise", a, b, pc.scalar("")),
-    exp.EQ: lambda a, b: a == b,
-    exp.NEQ: lambda a, b: a != b,
-    exp.LT: lambda a, b: a < b,
-    exp.LTE: lambda a, b: a <= b,
-    exp.GT: lambda a, b: a > b,
-    exp.GTE: lambda a, b: a >= b,
     exp.And: lambda a, b: a & b,
     exp.Or: lambda a, b: a | b,
 }
+_COMPARISONS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_WITHIN_MOST = 4
+"""Comparisons within what another one compares: each of floating numbers has its sides twice."""
 _FUNCTIONS: dict[type[exp.Expression], str] = {
     exp.Upper: "utf8_upper",
     exp.Lower: "utf8_lower",
@@ -93,7 +101,7 @@ def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> SetValu
     if isinstance(value, str):
         value = parse_expression(value, names, what)
     if isinstance(value, pc.Expression):
-        is_column = any(value.equals(pc.field(name)) for name in names.values())
+        is_column = any(value.equals(pc.field(one.name)) for one in names.values())
         return SetValue(value, kind, is_column)
     made = literal(value, kind, what)
     check_elements(pa.chunked_array([pa.repeat(made, 1)]), what)
@@ -114,12 +122,17 @@ class _Reader:
 
     def __init__(self, names: Names, what: str) -> None:
         self._names, self._what = names, what
+        self._within = 0
+        self._columns = pa.schema({one.name: one for one in names.values()}.values())
 
     def read(self, node: Any) -> pc.Expression:
         self._check(node)
         operator = _OPERATORS.get(type(node))
         if operator is not None:
             return operator(self.read(node.this), self.read(node.expression))
+        comparison = _COMPARISONS.get(type(node))
+        if comparison is not None:
+            return self._compare(node, comparison)
         function = _FUNCTIONS.get(type(node))
         if function is not None:
             return _call(function, self.read(node.this))
@@ -143,13 +156,30 @@ class _Reader:
             case _:
                 return self._literal(node)
 
+    def _compare(self, node: Any, op: str) -> pc.Expression:
+        if self._within > _WITHIN_MOST:
+            raise too_deep(self._what)
+        self._within += 1
+        sides = self.read(node.this), self.read(node.expression)
+        self._within -= 1
+        if any(at.is_floating(self._kind(side)) for side in sides):
+            return compare_any_floats(sides[0], op, sides[1])
+        return OPERATORS[op](*sides)
+
+    def _kind(self, expression: pc.Expression) -> pa.DataType:
+        """The type of its values; null where it has none, which is said when they are made."""
+        try:
+            return _projected(self._columns.empty_table(), {"x": expression}).schema.field("x").type
+        except SchemaMismatch:
+            return pa.null()
+
     def _column(self, node: Any) -> pc.Expression:
         parts = tuple(str(part.this) for part in (node.args.get("table"), node.this) if part)
         if parts not in self._names:
             known = ", ".join(sorted({name[-1] for name in self._names}))
             msg = f"{self._what}: there is no column {'.'.join(parts)!r}"
             raise SchemaMismatch(msg, hint=f"Columns: {known}. Text takes single quotes.")
-        return pc.field(self._names[parts])
+        return pc.field(self._names[parts].name)
 
     def _cast(self, node: Any) -> pc.Expression:
         kind = _TYPES.get(node.to.this.name)
@@ -204,21 +234,26 @@ def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) ->
 
     Raises `SchemaMismatch` where one cannot be computed or does not fit its type.
     """
-    expressions = [one.expression if isinstance(one, SetValue) else one for one in columns.values()]
-    options = acero.ProjectNodeOptions(expressions, list(columns))
-    steps = [
-        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
-        acero.Declaration("project", options),
-    ]
-    try:
-        made = acero.Declaration.from_sequence(steps).to_table(use_threads=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
-        msg = f"a value cannot be set: {error}"
-        raise SchemaMismatch(msg) from error
-    values = zip(columns.items(), made.columns, strict=True)
+    expressions = {
+        name: one.expression if isinstance(one, SetValue) else one for name, one in columns.items()
+    }
+    values = zip(columns.items(), _projected(table, expressions).columns, strict=True)
     return pa.table(
         {
             name: one.fitted(column, name) if isinstance(one, SetValue) else column
             for (name, one), column in values
         }
     )
+
+
+def _projected(table: pa.Table, expressions: Mapping[str, pc.Expression]) -> pa.Table:
+    options = acero.ProjectNodeOptions(list(expressions.values()), list(expressions))
+    steps = [
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+        acero.Declaration("project", options),
+    ]
+    try:
+        return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
+        msg = f"a value cannot be set: {error}"
+        raise SchemaMismatch(msg) from error

@@ -24,6 +24,9 @@ else:
     from pyhudi import lazy_compute as pc
 
 
+_OPPOSITE = {"!=": "=", "<=": ">", ">=": "<"}
+
+
 def compare_floats(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expression:
     """A floating column against a literal of its type; null where the column is."""
     if math.isnan(literal.as_py()):
@@ -41,6 +44,19 @@ def _compare_with_nan(left: pc.Expression, op: str) -> pc.Expression:
         case outcome:
             always = pc.scalar(pa.scalar(outcome == "<=", pa.bool_()))
             return pc.if_else(left.is_valid(), always, pc.scalar(pa.scalar(None, pa.bool_())))
+
+
+def compare_any_floats(left: pc.Expression, op: str, right: pc.Expression) -> pc.Expression:
+    """Two floating expressions of any kind; null where either is null."""
+    match op:
+        case "=":
+            return compare(left, "=", right) | (pc.is_nan(left) & pc.is_nan(right))
+        case ">":
+            return compare(left, ">", right) | (pc.is_nan(left) & ~pc.is_nan(right))
+        case "<":
+            return compare_any_floats(right, ">", left)
+        case _:
+            return ~compare_any_floats(left, _OPPOSITE[op], right)
 
 
 def among_floats(left: pc.Expression, values: Iterable[float], kind: pa.DataType) -> pc.Expression:

@@ -143,3 +143,26 @@ def test_long_lists_of_numbers_find_their_rows(tmp_path: Path) -> None:
     given = " OR ".join(f"n = {n}" for n in wanted)
     assert table.scan(where=f"n IN ({', '.join(map(str, wanted))})").count() == 30
     assert table.scan(where=given).count() == 30
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("op", OPS)
+def test_clauses_of_a_merge_and_new_values_compare_as_filters(
+    tmp_path: Path, op: str, kind: Any
+) -> None:
+    create: Any = pyhudi.create_table
+    table = create(tmp_path, rows(pa.float64()), key="id", type=kind, options=NO_INDEX)
+    everything = table.scan().to_arrow()
+    hit = expected(op, "0")
+    case = f"CASE WHEN f {op} 0 THEN 'hit' WHEN NOT f {op} 0 THEN 'miss' ELSE 'null' END"
+    table.update("true", {"part": case})
+    assert ids(table, "part = 'hit'") == hit
+    assert ids(table, "part = 'null'") == ids(table, "f IS NULL")
+    source = everything.select(["id", "f"]).rename_columns(["id", "g"])
+    source = source.append_column("n", pa.array([NAN] * source.num_rows))
+    table.merge(source).when_matched_update(
+        {"part": "'nan'"}, where=f"target.f = source.n AND source.n {op} target.f"
+    ).when_matched_delete(where=f"source.g {op} 0").execute()
+    nans = expected("=", "'NaN'") if op in ("=", "<=", ">=") else []
+    assert ids(table, "part = 'nan'") == nans
+    assert ids(table, "true") == sorted(set(everything["id"].to_pylist()) - set(hit) | set(nans))

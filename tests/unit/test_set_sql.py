@@ -10,9 +10,12 @@ import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.set_sql import Names, project, set_value
+from tests.unit.test_where import in_spark
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None], "f": [1.5, 2.5, None]})
-NAMES: Names = {("a",): "a", ("b",): "b", ("f",): "f", ("t", "a"): "a"}
+FIELDS: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in TABLE.schema}
+NAMES: Names = {**FIELDS, ("t", "a"): FIELDS["a",]}
+DOUBLE: Names = {("d",): pa.field("d", pa.float64())}
 
 
 def value_of(value: Any, kind: pa.DataType) -> list[Any]:
@@ -86,8 +89,49 @@ def test_no_value_changes_on_its_way_into_a_column() -> None:
 def test_floats_are_rounded_unless_they_are_another_column() -> None:
     tenths = pa.table({"d": [0.1]})
     for value in (0.1, "0.1", "d * 1", pc.field("d") * 1):
-        made = set_value(value, pa.float32(), {("d",): "d"}, "set 'x'")
+        made = set_value(value, pa.float32(), DOUBLE, "set 'x'")
         assert project(tenths, {"x": made}).column("x").to_pylist() == [pytest.approx(0.1)]
     for value in ("d", "(d)", pc.field("d")):
         with pytest.raises(SchemaMismatch, match=r"'x' is double, the table has float: 0\.1"):
-            project(tenths, {"x": set_value(value, pa.float32(), {("d",): "d"}, "set 'x'")})
+            project(tenths, {"x": set_value(value, pa.float32(), DOUBLE, "set 'x'")})
+
+
+NAN = float("nan")
+FLOATS = (None, NAN, float("inf"), 1.5, 0.0, -0.0, -1.5)
+PAIRS = [(a, b) for a in FLOATS for b in FLOATS]
+
+
+@pytest.mark.parametrize("kinds", [(pa.float64(), pa.float64()), (pa.float32(), pa.float64())])
+@pytest.mark.parametrize("op", ["=", "<>", "<", "<=", ">", ">="])
+def test_floating_numbers_compare_as_in_filters(op: str, kinds: tuple[Any, Any]) -> None:
+    left, right = zip(*PAIRS, strict=True)
+    table = pa.table({"a": pa.array(left, kinds[0]), "b": pa.array(right, kinds[1])})
+    names: Names = {(field.name,): field for field in table.schema}
+    wanted = [None if b is None else in_spark(op, a, b) for a, b in PAIRS]
+
+    def outcome(text: str) -> list[Any]:
+        made = set_value(text, pa.bool_(), names, "set 'x'")
+        found = project(table, {"x": made}).column("x")
+        return list(found.to_pylist())
+
+    assert outcome(f"a {op} b") == wanted
+    assert outcome(f"NOT (a {op} b)") == [None if one is None else not one for one in wanted]
+    assert outcome(f"(a * 1) {op} COALESCE(b, b)") == wanted
+    cases = [True if one else None if one is None else False for one in wanted]
+    assert outcome(f"CASE WHEN a {op} b THEN true WHEN NOT a {op} b THEN false END") == cases
+
+
+def test_floating_numbers_compare_with_what_is_written_down() -> None:
+    assert value_of("f < CAST('NaN' AS DOUBLE)", pa.bool_()) == [True, True, None]
+    assert value_of("CAST('NaN' AS DOUBLE) = CAST('NaN' AS FLOAT)", pa.bool_()) == [True] * 3
+    assert value_of("CAST('NaN' AS DOUBLE) > a", pa.bool_()) == [True] * 3
+    assert value_of("-0.0 = a - a", pa.bool_()) == [True] * 3
+    assert value_of("b = 'x'", pa.bool_()) == [True, False, None]
+
+
+def test_comparisons_in_comparisons_are_bounded() -> None:
+    text = "f"
+    for _ in range(20):
+        text = f"CASE WHEN {text} > 1 THEN f END"
+    with pytest.raises(ConfigError, match="nested too deep"):
+        value_of(text, pa.float64())

@@ -7,7 +7,7 @@ plain name is the table's where a row is matched, else the source's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +43,13 @@ def joined(source: pa.Table | None, target: pa.Table | None) -> pa.Table:
     return pa.table(columns)
 
 
-def names(source: Sequence[str], target: Sequence[str]) -> Names:
+def names(source: Iterable[pa.Field], target: Iterable[pa.Field]) -> Names:
     """What expressions may call the columns of `joined`."""
-    found: dict[tuple[str, ...], str] = {(name,): f"{SOURCE}.{name}" for name in source}
-    found.update({(name,): f"{TARGET}.{name}" for name in target})
-    found.update({(SOURCE, name): f"{SOURCE}.{name}" for name in source})
-    found.update({(TARGET, name): f"{TARGET}.{name}" for name in target})
+    found: dict[tuple[str, ...], pa.Field] = {}
+    for side, columns in ((SOURCE, source), (TARGET, target)):
+        for column in columns:
+            made = column.with_name(f"{side}.{column.name}")
+            found[column.name,] = found[side, column.name] = made
     return found
 
 

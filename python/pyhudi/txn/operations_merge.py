@@ -139,7 +139,7 @@ def checked_clauses(
 ) -> tuple[Clause, ...]:
     """The clauses for matched rows, or for the others, checked against both schemas."""
     schema = data_schema(session.schema.arrow)
-    known = merge_clauses.names(given.column_names, schema.names if matched else ())
+    known = merge_clauses.names(given.schema, schema if matched else ())
     both = joined(given.slice(0, 0), schema.empty_table() if matched else None)
     made = [
         _clause(session, given, known, one) for one in clauses if (one.kind != "insert") is matched

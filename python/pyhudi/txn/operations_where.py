@@ -121,7 +121,7 @@ def _checked(session: Session, changes: Mapping[str, Any]) -> Mapping[str, SetVa
     if not changes:
         msg = "no column is set"
         raise ConfigError(msg)
-    names: dict[tuple[str, ...], str] = {(name,): name for name in schema.names}
+    names: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in schema}
     check_settable(session, changes)
     values = {
         name: set_value(value, schema.field(name).type, names, f"set {name!r}")
