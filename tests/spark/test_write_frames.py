@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import PartitionChangeWarning, SchemaMismatch
 from pyhudi.spark import SparkEngine
 from pyhudi.spark.types import wire_schema
 from pyhudi.table import HudiTable
@@ -269,3 +270,29 @@ def test_a_list_with_a_null_element_is_refused_before_a_write_begins(
     with pytest.raises(SchemaMismatch, match=r"'tags'.*null element"):
         pyhudi.create_table(tmp_path / "new", given, key="id", partition_by="part")
     assert not (tmp_path / "new" / ".hoodie").exists()
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_that_stay_in_their_partition_are_told_and_counted(
+    spark: SparkSession, tmp_path: Path, kind: Any
+) -> None:
+    """As without Spark: neither rows that move, nor new ones, nor deletes."""
+    moved = rows(0, 4, 6, shift=1)
+    data = pa.concat_tables(
+        [moved, rows(4, 2, 6), rows(20, 2, 6, shift=1), rows(6, 2, 6, shift=1, deleted=True)]
+    )
+    option = "hoodie.record.index.update.partition.path"
+
+    def counted(name: str, given: Given, **options: str) -> int:
+        base = tmp_path / name
+        pyhudi.create_table(base, rows(0, 9, 5), key="id", partition_by="part", type=kind)
+        result = pyhudi.open_table(base, options=options).upsert(given(data))
+        return int(result.rows_kept_in_partition)
+
+    for name, given in (("arrow", lambda one: one), ("spark", partial(frame, spark))):
+        with pytest.warns(PartitionChangeWarning, match=f"4 rows .*{option}"):
+            assert counted(name, given) == 4
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PartitionChangeWarning)
+            assert counted(f"{name} said", given, **{option: "false"}) == 4
+            assert counted(f"{name} moves", given, **{option: "true"}) == 0

@@ -107,7 +107,7 @@ def upsert(
         rows = (given.combined() if session.options.combine_upserts else given).kept()
         paths = rows.paths()
         located = rows.recovered().located(paths)
-        return write(located, UPSERT, merge_by_key=True, partial=partial)
+        return write(located, UPSERT, merge_by_key=True, partial=partial, tells_kept=True)
 
 
 def insert(

@@ -24,6 +24,7 @@ from pyhudi.spark.columns import (
     COUNTED,
     DELETED,
     GROUP,
+    HIT,
     HOME,
     LEAVES,
     NEW,
@@ -47,6 +48,7 @@ from pyhudi.spark.routing import (
 )
 from pyhudi.spark.sample import sampled_row_size
 from pyhudi.txn import targets
+from pyhudi.txn.operations import told_kept
 from pyhudi.txn.operations_replace import groups_of
 from pyhudi.txn.replace_commit import INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
 from pyhudi.txn.running import WRITE_STAGE, carry_out
@@ -62,14 +64,28 @@ if TYPE_CHECKING:
     from pyhudi.txn.session import Session
 
 
+_AWAY = "away"
+
+
 def write(
-    rows: FrameRows, operation: str, *, merge_by_key: bool, partial: bool = False
+    rows: FrameRows,
+    operation: str,
+    *,
+    merge_by_key: bool,
+    partial: bool = False,
+    tells_kept: bool = False,
 ) -> WriteResult:
-    """Writes rows that know where they go."""
+    """Writes rows that know where they go.
+
+    tells_kept: of those that go to another partition than they say, as `operations.upsert`.
+    """
     placed = Placed.of(rows.session, rows.frame)
     with Transaction(rows.session.writer, operation) as txn:
         target = replace(rows.session.target(txn.instant), partial=partial)
-        return _write_placed(rows, txn, placed, target, operation, merge_by_key=merge_by_key)
+        result = _write_placed(rows, txn, placed, target, operation, merge_by_key=merge_by_key)
+    index = rows.session.index
+    tells_kept = tells_kept and index.is_global and not index.moves
+    return told_kept(rows.session, result, placed.away if tells_kept else 0)
 
 
 def write_to_buckets(rows: FrameRows, operation: str, order: tuple[str, ...]) -> WriteResult:
@@ -228,6 +244,8 @@ class Placed:
     leaving: dict[int, int]
     inserts: dict[str, int]
     """By partition path."""
+    away: int
+    """Rows for file groups in another partition than they say."""
 
     @classmethod
     def of(cls, session: Session, tagged: DataFrame, *, anew: bool = False) -> Placed:
@@ -235,7 +253,10 @@ class Placed:
 
         anew: the file groups that are there go, so rows go to buckets that are to be made.
         """
-        counts = tagged.groupBy(HOME, GROUP, ACTION, DELETED).count()
+        away = (sf.col(HOME) != sf.col(PARTITION_PATH)).cast("long")
+        counts = tagged.groupBy(HOME, GROUP, ACTION, DELETED).agg(
+            sf.count("*").alias("count"), sf.sum(away).alias(_AWAY)
+        )
         found = collected(counts, "find where rows are")
         places = sorted({(row[HOME], row[GROUP]) for row in found if row[ACTION] != NEW})
         inserts: dict[str, int] = {}
@@ -263,7 +284,8 @@ class Placed:
             deletes = before.deletes + (count if row[DELETED] else 0)
             updates[number] = UpdatePart(TAGGED_ROWS, before.count + count, deletes)
         plan.check_not_clustered(groups[number] for number in {*updates, *leaving})
-        return cls(groups, names, updates, leaving, dict(sorted(inserts.items())))
+        kept = [row[_AWAY] or 0 for row in found if row[ACTION] == HIT and not row[DELETED]]
+        return cls(groups, names, updates, leaving, dict(sorted(inserts.items())), sum(kept))
 
     def beginning_with_base_files(self) -> Placed:
         """File groups that are to be made get a base file first, no log file."""

@@ -237,14 +237,14 @@ def _write_rows(
             new_file_id=session.new_file_id,
         )
         result = carry_out(session, txn, tasks, operation)
-    return _told(session, result, kept_away)
+    return told_kept(session, result, kept_away)
 
 
 _LETS_MOVE = {GLOBAL_SIMPLE: MOVE_SIMPLE, GLOBAL_BLOOM: MOVE_BLOOM, RECORD_INDEX: MOVE_RECORD}
 
 
-def _told(session: Session, result: WriteResult, kept_away: int) -> WriteResult:
-    """The result with the rows that kept another partition than they say.
+def told_kept(session: Session, result: WriteResult, kept_away: int) -> WriteResult:
+    """The result with the number of rows that kept another partition than they say.
 
     With a warning of them, where no option says that they shall.
     """
@@ -302,4 +302,4 @@ def _write_large(session: Session, placed: large.Parts, operation: str) -> Write
             new_file_id=session.new_file_id,
         )
         result = carry_out(session, txn, tasks, operation)
-    return _told(session, result, placed.kept_away)
+    return told_kept(session, result, placed.kept_away)

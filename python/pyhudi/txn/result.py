@@ -44,7 +44,7 @@ class WriteResult:
     """File groups that readers no longer see: those that an overwriting verb took away."""
     rows_kept_in_partition: int = 0
     """Updated rows whose partition columns say another partition than the one that has their key,
-    and that stay in it, since the index lets no row move. Not counted for a Spark DataFrame."""
+    and that stay in it, since the index lets no row move."""
 
     @property
     def committed(self) -> bool:
