@@ -11,9 +11,16 @@ import pytest
 import pyhudi
 from pyhudi.errors import ConfigError, PartitionChangeWarning, SchemaMismatch
 from pyhudi.table import HudiTable
-from pyhudi.timeline import Timeline
+from pyhudi.timeline import Timeline, unique_keys
 from pyhudi.timeline.instants import Instant
-from pyhudi.timeline.unique_keys import KEYS, UNIQUE
+from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.unique_keys import (
+    KEYS,
+    MAY_REPEAT,
+    UNIQUE,
+    counted_words,
+    keys_are_unique,
+)
 from tests.helpers.tables import unpack
 
 SCHEMA = pa.schema(
@@ -96,6 +103,22 @@ def test_other_verbs_that_delete_take_every_copy(
     assert keys(table) == list("ayzz")
 
 
+@TABLES
+def test_a_merge_deletes_every_copy_in_one_file(
+    tmp_path: Path, kind: str, version: int, partitioned: bool
+) -> None:
+    """With rows that it updates in the same file, before and after there are log files."""
+    table = make(tmp_path, kind, version, partitioned)
+    table.bulk_insert(rows("abbcdd"))
+    for v, gone in ((2, "b"), (3, "d")):
+        source = rows("abcd", v=v)
+        merge = table.merge(source).when_matched_delete(where=f"id = '{gone}'")
+        merge.when_matched_update({"v": "source.v"}).execute()
+        assert gone not in keys(table)
+    assert keys(table) == ["a", "c"]
+    assert table.scan(columns=["v"]).to_arrow()["v"].to_pylist() == [3, 3]
+
+
 @pytest.mark.parametrize("limit", [None, LEAST])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_rows_that_delete_themselves_take_every_copy(
@@ -176,6 +199,85 @@ def test_rows_that_are_not_combined_may_repeat_keys(tmp_path: Path) -> None:
     table = pyhudi.open_table(tmp_path, options=options)
     table.upsert(rows("a"))
     assert not is_pruned(table)
+
+
+WITHOUT = {"hoodie.metadata.enable": "false", "hoodie.index.type": "SIMPLE"}
+
+
+@TABLES
+@pytest.mark.parametrize("copies", [False, True])
+def test_making_an_index_tells_whether_keys_are_unique(
+    tmp_path: Path, copies: bool, kind: Any, version: int, partitioned: bool
+) -> None:
+    by = "city" if partitioned else None
+    table = pyhudi.create_table(
+        tmp_path, SCHEMA, key="id", partition_by=by, type=kind, version=version, options=WITHOUT
+    )
+    table.bulk_insert(rows("abyz"))
+    table.bulk_insert(rows("bc" if copies else "cd", v=2))
+    table.upsert(rows("ae", v=3))
+    table.delete_keys(pa.table({"id": ["y"], "city": ["osaka"]}))
+    table = pyhudi.open_table(tmp_path)
+    table.create_index("record_index")
+    for _ in range(2):
+        assert is_pruned(table) is not copies
+        assert is_pruned(pyhudi.open_table(tmp_path)) is not copies
+        assert keys(table, "id = 'b'") == ["b"] * (1 + copies)
+        table.upsert(rows("a", v=4))
+    table.bulk_insert(rows("z", v=5))
+    assert keys(table, "id = 'z'") == ["z", "z"]
+    assert not is_pruned(table)
+    table.delete_keys(pa.table({"id": ["z"], "city": ["osaka"]}))
+    table.rebuild_metadata()
+    assert is_pruned(table) is not copies
+
+
+def test_an_index_over_all_partitions_counts_what_one_by_partition_did_not(tmp_path: Path) -> None:
+    table = pyhudi.create_table(tmp_path, SCHEMA, key="id", partition_by="city", options=WITHOUT)
+    table.upsert(rows("ab", city="lisbon"))
+    table.upsert(rows("bc", city="osaka"))
+    table = pyhudi.open_table(tmp_path)
+    table.create_index("record_index", partitioned=True)
+    assert Timeline.load(table.storage, table.config).keys_are_unique
+    table.drop_index("record_index")
+    table.create_index("record_index")
+    assert not Timeline.load(table.storage, table.config).keys_are_unique
+    assert keys(table, "id = 'b'") == ["b", "b"]
+
+
+def test_a_write_that_is_pending_may_bring_copies_to_an_index(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.upsert(rows("ab"))
+    timeline = Timeline.load(table.storage, table.config)
+    last = timeline.commits[-1].requested
+    assert counted_words(timeline, unique=True) == {KEYS: f"{last} {UNIQUE}"}
+    assert counted_words(timeline, unique=False) == {KEYS: f"{last} {MAY_REPEAT}"}
+    table.config.layout.request(table.storage, "20240101000000200", "commit")
+    timeline = Timeline.load(table.storage, table.config)
+    assert counted_words(timeline, unique=True) == {KEYS: f"{last} {MAY_REPEAT}"}
+
+
+def test_a_long_history_is_not_read_to_its_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pyhudi.open_table(unpack("v9_mor_archived", tmp_path))
+    timeline = Timeline.load(table.storage, table.config)
+    archived = timeline.archive.commits()
+    assert len(archived) > 1
+    read: list[str] = []
+    plain = timeline.archive.commit_metadata
+
+    def noted(one: Instant) -> CommitMetadata:
+        read.append(one.requested)
+        return plain(one)
+
+    monkeypatch.setattr(timeline.archive, "commit_metadata", noted)
+    assert keys_are_unique(timeline)
+    assert len(read) == len(archived)
+    read.clear()
+    monkeypatch.setattr(unique_keys, "_ARCHIVED_MOST", 1)
+    assert not keys_are_unique(timeline)
+    assert read == [archived[-1].requested]
 
 
 @pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_partitioned_record_index"])

@@ -105,6 +105,8 @@ class InitialPartition:
     tasks: Sequence[InitialTask]
     portions: int = 1
     """In how many turns its file groups are written, so that each turn's records fit in memory."""
+    records: int | None = None
+    """Rows that it has a record of each, if each has another key; None where that says nothing."""
     ids: tuple[str, ...] | None = None
     """File ids of its groups in order, None for those that are plain numbers."""
 

@@ -53,7 +53,7 @@ def _record_index(source: Source) -> InitialPartition:
     records = sum(_counts(source))
     groups = source.options.record_groups(records)
     portions = _portions(source, records, groups)
-    return InitialPartition(RECORD_INDEX, groups, _locations(source, groups), portions)
+    return InitialPartition(RECORD_INDEX, groups, _locations(source, groups), portions, records)
 
 
 def _partitioned_record_index(source: Source) -> InitialPartition:
@@ -68,8 +68,9 @@ def _partitioned_record_index(source: Source) -> InitialPartition:
     ranges = {path: (start, sizes[path]) for path, start in zip(ordered, starts, strict=False)}
     ids = tuple(file_id(path, number) for path in ordered for number in range(sizes[path]))
     tasks = _locations(source, len(ids), ranges)
-    portions = _portions(source, sum(records.values()), len(ids))
-    return InitialPartition(RECORD_INDEX, len(ids), tasks, portions, ids)
+    rows = sum(records.values())
+    portions = _portions(source, rows, len(ids))
+    return InitialPartition(RECORD_INDEX, len(ids), tasks, portions, rows, ids)
 
 
 def _locations(

@@ -39,6 +39,7 @@ from pyhudi.metadata.unfinished import UNFINISHED
 from pyhudi.metadata.wanted import in_order, stats_columns
 from pyhudi.timeline.instants import DELTA_COMMIT, INDEXING, Instant, State
 from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.timeline.unique_keys import counted_words
 from pyhudi.view.names import PARTITION_METADATA_PREFIX
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def initialise(
 
     context, state: of the data table, cleaned up after dead writers. Without a metadata table
     `files` is made too. memory: bytes for records that are on their way to files. definitions:
-    those of partitions that are not known by their names alone.
+    those of partitions that are not known by their names alone. With a record index the properties
+    say whether a key is there twice.
 
     Raises `CommitConflict` while other work is pending that rules it out.
     """
@@ -89,11 +91,16 @@ def initialise(
     defined = {**known, **parse_definitions(added)}
     source = Source(state, engine, options, defined, memory)
     own = _cleared(context, listed)
+    counted: dict[str, str] = {}
     for name in wanted:
         own = own.reloaded()
-        _Making(context, engine, own, initial_partition(source, name), source).carry_out()
+        partition = initial_partition(source, name)
+        made = _Making(context, engine, own, partition, source).carry_out()
+        if partition.records is not None:
+            counted = counted_words(state.timeline, unique=made == partition.records)
     changes = change_definitions(context.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
+    changes.update(counted)
     return config.updated(context.storage, changes, context.clock, removed=(UNFINISHED,))
 
 
@@ -146,7 +153,8 @@ class _Making:
     partition: InitialPartition
     source: Source
 
-    def carry_out(self) -> None:
+    def carry_out(self) -> int:
+        """The number of its records."""
         own, context, name = self.own, self.context, self.partition.name
         version, layout = own.config.version, own.config.layout
         instant = self._instant()
@@ -165,6 +173,7 @@ class _Making:
         )
         data = metadata.encode(version, DELTA_COMMIT, context.clock)
         layout.complete(own.storage, instant, DELTA_COMMIT, context.generator.next(), data)
+        return sum(stat.num_inserts for stat in stats)
 
     def _instant(self) -> str:
         """The first free one (`generateUniqueInstantTime`)."""

@@ -27,7 +27,7 @@ from pyhudi.timeline.instants import (
 from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force
 from pyhudi.timeline.shapes import check_content
-from pyhudi.timeline.unique_keys import keys_are_unique
+from pyhudi.timeline.unique_keys import KEYS, keys_are_unique
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -71,6 +71,8 @@ class Timeline:
         """Of a timeline that was cut: no instant after this time counts."""
         self.uncut: Timeline = self
         """Of a timeline that was cut: the whole one."""
+        self.keys_counted = ""
+        """What the table's properties say of its keys (`unique_keys.py`)."""
         self._newest: CommitMetadata | None = None
         self.beside: tuple[Paths, Entries] = ([], [])
         """What else its folder had when it was listed: folders, and files that are no instants."""
@@ -104,6 +106,7 @@ class Timeline:
             check_in_force(storage, layout)
         timeline = cls(storage, layout, files, Archive(storage, config))
         timeline.beside = (folders, beside)
+        timeline.keys_counted = config.properties.get(KEYS, "")
         return timeline
 
     def until(self, requested: str) -> Timeline:
@@ -117,6 +120,7 @@ class Timeline:
         cut.first_active = self.first_active
         cut.bound = requested
         cut.uncut = self.uncut
+        cut.keys_counted = self.keys_counted
         return cut
 
     def reopened(self, times: Collection[str]) -> Timeline:

@@ -5,26 +5,34 @@ Inserts look for no keys; upserts and deletes, services and changes of columns b
 first commit of all brings none either: Hudi refuses to index a key that one commit brings twice, or
 that the files have twice when the index is made (`HoodieTableMetadataUtil.reduceByKeys`,
 `HoodieAvroHFileWriter`, Hudi 1.2.0). pyhudi's commits say how it stands after them, so that mostly
-the newest one is read alone.
+the newest one is read alone; who makes a record index has seen all keys, and the table's properties
+say how it stood then. Of a long history that says nothing of keys nothing is known.
 
 Not seen is that a writer of Hudi which looks in single partitions upserts a key into two of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import CorruptTable
+from pyhudi.timeline.instants import COMMIT_ACTIONS
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active import Timeline
+    from pyhudi.timeline.instants import Instant
     from pyhudi.timeline.metadata import CommitMetadata
 
 KEYS = "pyhudi.keys"
-"""In the extra metadata of commits: what is known of the table's keys after it."""
+"""In the extra metadata of commits: what is known of the table's keys after it.
+
+In the table's properties: a commit's instant, and what was counted after it."""
 UNIQUE = "unique"
 MAY_REPEAT = "may repeat"
+
+_ARCHIVED_MOST = 100
+"""Archived commits that are read: each may take a read of its own."""
 
 OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
 """After it the table is as new."""
@@ -54,29 +62,53 @@ def keys_are_unique(timeline: Timeline) -> bool:
     """Whether every key is known to be there once; in each partition, if the index is one by those.
 
     Reads commits from the newest backwards, to one that tells or to the first of all. Of a history
-    that is damaged nothing is known.
+    that is damaged, or too long, nothing is known.
     """
+    counted_at, _, counted = timeline.keys_counted.partition(" ")
     inserts = False
     try:
-        for metadata in _newest_first(timeline):
+        for instant, read in _newest_first(timeline):
             if inserts:
                 return False
+            if instant.requested == counted_at:
+                return counted == UNIQUE
+            metadata = read(instant)
             told = metadata.extra_metadata.get(KEYS)
             if told is not None:
                 return told == UNIQUE
             if metadata.operation_type == OVERWRITE_TABLE:
                 return True
             inserts = not (metadata.compacted or brings_no_copies(metadata.operation_type))
-    except CorruptTable:
+    except (CorruptTable, _TooLongError):
         return False
     return True
 
 
-def _newest_first(timeline: Timeline) -> Iterator[CommitMetadata]:
+def counted_words(timeline: Timeline, *, unique: bool) -> dict[str, str]:
+    """The property of a table all of whose keys were counted, as of a timeline.
+
+    A write that is pending may come to bring copies that nobody would notice.
+    """
+    if timeline.last_commit is None:
+        return {}
+    unique = unique and not timeline.pending(*COMMIT_ACTIONS)
+    return {KEYS: f"{timeline.last_commit.requested} {UNIQUE if unique else MAY_REPEAT}"}
+
+
+class _TooLongError(Exception):
+    """The history is longer than is read."""
+
+
+def _newest_first(
+    timeline: Timeline,
+) -> Iterator[tuple[Instant, Callable[[Instant], CommitMetadata]]]:
+    """Commits, and what reads them."""
     active = timeline.commits
     for instant in reversed(active):
-        yield timeline.commit_metadata(instant)
+        yield instant, timeline.commit_metadata
     known = {instant.requested for instant in active}
-    for instant in reversed(timeline.archive.commits()):
-        if instant.requested not in known:
-            yield timeline.archive.commit_metadata(instant)
+    archived = [one for one in timeline.archive.commits() if one.requested not in known]
+    for instant in reversed(archived[-_ARCHIVED_MOST:]):
+        yield instant, timeline.archive.commit_metadata
+    if len(archived) > _ARCHIVED_MOST:
+        raise _TooLongError

@@ -1,8 +1,9 @@
 """Inserted rows whose keys the table has, for those who do not want them twice.
 
-What Hudi's `hoodie.datasource.insert.dup.policy` means (`HoodieSparkSqlWriter`,
-`DataSourceUtils.resolveDuplicates`, Hudi 1.2.0): rows are compared with the table by its index, not
-with each other. Unlike there, keys that log files have deleted count as gone under every index.
+What Hudi's `hoodie.datasource.insert.dup.policy` means (`handleInsertDuplicates` of its
+`HoodieSparkSqlWriter.scala`, which calls `DataSourceUtils.resolveDuplicates`): rows are compared
+with the table by its index, not with each other. Unlike there, keys that log files have deleted
+count as gone under every index.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ The source is in memory, and so are the rows that change because of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyhudi.casts import cast_exactly
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.index import locate
+from pyhudi.index.copies import groups_with_copies
 from pyhudi.keys import PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.plan import merge_clauses
 from pyhudi.plan import write as plan
@@ -34,7 +35,7 @@ from pyhudi.work.merge import Matched, MatchTask, match_rows
 if TYPE_CHECKING:
     from pyhudi.clock import Clock
     from pyhudi.index.located import Located
-    from pyhudi.plan.write import BaseFileTask, FileGroup, WriteTarget, WriteTask
+    from pyhudi.plan.write import FileGroup, WriteTarget, WriteTask
     from pyhudi.txn.session import Session, WritableTable
     from pyhudi.view.slices import FileSlice
 
@@ -79,9 +80,13 @@ def merge(
     )
     live = [rows.take(hits[number].matched) for number, rows in found.items()]
     inserted = inserted_rows(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
+    gone = {n: hit.deleted for n, hit in hits.items() if hit.deleted.num_rows}
+    texts = {n: keys.column(RECORD_KEY).combine_chunks() for n, keys in gone.items()}
+    anew = groups_with_copies(session, groups, texts)
     with Transaction(session.writer, UPSERT) as txn:
         target = session.target(txn.instant)
         planned = _tasks(session, target, hits, inserted, _placed(inserted, located), groups)
+        planned = _with_deletes(planned, _deletes(target, gone, groups, anew))
         return carry_out(session, txn, planned, UPSERT)
 
 
@@ -267,26 +272,28 @@ def _tasks(
             pa.concat_arrays([placed.rows, numbers]), pa.concat_arrays([placed.groups, *at])
         ),
     )
-    tasks = plan.plan_rows(
+    return plan.plan_rows(
         target,
         incoming,
         groups,
         row_bytes=targets.row_size(session.timeline, session.options),
         new_file_id=session.new_file_id,
     )
-    return _with_deletes(tasks, _deletes(target, hits, groups))
 
 
 def _deletes(
-    target: WriteTarget, hits: Mapping[int, Matched], groups: list[FileGroup]
+    target: WriteTarget,
+    gone: Mapping[int, pa.Table],
+    groups: list[FileGroup],
+    anew: Collection[int],
 ) -> list[WriteTask]:
-    gone = {number: hit.deleted for number, hit in hits.items() if hit.deleted.num_rows}
+    """The tasks that delete rows. gone: their keys by number of the file group."""
     if not gone:
         return []
     keys = pa.concat_tables(gone.values()).combine_chunks()
     at = [pa.repeat(pa.scalar(n, pa.int64()), rows.num_rows) for n, rows in gone.items()]
     tagged = Tagged(row_numbers(keys.num_rows), pa.concat_arrays(at))
-    return plan.plan_deletes(target, keys, tagged, groups)
+    return plan.plan_deletes(target, keys, tagged, groups, anew)
 
 
 def _with_deletes(tasks: list[WriteTask], deletes: list[WriteTask]) -> list[WriteTask]:
@@ -302,9 +309,11 @@ def _with_deletes(tasks: list[WriteTask], deletes: list[WriteTask]) -> list[Writ
 def _joined_task(rows: WriteTask, gone: WriteTask) -> WriteTask:
     if isinstance(rows, LogFileTask) and isinstance(gone, LogFileTask):
         return replace(rows, delete_keys=gone.delete_keys, deletes=rows.deletes + gone.deletes)
+    if isinstance(rows, LogFileTask):
+        return replace(gone, rows=rows.rows, updates=gone.updates + rows.updates + rows.deletes)
     if isinstance(gone, LogFileTask):
         keys, count = gone.delete_keys, gone.deletes
         text = None if keys is None else keys.column(0).combine_chunks()
     else:
         text, count = gone.delete_keys, gone.updates
-    return replace(cast("BaseFileTask", rows), delete_keys=text, updates=rows.updates + count)
+    return replace(rows, delete_keys=text, updates=rows.updates + count)
