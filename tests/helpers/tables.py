@@ -125,6 +125,15 @@ _WRITER_IS_RIGHT = frozenset(
 _UNANSWERED = frozenset({"v8_mor_partial_sql-incremental-1"})
 """Reads where 1.2.0 fails, and the release that wrote the table has another rule for ranges."""
 
+_PARTIAL = frozenset(
+    {
+        *(f"v6_cow_clean_versions-as_of-{number}" for number in range(3)),
+        "v6_mor_overwritten_cleaned-as_of-0",
+        "v9_mor_overwritten_cleaned-as_of-0",
+    }
+)
+"""Times of which a cleaner of file versions took files: Hudi shows what is left, pyhudi refuses."""
+
 
 def names() -> list[str]:
     """Every golden table."""
@@ -176,6 +185,8 @@ def _case(name: str, kind: str, number: int | None) -> Case:
     latest = _answer(known.get("read_by", {}).get(LATEST, {}), kind, number)
     if not latest.get("same", True) and "sha256" in latest and str(case) not in _WRITER_IS_RIGHT:
         answer = {**written, **latest}
+    if str(case) in _PARTIAL:
+        return replace(case, guarded=HistoryUnavailable)
     if "sha256" not in answer or str(case) in _UNANSWERED:
         guards = (error for text, error in _GUARDS.items() if text in answer.get("error", ""))
         return replace(case, guarded=next(guards, None))

@@ -28,6 +28,7 @@ from pyhudi.outputs import stream
 from pyhudi.plan.match import bucket_count
 from pyhudi.work.changes import change_task, diff_task
 from pyhudi.work.moves import paired
+from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.tables import GoldenTables, unpack
 
 COW = "v6_cow_cdc_op_key_only"
@@ -215,6 +216,22 @@ def test_only_the_keys_of_newer_logs_are_compared(golden: GoldenTables) -> None:
     times = instants(table)
     tasks = [task for task in table.diff(times[1], times[2]).tasks if task.before]
     assert [len(task.touched_logs or ()) for task in tasks] == [1]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_logs_beside_a_pending_compaction_are_compared(tmp_path: Path, version: int) -> None:
+    made = {"id": ["a", "b"], "v": [1, 1], "ts": [1, 1]}
+    table = pyhudi.create_table(
+        tmp_path / "t", pa.table(made), key="id", order_by="ts", type="mor", version=version
+    )
+    request_compaction(table)
+    times = [
+        table.upsert(pa.table({"id": ["a"], "v": [value], "ts": [value]})).instant
+        for value in (2, 3, 4)
+    ]
+    for value, (one, other) in enumerate(pairwise(times), 2):
+        (found,) = table.diff(one, other).to_arrow().to_pylist()
+        assert (found["before"]["v"], found["after"]["v"]) == (value, value + 1)
 
 
 def test_a_record_that_changed_its_partition_is_one_update(golden: GoldenTables) -> None:

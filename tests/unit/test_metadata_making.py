@@ -11,19 +11,17 @@ import pytest
 
 import pyhudi
 from pyhudi import CommitConflict, ConfigError, UnsupportedTableFeature
-from pyhudi.clock import SystemClock, format_instant
 from pyhudi.metadata.define import new_definitions
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.options import MetadataOptions
 from pyhudi.metadata.own import OwnTable
 from pyhudi.metadata.own_config import own_config
 from pyhudi.metadata.start_group import group_id
-from pyhudi.plan.compact import compaction_plan
-from pyhudi.timeline import Timeline, content
-from pyhudi.timeline.instants import COMPACTION, DELTA_COMMIT
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.instants import DELTA_COMMIT
 from pyhudi.txn import metadata_table
-from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.names import parse_log_name
+from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.tables import unpack
 from tests.helpers.travelling import Travelling
 
@@ -410,16 +408,7 @@ def test_beside_a_pending_compaction(tmp_path: Path, version: int) -> None:
     table = pyhudi.open_table(table.uri)
     table.insert(rows("ax", "by"))
     table.upsert(rows("ax", fare=2.0, ts=2))
-    plan = compaction_plan(
-        FileSystemView(
-            table.storage, table.config, Timeline.load(table.storage, table.config)
-        ).slices()
-    )
-    clock = SystemClock()
-    instant = format_instant(clock.now_ms(), "UTC")
-    data = content.encode_container("HoodieCompactionPlan", plan, clock)
-    table.config.layout.request(table.storage, instant, COMPACTION, data)
-    table.refresh()
+    request_compaction(table)
     if version == 6:
         with pytest.raises(CommitConflict, match="pending"):
             table.create_index("record_index")

@@ -16,6 +16,7 @@ from pyhudi.plan.explain import Explanation, Step
 from pyhudi.plan.prune import Pruner
 from pyhudi.storage_options import is_remote
 from pyhudi.timeline.behind import check_still_there, later_timeline
+from pyhudi.view.cleaned import check_versions
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.partition_values import partition_filter
 from pyhudi.view.sizes import check_sizes, checks_sizes
@@ -38,10 +39,12 @@ class Chosen:
 def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
     """The slices that a scan reads; those that cannot hold a wanted row are left out.
 
-    Raises `CorruptTable` for a log file that was cut, where storage lists the files.
+    Raises `CorruptTable` for a log file that was cut, where storage lists the files;
+    `HistoryUnavailable` for an earlier time whose files a cleaner of file versions removed.
     """
     conjuncts = request.where.conjuncts if request.where else ()
-    wanted = _Counted(partition_filter(state.config, state.schema, conjuncts))
+    test = partition_filter(state.config, state.schema, conjuncts)
+    wanted = _Counted(test)
     access = MetadataAccess(state.storage, state.config, state.timeline, state.options)
     pruner = Pruner(state, request, access)
     found = _by_metadata(state, wanted, access, pruner)
@@ -51,6 +54,7 @@ def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
         wanted.forget()
         found = FileSystemView(state.storage, state.config, state.timeline, wanted.test), []
     view, steps = found
+    check_versions(state.timeline, view, test)
     only_base = request.read_optimized or not state.config.is_merge_on_read
     slices = view.base_slices() if only_base else view.slices()
     _check_still_there(state, access, is_listed=by_storage)

@@ -90,10 +90,11 @@ def _names(one: FileSlice) -> tuple[str | None, list[str]]:
 def _holds_several(log: LogFile, one: FileSlice) -> bool:
     """Whether a log file can have blocks of several commits, which its name does not tell.
 
-    Up to table version 6, and of a table upgraded from there, it is named by the slice's base
-    instant. From 8 on it has a later one of its own, but in a slice that it opened itself.
+    Up to table version 6, and of a table upgraded from there, it is named by the base instant of
+    its slice, which can be that of a pending compaction in the slice joined of two. From 8 on it
+    has a later one of its own, but in a slice that it opened itself.
     """
-    return log.instant == one.base_instant
+    return log.appended or log.instant == one.base_instant
 
 
 class _Touched:

@@ -1,0 +1,26 @@
+"""A compaction that is planned and not done, as of a writer that leaves it to a service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.clock import SystemClock, format_instant
+from pyhudi.plan.compact import compaction_plan
+from pyhudi.timeline import Timeline, content
+from pyhudi.timeline.instants import COMPACTION
+from pyhudi.view.filesystem_view import FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi import HudiTable
+
+
+def request_compaction(table: HudiTable) -> str:
+    """Requests a compaction of all slices; its instant."""
+    timeline = Timeline.load(table.storage, table.config)
+    plan = compaction_plan(FileSystemView(table.storage, table.config, timeline).slices())
+    clock = SystemClock()
+    instant = format_instant(clock.now_ms(), "UTC")
+    data = content.encode_container("HoodieCompactionPlan", plan, clock)
+    table.config.layout.request(table.storage, instant, COMPACTION, data)
+    table.refresh()
+    return instant
