@@ -142,6 +142,39 @@ def test_a_compaction_does_not_make_the_loss_final(tmp_path: Path, options: Any)
     assert table.version == 9
 
 
+@pytest.mark.parametrize("index", ["SIMPLE", "RECORD_INDEX", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_partial_upsert_does_not_store_what_is_left_of_a_record(
+    tmp_path: Path, version: int, index: str
+) -> None:
+    made(tmp_path, version, {})
+    path = the_file(tmp_path, ".*.log.*")
+    sizes = damage(path, CUTS["between blocks"])
+    before = sorted(tmp_path.rglob("*.log.*"))
+    data = rows(4).drop_columns(["v"])
+    options = {"hoodie.index.type": index}
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(tmp_path, options=options).upsert(data, partial=True)
+    check_refused(raised, path, *sizes)
+    assert [one for one in sorted((tmp_path / "x").iterdir()) if ".log." in one.name] == [
+        one for one in before if one.parent.name == "x"
+    ]
+    pyhudi.open_table(tmp_path, options={**options, **AS_HUDI}).upsert(data, partial=True)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_changes_of_a_cut_log_file(tmp_path: Path, version: int) -> None:
+    options = {"hoodie.table.cdc.enabled": "true", **LISTED}
+    table = made(tmp_path, version, options)
+    assert table.changes().to_arrow().num_rows > 2
+    path = the_file(tmp_path, ".*.log.*")
+    sizes = damage(path, CUTS["between blocks"])
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(tmp_path).changes().to_arrow()
+    check_refused(raised, path, *sizes)
+    assert pyhudi.open_table(tmp_path, options=AS_HUDI).changes().to_arrow().num_rows
+
+
 class Cleaned(LocalEngine):
     """A file goes when the files are listed, and the first task is about to begin."""
 

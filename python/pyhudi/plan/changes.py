@@ -13,6 +13,7 @@ from pyhudi.plan.change_files import ChangeFiles, ChangeRequest, ChangeTask
 from pyhudi.timeline.instants import COMMIT
 from pyhudi.timeline.spans import Span
 from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.view.sizes import check_listed
 
 if TYPE_CHECKING:
     from pyhudi.plan.read import TableState
@@ -47,13 +48,17 @@ def plan_changes(state: TableState, request: ChangeRequest) -> list[ChangeTask]:
 
     Raises `HistoryUnavailable` for a range that begins before the archived end, for files that are
     gone, and for a rewritten base file without change log; `UnsupportedTableFeature` for slices
-    whose merge rule pyhudi lacks.
+    whose merge rule pyhudi lacks; `CorruptTable` for a log file that was cut.
     """
     commits = select_commits(state, request)
     partitions = {path for _, metadata in commits for path in _partitions(metadata)}
     view = FileSystemView(state.storage, state.config, state.timeline, partitions)
     files = ChangeFiles(state, request, view)
-    return [task for instant, metadata in commits for task in files.of_commit(instant, metadata)]
+    tasks = [task for instant, metadata in commits for task in files.of_commit(instant, metadata)]
+    sides = (side for task in tasks for side in (task.match.before, task.match.after))
+    slices = [side.slice for side in sides if side is not None]
+    check_listed(state.storage, state.options, state.timeline, slices)
+    return tasks
 
 
 def select_commits(

@@ -14,12 +14,11 @@ from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.listing import MetadataListing
 from pyhudi.plan.explain import Explanation, Step
 from pyhudi.plan.prune import Pruner
-from pyhudi.storage_options import is_remote
 from pyhudi.timeline.behind import check_still_there, later_timeline
 from pyhudi.view.cleaned import check_versions
 from pyhudi.view.filesystem_view import FileSystemView
 from pyhudi.view.partition_values import partition_filter
-from pyhudi.view.sizes import check_sizes, checks_sizes
+from pyhudi.view.sizes import check_listed, checks_sizes
 
 if TYPE_CHECKING:
     from pyhudi.plan.read import ScanRequest, TableState
@@ -61,9 +60,8 @@ def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
     slices, more = pruner.slices(slices)
     if not checks_sizes(state.options):
         slices = [one.unchecked for one in slices]
-    elif by_storage and not is_remote(state.storage.uri):
-        # In a bucket, where each commit is a request, objects come whole or not at all.
-        check_sizes(state.timeline, slices)
+    elif by_storage:
+        check_listed(state.storage, state.options, state.timeline, slices)
     explanation = Explanation(
         listing=listing,
         partitions=len(view.partitions),

@@ -36,7 +36,7 @@ from pyhudi.plan.write import Incoming
 from pyhudi.txn import bucketed, intake, large, metadata_table, targets
 from pyhudi.txn.bulk import plan_bulk, sort_order
 from pyhudi.txn.known_keys import without_known
-from pyhudi.txn.partial import check_partial, partial_rows, whole_rows
+from pyhudi.txn.partial import check_partial, check_read, partial_rows, whole_rows
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.rows import marked_deleted
 from pyhudi.txn.running import BULK_INSERT, DELETE, INSERT, UPSERT, carry_out
@@ -227,6 +227,9 @@ def _write_rows(
     plan.check_not_clustered(
         groups[number] for number in {*dict(tagged.by_group()), *tagged.leaving()}
     )
+    if partial:
+        touched = [groups[number] for number, _ in tagged.by_group()]
+        check_read(session, [group.read or group.slice for group in touched])
     kept_away = locate.kept_away(session, rows, marked, located) if operation == UPSERT else 0
     with Transaction(session.writer, operation) as txn:
         tasks = plan.plan_rows(

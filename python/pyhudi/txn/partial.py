@@ -19,11 +19,15 @@ from pyhudi.keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.plan.write import check_not_clustered, row_numbers
 from pyhudi.txn import guard
 from pyhudi.txn.rows import conform, data_schema, to_table
+from pyhudi.view.sizes import check_listed
 from pyhudi.work.completing import NUMBER, CompletingTask, stored_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyhudi.txn.evolve import SchemaMode
     from pyhudi.txn.session import Session
+    from pyhudi.view.slices import FileSlice
 
 
 def check_partial(session: Session, schema_mode: SchemaMode) -> None:
@@ -34,6 +38,11 @@ def check_partial(session: Session, schema_mode: SchemaMode) -> None:
     if not session.config.populate_meta_fields:
         msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
         raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
+
+
+def check_read(session: Session, slices: Sequence[FileSlice]) -> None:
+    """Refuses slices of which a log file was cut: lost values would be written as stored ones."""
+    check_listed(session.storage, session.given_options, session.timeline, slices)
 
 
 def partial_rows(session: Session, data: Any) -> pa.Table:
@@ -93,6 +102,7 @@ def _found(session: Session, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Tab
         check_not_clustered([group])
         own = keys.column(RECORD_KEY).combine_chunks().take(at)
         tasks.append(CompletingTask(target, group.read or group.slice, at, own, lacking))
+    check_read(session, [task.slice for task in tasks])
     stored = session.stored_schema
     fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
     found = session.engine.run(stored_columns, tasks, label="complete rows")

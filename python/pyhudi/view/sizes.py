@@ -46,6 +46,17 @@ def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:
                 raise _damaged(log.path, log.size, stat.file_size_in_bytes)
 
 
+def check_listed(
+    storage: Storage, options: Mapping[str, str], timeline: Timeline, slices: Sequence[FileSlice]
+) -> None:
+    """As `check_sizes`, where the options want it and storage may have lost a part of a file.
+
+    In a bucket, where each commit is a request, objects come whole or not at all.
+    """
+    if checks_sizes(options) and not is_remote(storage.uri):
+        check_sizes(timeline, slices)
+
+
 def check_found(storage: Storage, one: FileSlice) -> None:
     """Raises `CorruptTable` for a file of a slice that has another size than is known of it.
 
