@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.history import RELEASES
-from tests.helpers.odd_history import COLUMNS, SECONDS, OddHistory, OddTable
+from tests.helpers.odd_history import COLUMNS, EVERY, SECONDS, OddHistory, OddTable
 from tests.helpers.oracle.client import HudiOracle
 
 PAYLOADS = "org.apache.hudi.common.model."
@@ -50,6 +51,8 @@ UNLISTED = {
     "hoodie.metadata.index.partition.stats.enable": "false",
 }
 """Hudi 1.x cannot bootstrap with column statistics."""
+LATEST = ("latest", "non-defaults", "dms")
+"""Payloads by which 0.15.0 keeps the greater ordering value among log records (reading.md)."""
 DAYS = {**COLUMNS, "day": "string"}
 
 
@@ -62,9 +65,14 @@ def payload(name: str) -> dict[str, str]:
 
 def odd_tables(version: int) -> list[OddTable]:
     """The tables of one release."""
+    # Unless another is named, 0.15.0 takes the payload class whose records do not come late.
+    default = payload("DefaultHoodieRecordPayload") if version == 6 else {}
 
-    def one(name: str, kind: str, **how: object) -> OddTable:
-        return OddTable(name, version, kind, **how)  # type: ignore[arg-type]
+    def one(
+        name: str, kind: str, properties: Mapping[str, str] | None = None, **how: object
+    ) -> OddTable:
+        known = {**default, **(properties or {})}
+        return OddTable(name, version, kind, properties=known, **how)  # type: ignore[arg-type]
 
     payloads = {
         "latest": payload("OverwriteWithLatestAvroPayload"),
@@ -96,9 +104,17 @@ def odd_tables(version: int) -> list[OddTable]:
     dms = {**COLUMNS, "Op": "string"}
     return [
         *(
-            one(name, kind, properties=properties, columns=dms if name == "dms" else COLUMNS)
+            one(
+                name,
+                kind,
+                properties=properties,
+                columns=dms if name == "dms" else COLUMNS,
+                late=not (version == 6 and kind == "mor" and name in LATEST),
+            )
             for name, properties in payloads.items()
             for kind in ("cow", "mor")
+            # pyhudi refuses the mode CUSTOM that 1.0.2 gives such a table.
+            if not (version == 8 and name == "event-time")
         ),
         *(
             one(name, kind, properties=properties)
@@ -106,9 +122,17 @@ def odd_tables(version: int) -> list[OddTable]:
             for kind in ("cow", "mor")
         ),
         *(
-            one(name, kind, properties=properties, partition=by, columns=DAYS)
+            one(
+                name,
+                kind,
+                properties=properties,
+                partition=by,
+                columns=DAYS,
+            )
             for name, (properties, by) in generators.items()
             for kind in ("cow", "mor")
+            # 0.15.0 reads the text of the path in place of such a column (reading.md).
+            if not (version == 6 and name == "times")
         ),
         one("consistent", "mor", options=RESIZING, opened=BUCKETS),
         *(
@@ -154,7 +178,7 @@ SHORT = (
     [
         pytest.param(one, RELEASES[one.version], id=str(one))
         for one in SETTINGS
-        if SECONDS == 0 or str(one) in SHORT
+        if EVERY or str(one) in SHORT
     ],
     indirect=["hudi"],
 )

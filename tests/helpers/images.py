@@ -24,11 +24,16 @@ def broken_columns(rows: Iterable[Row]) -> set[str]:
     return {k for one in images if one for k, v in one.items() if isinstance(v, dict | list)}
 
 
-def comparable(rows: Iterable[Row], without: set[str]) -> list[str]:
-    """One text for each change row, some columns of its images left out."""
+def comparable(rows: Iterable[Row], without: set[str], *, nulls: bool = True) -> list[str]:
+    """One text for each change row, some columns of its images left out.
+
+    nulls: whether a field that is null differs from one that is not there.
+    """
 
     def data(text: str | None) -> dict[str, Any] | None:
         found = image(text)
-        return found and {k: v for k, v in found.items() if k not in without}
+        return found and {
+            k: v for k, v in found.items() if k not in without and (nulls or v is not None)
+        }
 
     return [canonical({**row, **{side: data(row[side]) for side in SIDES}}) for row in rows]

@@ -5,8 +5,8 @@ archives, savepoints, rolls back or restores. There is no model of the rows: aft
 readers are compared, read by read (`both_readers.py`). Tables that pyhudi does not write to are
 Hudi's alone, and its refusal is asserted.
 
-PYHUDI_ODD_ROUNDS rounds are taken; the histories are the same each time, unless PYHUDI_ODD_SEED
-says otherwise.
+PYHUDI_ODD_ROUNDS rounds are taken, and of all tables where it is set; the histories are the same
+each time, unless PYHUDI_ODD_SEED says otherwise.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ROUNDS = int(os.environ.get("PYHUDI_ODD_ROUNDS", "2"))
 SEED = os.environ.get("PYHUDI_ODD_SEED", "a")
+EVERY = "PYHUDI_ODD_ROUNDS" in os.environ
+"""Whether all tables are taken, and not a few."""
 SECONDS = 0 if ROUNDS > 5 else 600
 """A test's time limit, 0 for none."""
 
@@ -66,6 +68,8 @@ class OddTable:
     """What Hudi may do besides; merge-on-read tables are compacted too."""
     hudis: tuple[str, ...] = ("upsert", "upsert", "insert", "merge", "update", "delete", "keys")
     """What Hudi may write."""
+    late: bool = True
+    """Whether rows come late."""
     bootstrapped: bool = False
     refused: str = ""
     """What pyhudi's refusal to write to it names."""
@@ -292,7 +296,7 @@ class OddHistory:
         batch = []
         for number, row in enumerate(self._chosen(4)):
             new = {**self._row(), **{name: row[name] for name in self._kept}}
-            if late and number == 0:
+            if late and self._odd.late and number == 0:
                 new["ts"] = LATE
             batch.append(new)
         batch += self._new_rows(self._numbers.randint(1, 3))

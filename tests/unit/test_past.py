@@ -215,3 +215,49 @@ class TestHandles:
             pyhudi.open_table(written.uri, as_of="soon")
         with pytest.raises(ConfigError, match="not a point in time"):
             written.scan(as_of="soon")
+
+
+class TestCleanerOfFileVersions:
+    """Each clean names the files that it removed; which were current is seen by the others."""
+
+    def table(self, base: Path) -> tuple[pyhudi.HudiTable, list[str]]:
+        """A table of one file group, which the last write replaces, and the times of its writes."""
+        rows = pa.table({"id": ["a"], "v": [1]})
+        table = pyhudi.create_table(
+            base, rows, key="id", version=6, options={"hoodie.metadata.enable": "false"}
+        )
+        times = [table.upsert(rows).instant for _ in range(2)]
+        times.append(table.overwrite(rows).instant)
+        commits = [one.requested for one in table.state.timeline.commits]
+        assert commits[1:] == times
+        return table, commits
+
+    def clean(self, base: Path, after: str, *instants: str) -> None:
+        """Removes the base files of some instants, as a clean does that is later than all."""
+        gone = [path for path in base.glob("*.parquet") if path.stem.rsplit("_", 1)[1] in instants]
+        assert len(gone) == len(instants)
+        for path in gone:
+            path.unlink()
+        names = {"successDeleteFiles": [path.name for path in gone]}
+        content = {"earliestCommitToRetain": "", "partitionMetadata": {"": names}}
+        (base / ".hoodie" / f"{int(after) + 1}.clean").write_text(json.dumps(content))
+
+    def readable(self, base: Path, times: list[str]) -> list[bool]:
+        def is_readable(time: str) -> bool:
+            try:
+                return pyhudi.open_table(base, as_of=time).scan().count() == 1
+            except HistoryUnavailable:
+                return False
+
+        return [is_readable(time) for time in times]
+
+    def test_a_file_that_was_superseded_is_not_missed(self, tmp_path: Path) -> None:
+        _, times = self.table(tmp_path)
+        assert self.readable(tmp_path, times) == [True] * 4
+        self.clean(tmp_path, times[-1], times[0])
+        assert self.readable(tmp_path, times) == [False, True, True, True]
+
+    def test_a_file_of_a_replaced_group_is_missed_before_that(self, tmp_path: Path) -> None:
+        _, times = self.table(tmp_path)
+        self.clean(tmp_path, times[-1], times[1], times[2])
+        assert self.readable(tmp_path, times) == [True, False, False, True]
