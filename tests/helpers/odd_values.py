@@ -1,7 +1,7 @@
 """Values whose statistics are odd, and filters over them with what they must find.
 
 Text at bounds that Parquet cuts off, times with and without fractions of a millisecond and before
-1970, NaN and both zeros.
+1970, columns of milliseconds, decimals, nulls alone, NaN and both zeros.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -22,14 +23,21 @@ SCHEMA = pa.schema(
         ("at", pa.timestamp("us", "UTC")),
         ("day", pa.date32()),
         ("f", pa.float64()),
+        ("ms", pa.timestamp("ms", "UTC")),
+        ("price", pa.decimal128(10, 2)),
+        ("nothing", pa.string()),
         ("ts", pa.int64()),
     ]
 )
-DDL = "id string, city string, name string, at timestamp, day date, f double, ts long"
+DDL = (
+    "id string, city string, name string, at timestamp, day date, f double, ms timestamp, "
+    "price decimal(10, 2), nothing string, ts long"
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LONG = "a" * 90
 """Longer than the bounds that Parquet keeps whole."""
 NAN = float("nan")
+PRICES = Decimal("12345678.91")
 
 
 def row(number: int, city: str, name: str | None, micros: int, f: float | None) -> Row:
@@ -40,6 +48,9 @@ def row(number: int, city: str, name: str | None, micros: int, f: float | None) 
         "at": EPOCH + timedelta(microseconds=micros),
         "day": (EPOCH + timedelta(microseconds=micros)).date(),
         "f": f,
+        "ms": EPOCH + timedelta(milliseconds=micros // 1000),
+        "price": None if f is None or math.isnan(f) else int(f) * PRICES,
+        "nothing": None,
         "ts": number,
     }
 
@@ -77,6 +88,7 @@ def known(value: Any, test: Callable[[Any], bool]) -> bool:
     return value is not None and test(value)
 
 
+MILLI = timedelta(milliseconds=1)
 MOMENT = "TIMESTAMP '1969-12-31 23:59:59.999999'"
 FILTERS: dict[str, Callable[[Row], bool]] = {
     "name LIKE 'a%'": lambda r: known(r["name"], lambda n: n.startswith("a")),
@@ -104,6 +116,17 @@ FILTERS: dict[str, Callable[[Row], bool]] = {
     "f < 0": lambda r: known(r["f"], lambda f: f < 0),
     "f <= 0": lambda r: known(r["f"], lambda f: f <= 0),
     "f >= 0": lambda r: greater(r["f"], -1e-9),
+    "ms = TIMESTAMP '1969-12-31 23:59:59.999'": lambda r: r["ms"] == EPOCH - MILLI,
+    "ms > TIMESTAMP '1970-01-01 00:00:00.001'": lambda r: r["ms"] > EPOCH + MILLI,
+    "ms < TIMESTAMP '1970-01-01 00:00:00'": lambda r: r["ms"] < EPOCH,
+    "price = -37037036.73": lambda r: r["price"] == -3 * PRICES,
+    "price < 0": lambda r: known(r["price"], lambda p: p < 0),
+    "price >= 12345678.91": lambda r: known(r["price"], lambda p: p >= PRICES),
+    "price IS NULL": lambda r: r["price"] is None,
+    "nothing IS NULL": lambda _: True,
+    "nothing IS NOT NULL": lambda _: False,
+    "nothing > 'a'": lambda _: False,
+    "name IS NULL": lambda r: r["name"] is None,
     "f <> 0": lambda r: known(r["f"], lambda f: f != 0),
 }
 
