@@ -296,3 +296,27 @@ def test_rows_that_stay_in_their_partition_are_told_and_counted(
             warnings.simplefilter("error", PartitionChangeWarning)
             assert counted(f"{name} said", given, **{option: "false"}) == 4
             assert counted(f"{name} moves", given, **{option: "true"}) == 0
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "RECORD_INDEX"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_deletes_take_every_copy_in_a_file(
+    spark: SparkSession, tmp_path: Path, kind: Any, index: str
+) -> None:
+    options = {"hoodie.index.type": index}
+    data = rows(0, 6, 1, parts=1)
+    table = pyhudi.create_table(
+        tmp_path, SCHEMA, key="id", partition_by="part", type=kind, options=options
+    )
+    table.bulk_insert(pa.concat_tables([data, data]))
+    table = pyhudi.open_table(tmp_path, options=options, engine=SparkEngine(spark))
+
+    def left() -> list[str]:
+        found = pyhudi.open_table(tmp_path).scan(columns=["id"]).to_arrow()
+        return sorted(found["id"].to_pylist())
+
+    table.delete_keys(frame(spark, rows(0, 2, 1, parts=1).select(["id", "part"])))
+    assert left() == [f"k{n:06}" for n in (2, 2, 3, 3, 4, 4, 5, 5)]
+    merge = table.merge(frame(spark, rows(2, 3, 7, parts=1)))
+    merge.when_matched_delete(where="id < 'k000004'").when_matched_update({"v": "9"}).execute()
+    assert left() == [f"k{n:06}" for n in (4, 4, 5, 5)]

@@ -30,14 +30,15 @@ class CopiesTask:
 
     source: KeySource
     slice: FileSlice
-    keys: pa.Array[Any]
+    keys: pa.Array[Any] | None
+    """None for any key."""
 
 
 def has_copies(task: CopiesTask, _attempt: Attempt) -> bool:
     """Whether it has."""
     base = replace(task.slice, logs=())
     hits = [
-        keys.filter(pc.is_in(keys, value_set=task.keys))
+        keys if task.keys is None else keys.filter(pc.is_in(keys, value_set=task.keys))
         for keys in (batch.column(0) for batch in task.source.keys_of(base))
     ]
     found = pa.concat_arrays([pa.array([], pa.string()), *hits])
@@ -45,12 +46,13 @@ def has_copies(task: CopiesTask, _attempt: Attempt) -> bool:
 
 
 def groups_with_copies(
-    table: IndexedTable, groups: Sequence[FileGroup], keys: Mapping[int, pa.Array[Any]]
+    table: IndexedTable, groups: Sequence[FileGroup], keys: Mapping[int, pa.Array[Any] | None]
 ) -> frozenset[int]:
     """Those of the numbered file groups that have to be written anew to delete keys from them.
 
-    None where a record index and the commits tell that keys are unique. Raises `CommitConflict`
-    where a compaction of such a group is pending.
+    keys: None where executors alone have them; then a group counts that has any key several times.
+    None are found where a record index and the commits tell that keys are unique. Raises
+    `CommitConflict` where a compaction of such a group is pending.
     """
     if not table.config.is_merge_on_read or _are_unique(table):
         return frozenset()

@@ -58,7 +58,7 @@ def merge_frame(session: Session, frame: DataFrame, clauses: Sequence[MergeClaus
         rows = rows.recovered()
         deletes = any(clause.values is None for clause in source.on_match)
         located = rows.located_source(paths, deletes=deletes)
-        return write(_merged(located, source), UPSERT, merge_by_key=True)
+        return write(_merged(located, source), UPSERT, merge_by_key=True, deletes=deletes)
 
 
 def _check_once(rows: FrameRows) -> None:

@@ -195,7 +195,9 @@ def delete_keys(
             given = given.dropDuplicates([RECORD_KEY, PARTITION_PATH])
         rows = FrameRows(session, keep, given, empty.schema).kept()
         paths = rows.paths() if in_partitions else None
-        return write(rows.recovered().located_deletes(paths), DELETE, merge_by_key=True)
+        return write(
+            rows.recovered().located_deletes(paths), DELETE, merge_by_key=True, deletes=True
+        )
 
 
 def _overwrite(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
@@ -12,12 +12,14 @@ from pyspark.sql import functions as sf
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import bucket
 from pyhudi.index.bucket import is_shared
+from pyhudi.index.copies import groups_with_copies
 from pyhudi.index.options import BUCKET, INDEX_TYPE
 from pyhudi.index.renewal import confirm_rings, in_place, renew_rings
 from pyhudi.keys import PARTITION_PATH
 from pyhudi.plan import parts
 from pyhudi.plan import write as plan
 from pyhudi.plan.parts import UpdatePart
+from pyhudi.plan.write import BaseFileTask
 from pyhudi.spark.balance import route_names, shuffle_partitions
 from pyhudi.spark.columns import (
     ACTION,
@@ -74,12 +76,18 @@ def write(
     merge_by_key: bool,
     partial: bool = False,
     tells_kept: bool = False,
+    deletes: bool = False,
 ) -> WriteResult:
     """Writes rows that know where they go.
 
     tells_kept: of those that go to another partition than they say, as `operations.upsert`.
+    deletes: every row of a key that leaves a file group goes, as `operations.delete_keys` has it.
     """
     placed = Placed.of(rows.session, rows.frame)
+    if deletes:
+        leaving: dict[int, pa.Array[Any] | None] = dict.fromkeys(placed.leaving)
+        anew = groups_with_copies(rows.session, placed.groups, leaving)
+        placed = replace(placed, anew=anew)
     with Transaction(rows.session.writer, operation) as txn:
         target = replace(rows.session.target(txn.instant), partial=partial)
         result = _write_placed(rows, txn, placed, target, operation, merge_by_key=merge_by_key)
@@ -246,6 +254,8 @@ class Placed:
     """By partition path."""
     away: int
     """Rows for file groups in another partition than they say."""
+    anew: frozenset[int] = frozenset()
+    """File groups that get a new base file also in a merge-on-read table."""
 
     @classmethod
     def of(cls, session: Session, tagged: DataFrame, *, anew: bool = False) -> Placed:
@@ -327,7 +337,24 @@ class Placed:
             (self.groups[number].slice.partition, self.groups[number].slice.file_id): count
             for number, count in self.leaving.items()
         }
+        anew = {self.groups[number].slice.file_id for number in self.anew}
+        tasks = [_rewriting(task) if task.file_id in anew else task for task in tasks]
         return [_counted(task, left) for task in tasks]
+
+
+def _rewriting(task: WriteTask) -> WriteTask:
+    """The task with a new base file in place of a log file."""
+    if isinstance(task, BaseFileTask):
+        return task
+    return BaseFileTask(
+        task.target,
+        task.partition,
+        task.file_id,
+        task.group.slice,
+        task.rows,
+        inserts=task.inserts,
+        updates=task.updates + task.deletes,
+    )
 
 
 def _counted(task: WriteTask, left: Mapping[tuple[str, str], int]) -> WriteTask:
