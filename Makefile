@@ -98,11 +98,12 @@ test-spark: test-spark35 test-spark4 ## Spark tests on PySpark 3.5 and 4.x; tabl
 
 .PHONY: test-spark35
 test-spark35: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle
-	.venv-spark35/bin/python -m pytest -q tests/engine tests/spark $(PYTEST_ARGS)
+	.venv-spark35/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal tests/engine tests/spark $(PYTEST_ARGS)
 
 .PHONY: test-spark4
 test-spark4: $(STAMPS)/spark4 $(STAMPS)/s3
-	.venv-spark4/bin/python -m pytest -q -m "not jvm" tests/engine tests/spark $(PYTEST_ARGS)
+	.venv-spark4/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not jvm" \
+	  tests/engine tests/spark $(PYTEST_ARGS)
 
 .PHONY: golden
 golden: $(STAMPS)/native ## every golden table beside what Apache Hudi reads from it
@@ -158,6 +159,7 @@ lint-python: $(STAMPS)/develop
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/mypy
+	PYTHONPATH=python $(BIN)/lint-imports --no-cache
 
 .PHONY: lint-rust
 lint-rust: $(STAMPS)/develop

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi import _native
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 
 _MAGIC = b"#HUDI#"
 _FORMAT, _PARQUET_DATA = 1, 5

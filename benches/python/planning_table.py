@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyhudi
 from pyhudi import _native
 from pyhudi.clock import SystemClock, format_instant
-from pyhudi.config import TableConfig
-from pyhudi.storage import Storage
-from pyhudi.timeline.instants import COMMIT, DELTA_COMMIT, State
-from pyhudi.timeline.layout import LAYOUT_2
-from pyhudi.timeline.metadata import CommitMetadata, WriteStat
+from pyhudi.config.actions import COMMIT, DELTA_COMMIT, State
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import LAYOUT_2
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
 SCHEMA = pa.schema([("id", pa.string()), ("fare", pa.float64()), ("day", pa.string())])
 RECORD = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [

@@ -145,8 +145,8 @@ def _expression(case: Case, keys: list[str]) -> Any:
 
 READERS: dict[str, tuple[Callable[[Request], Rows], tuple[str, ...]]] = {
     "parquet": (read_parquet, ("pyarrow.dataset",)),
-    "pyhudi": (read_pyhudi, ("pyhudi", "pyhudi.work.read")),
-    "pyhudi-all": (read_pyhudi_all, ("pyhudi", "pyhudi.work.read")),
+    "pyhudi": (read_pyhudi, ("pyhudi", "pyhudi.slices.read")),
+    "pyhudi-all": (read_pyhudi_all, ("pyhudi", "pyhudi.slices.read")),
     "hudi": (read_hudi, ("hudi", "pyarrow")),
     "deltalake": (read_deltalake, ("deltalake", "pyarrow.dataset")),
 }

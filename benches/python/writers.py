@@ -180,7 +180,7 @@ WRITERS = {
     "plain": Writer(write_plain, read_plain, ("pyarrow.parquet", "pyarrow.compute")),
     "deltalake": Writer(write_deltalake, read_deltalake, ("deltalake", "pyarrow.parquet")),
     "pyhudi": Writer(
-        write_pyhudi, read_pyhudi, ("pyhudi", "pyhudi.txn.operations", "pyarrow.parquet")
+        write_pyhudi, read_pyhudi, ("pyhudi", "pyhudi.write.upsert", "pyarrow.parquet")
     ),
     "hudi-rs": Writer(None, read_pyhudi),
     "spark": Writer(None, read_pyhudi),

@@ -26,14 +26,14 @@ from pyhudi.errors import (
 
 if TYPE_CHECKING:
     from pyhudi._native import __version__
-    from pyhudi.changes import Changes, Diff
+    from pyhudi.api.changes import Changes, Diff
+    from pyhudi.api.create import create_table
+    from pyhudi.api.merge_builder import Merge
+    from pyhudi.api.scan import Scan
+    from pyhudi.api.table import HudiTable, open_table
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
-    from pyhudi.field_merge import register_merger
-    from pyhudi.merge import Merge
-    from pyhudi.scan import Scan
-    from pyhudi.table import HudiTable, open_table
-    from pyhudi.txn.create import create_table
+    from pyhudi.schema.payloads import register_merger
     from pyhudi.txn.result import WriteResult
 
 __all__ = [
@@ -69,18 +69,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Changes": "pyhudi.changes",
-    "Diff": "pyhudi.changes",
-    "HudiTable": "pyhudi.table",
+    "Changes": "pyhudi.api.changes",
+    "Diff": "pyhudi.api.changes",
+    "HudiTable": "pyhudi.api.table",
     "LocalEngine": "pyhudi.engine.local",
-    "Merge": "pyhudi.merge",
-    "Scan": "pyhudi.scan",
+    "Merge": "pyhudi.api.merge_builder",
+    "Scan": "pyhudi.api.scan",
     "Step": "pyhudi.engine.protocol",
     "WriteResult": "pyhudi.txn.result",
     "__version__": "pyhudi._native",
-    "create_table": "pyhudi.txn.create",
-    "open_table": "pyhudi.table",
-    "register_merger": "pyhudi.field_merge",
+    "create_table": "pyhudi.api.create",
+    "open_table": "pyhudi.api.table",
+    "register_merger": "pyhudi.schema.payloads",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
 

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias, final
 
 import pyarrow as pa
 
-from pyhudi.internal_schema import FileNames
-from pyhudi.merge_config import BuiltInMode
+from pyhudi.config.merge_mode import BuiltInMode
+from pyhudi.schema.internal_schema import FileNames
 
 __all__ = [
     "DEBUG_BUILD",
@@ -153,7 +153,7 @@ class MergeStats:
 
 @final
 class FieldRules:
-    """How two live records of one key become one, column by column. See `pyhudi.field_merge`."""
+    """How two live records of one key become one, column by column; see `schema/payloads.py`."""
 
     def __new__(
         cls,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from tests.helpers.s3.server import S3Server
 
 _numbers = itertools.count(1)

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import pyhudi
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from tests.cloud.conftest import Bucket
 
 

@@ -18,7 +18,7 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.errors import ConfigError, StorageError
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from tests.cloud.conftest import Bucket
 from tests.helpers.s3.server import SECRET_KEY
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
+from pyhudi.config.actions import COMMIT
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.instants import COMMIT
-from pyhudi.txn import operations
+from pyhudi.write import upsert
 from tests.cloud.conftest import Bucket
 from tests.helpers.s3.server import ACCESS_KEY, REGION, SECRET_KEY
 from tests.helpers.tables import GoldenTables, cases, unpack
@@ -138,7 +138,7 @@ def test_the_next_writer_rolls_back_what_a_crash_left(
         dies_at += 4
         storage = CrashingBucket(uri, dies_at)
         try:
-            operations.upsert(Handle(storage, options), people([0, 1], dies_at, dies_at + 20))
+            upsert.upsert(Handle(storage, options), people([0, 1], dies_at, dies_at + 20))
         except Killed:
             pass
         else:

@@ -15,9 +15,9 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.changes import state_as_of
+from pyhudi.api.changes import state_as_of
+from pyhudi.api.scan import new_scan
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.scan import new_scan
 from tests.helpers.rows import canonical, difference, encode_table
 from tests.helpers.tables import GoldenTables, cases, unpack
 

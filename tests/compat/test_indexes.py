@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.table import HudiTable
+from pyhudi.api.table import HudiTable
 from tests.helpers.oracle.client import HudiOracle
 
 DDL = "id string, ts int, city string, v int"

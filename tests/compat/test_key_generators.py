@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
-from pyhudi.keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys, key_spec
-from pyhudi.storage import Storage
+from pyhudi.config.table_config import TableConfig
+from pyhudi.schema.record_keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys, key_spec
+from pyhudi.storage.storage import Storage
 from tests.helpers.oracle.client import HudiOracle
 
 DDL = (

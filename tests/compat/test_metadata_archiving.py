@@ -14,11 +14,11 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.metadata.own import OwnTable
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import archive_lsm_write
 from tests.compat.test_alternating import DDL, SCHEMA, Model, Row, hudi_options
 from tests.compat.test_metadata_writing import EVENT_TIME, METADATA, RELEASES, check
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.oracle.client import HudiOracle
 
 ARCHIVING = {
@@ -33,7 +33,7 @@ Entries = dict[tuple[str, ...], dict[str, Any]]
 
 def archived(base: Path) -> Entries:
     """What the archive of the metadata table says of each instant, in version 6 of each file."""
-    own = OwnTable.open(Storage(str(base)))
+    own = metadata_table(Storage(str(base)))
     folder = own.config.history_folder
     if own.timeline.completes_in_names:
         files = sorted((base / OWN / folder).glob("*.parquet"))
@@ -85,7 +85,7 @@ def test_archives_what_hudi_would(
         batch = model.batch(3)
         write(hudi, base, batch, options)
         model.upsert(batch)
-    folder = OwnTable.open(Storage(str(base))).config.history_folder
+    folder = metadata_table(Storage(str(base))).config.history_folder
     if version > 6:
         assert list((base / OWN / folder).glob("*_1.parquet"))
     named = {(one["requested"], one["action"]) for one in hudi.instants(base / OWN, archived=True)}

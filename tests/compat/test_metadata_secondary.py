@@ -11,9 +11,9 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
-from pyhudi.config import TableConfig
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.storage import Storage
+from pyhudi.config.table_config import TableConfig
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from tests.compat.test_alternating import Model, hudi_options
 from tests.compat.test_metadata_writing import (

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.metadata.own import OwnTable
-from pyhudi.storage import Storage
-from pyhudi.timeline.instants import CLEAN, COMMIT
+from pyhudi.config.actions import CLEAN, COMMIT
+from pyhudi.storage.storage import Storage
 from tests.compat.test_alternating import SCHEMA, Model, hudi_options
 from tests.compat.test_metadata_writing import (
     EVENT_TIME,
@@ -23,6 +22,7 @@ from tests.compat.test_metadata_writing import (
     read_by_pyhudi,
     write_with_hudi,
 )
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.oracle.client import HudiOracle
 
 OPTIONS = {"hoodie.metadata.compact.max.delta.commits": "5"}
@@ -30,7 +30,7 @@ OPTIONS = {"hoodie.metadata.compact.max.delta.commits": "5"}
 
 def services(base: Path) -> tuple[list[str], list[str]]:
     """Instants of completed compactions and cleans of the metadata table."""
-    timeline = OwnTable.open(Storage(str(base))).timeline
+    timeline = metadata_table(Storage(str(base))).timeline
     compactions = [one.requested for one in timeline.completed(COMMIT)]
     return compactions, [one.requested for one in timeline.completed(CLEAN)]
 

@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
+from pyhudi.api.table import HudiTable
+from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import MetadataTableWarning
 from pyhudi.metadata.listing import MetadataListing
-from pyhudi.metadata.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX, MetadataTable
-from pyhudi.storage import Storage
-from pyhudi.table import HudiTable
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.view.filesystem_view import FileSystemView
 from tests.helpers.refused import REFUSED
 from tests.helpers.rows import canonical, encode_table
 from tests.helpers.tables import GoldenTables, names, unpack

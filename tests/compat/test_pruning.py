@@ -12,13 +12,13 @@ import pyarrow.types as at
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.metadata.access import MetadataAccess
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.plan.expressions import implied
-from pyhudi.plan.lookups import within_bounds
-from pyhudi.table import HudiTable
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.where import parse_where
+from pyhudi.metadata.expression_predicates import implied
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.query.lookups import within_bounds
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.slices.file_system_view import FileSystemView
 from tests.helpers.refused import REFUSED
 from tests.helpers.rows import canonical, encode_table
 from tests.helpers.tables import GoldenTables, facts, names

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.table import HudiTable
+from pyhudi.api.table import HudiTable
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.record_index import check_index
 

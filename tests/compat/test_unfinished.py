@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.metadata.unfinished import UNFINISHED
-from pyhudi.txn import metadata_table
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.write import metadata_lifecycle
 from tests.compat.test_alternating import Model
 from tests.compat.test_metadata_making import Layout, make, partitions
 from tests.compat.test_metadata_writing import (
@@ -38,12 +38,12 @@ def test_hudi_writes_between(tmp_path: Path, hudi: HudiOracle, version: int, kin
     made = partitions(start)
     assert "record_index" in made
     counting = CrashingStorage(str(shutil.copytree(start, tmp_path / "counted")))
-    metadata_table.rebuild(Handle(counting))
+    metadata_lifecycle.rebuild(Handle(counting))
     for number, dies_at in enumerate((8, counting.changes // 2, counting.changes - 6)):
         base = shutil.copytree(start, tmp_path / f"trips{number}")
         own = copy.deepcopy(model)
         with pytest.raises(Killed):
-            metadata_table.rebuild(Handle(CrashingStorage(str(base), dies_at)))
+            metadata_lifecycle.rebuild(Handle(CrashingStorage(str(base), dies_at)))
         before = pyhudi.open_table(str(base)).config
         assert UNFINISHED in before.properties
         assert before.metadata_partitions == ()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pyhudi
-from pyhudi.table import HudiTable
+from pyhudi.api.table import HudiTable
 from tests.compat.test_write_and_continue import VERSION_OF
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.oracle_pool import OraclePool

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.version import table_version
+from pyhudi.config.table_version import table_version
 from tests.helpers.oracle.client import HudiOracle
 
 SCHEMA = pa.schema(

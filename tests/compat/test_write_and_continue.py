@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.storage import Storage
-from pyhudi.table import HudiTable
+from pyhudi.api.table import HudiTable
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import operations
-from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.write import upsert
 from tests.helpers.oracle.client import HudiOracle
 from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes
 
@@ -201,9 +201,7 @@ def test_hudi_rolls_back_what_a_dead_pyhudi_writer_left(
     options = dict(pair.table.options)
     dies_at = 6  # after the first data file
     with pytest.raises(Killed):
-        operations.upsert(
-            Handle(CrashingStorage(pair.base, dies_at), options), people([1, 2, 7], 9)
-        )
+        upsert.upsert(Handle(CrashingStorage(pair.base, dies_at), options), people([1, 2, 7], 9))
     assert Storage(pair.base).list(".hoodie/.temp")
     pair.check(model)
     pair.hudi_writes("upsert", people([3], 3))

@@ -11,24 +11,21 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.config.actions import CLEAN
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.plan.commit_range import IncrementalRange, select_commits
-from pyhudi.plan.incremental import COMMIT_TIME
-from pyhudi.timeline.instants import CLEAN
+from pyhudi.query.commit_range import IncrementalRange, select_commits
+from pyhudi.query.incremental import COMMIT_TIME
+from pyhudi.timeline import Instant
 from tests.helpers.images import broken_columns, comparable
 from tests.helpers.oracle.client import HudiError, HudiOracle
 from tests.helpers.rows import canonical, difference, encode_table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.table import HudiTable
-    from pyhudi.timeline import Instant
 
 Row = dict[str, Any]
 LATE = 1

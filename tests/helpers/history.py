@@ -18,15 +18,16 @@ import pyarrow.compute as pc
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.metadata.own import OwnTable
-from pyhudi.metadata.table import FILES
-from pyhudi.storage import Storage
+from pyhudi.config.metadata_names import FILES
+from pyhudi.metadata.table_writer import groups_by_partition
+from pyhudi.storage.storage import Storage
 from tests.helpers.differential import Model, Row, Setting, Step, Writer, in_order
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.oracle.client import HudiError, HudiOracle
 
 if TYPE_CHECKING:
+    from pyhudi.api.table import HudiTable
     from pyhudi.engine.protocol import Engine
-    from pyhudi.table import HudiTable
 
 STEPS = int(os.environ.get("PYHUDI_DIFFERENTIAL_STEPS", "3"))
 SEED = os.environ.get("PYHUDI_DIFFERENTIAL_SEED", "")
@@ -218,8 +219,8 @@ def deletes_of_files(base: Path) -> int:
 
     The empty block with which a file group begins is none.
     """
-    own = OwnTable.open(Storage(str(base)))
-    (group,) = own.groups([FILES])[FILES]
+    own = metadata_table(Storage(str(base)))
+    (group,) = groups_by_partition(own, [FILES])[FILES]
     blocks = [_native.log_blocks(own.storage.native, log.path) for log in group.slice.logs]
     return sum(
         one["type"] == "DELETE_BLOCK" and one["header"]["INSTANT_TIME"].strip("0") != ""

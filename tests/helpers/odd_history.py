@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.timeline.instants import COMMIT, COMPACTION, DELTA_COMMIT
 from tests.helpers.both_readers import LATE, BothReaders, Row
 from tests.helpers.oracle.client import HudiError, HudiOracle
 
 if TYPE_CHECKING:
-    from pyhudi.table import HudiTable
+    from pyhudi.api.table import HudiTable
 
 ROUNDS = int(os.environ.get("PYHUDI_ODD_ROUNDS", "2"))
 SEED = os.environ.get("PYHUDI_ODD_SEED", "a")

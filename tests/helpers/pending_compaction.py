@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.clock import SystemClock, format_instant
-from pyhudi.plan.compact import compaction_plan
+from pyhudi.config.actions import COMPACTION
+from pyhudi.slices.compaction_plan import compaction_plan
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.timeline import Timeline, content
-from pyhudi.timeline.instants import COMPACTION
-from pyhudi.view.filesystem_view import FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi import HudiTable

@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.config import TableConfig
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.partitioned import is_partitioned
-from pyhudi.metadata.table import RECORD_INDEX, MetadataTable
-from pyhudi.storage import Storage
-from pyhudi.table import HudiTable
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
 SCHEMA = pa.schema(

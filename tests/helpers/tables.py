@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi import HistoryUnavailable, HudiError, HudiTable, Scan, UnsupportedTableFeature
-from pyhudi.outputs import Outputs
+from pyhudi.api.outputs import Outputs
 from tests.helpers.images import broken_columns, comparable
 from tests.helpers.rows import canonical, difference, digest, encode_table
 

@@ -18,20 +18,20 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
+from pyhudi.api import create
 from pyhudi.clock import SystemClock
-from pyhudi.config import TableConfig
+from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.new_table import NewTable, new_table_config
+from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
-from pyhudi.metadata import compact_group, initialise, start_group, upkeep, write_group
-from pyhudi.new_config import NewTable, new_table_config
-from pyhudi.schema import table_schema
-from pyhudi.storage import Entry, Storage
+from pyhudi.metadata import bootstrap, compact_group, companion, start_group, write_group
+from pyhudi.schema.table_schema import table_schema
+from pyhudi.slices import write_base as work_write
+from pyhudi.slices import write_log
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import walk_partitions
+from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import create
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.listing import walk_partitions
-from pyhudi.view.names import parse_base_name, parse_log_name
-from pyhudi.work import write as work_write
-from pyhudi.work import write_log
 
 
 class Killed(BaseException):
@@ -118,7 +118,7 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_group, "store_group_log", _counted(write_group.store_group_log))
     monkeypatch.setattr(start_group, "store_base", _counted(start_group.store_base))
     start = _counted(start_group.store_start_log)
-    for module in (initialise, upkeep):
+    for module in (bootstrap, companion):
         monkeypatch.setattr(module, "store_start_log", start)
     base = _counted(compact_group.store_group_base)
     monkeypatch.setattr(compact_group, "store_group_base", base)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyhudi.clock import SystemClock
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from tests.sim.crash import CrashingStorage
 
 

@@ -17,8 +17,8 @@ from pyhudi.errors import (
     InterruptedAfterCommit,
     StorageError,
 )
-from pyhudi.storage import Storage
-from pyhudi.txn import operations
+from pyhudi.storage.storage import Storage
+from pyhudi.write import upsert
 from tests.sim.crash import CrashingStorage, Handle, leftovers, people
 from tests.sim.interrupted import FailingStorage
 
@@ -45,7 +45,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def insert(storage: Storage) -> str:
     """A verb that doubles rows when it is done twice."""
-    return operations.insert(Handle(storage, OPTIONS), people([6, 7], 2, 20)).instant
+    return upsert.insert(Handle(storage, OPTIONS), people([6, 7], 2, 20)).instant
 
 
 def ids(base: Path) -> list[str]:

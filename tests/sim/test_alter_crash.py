@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
-from pyhudi.internal_schema import SCHEMA_FOLDER, instant_of_file
-from pyhudi.storage import Storage
+from pyhudi.config.table_config import TableConfig
+from pyhudi.schema.alter_changes import Add, Position, Rename
+from pyhudi.schema.internal_schema import SCHEMA_FOLDER, instant_of_file
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import operations
-from pyhudi.txn.alter import alter
-from pyhudi.txn.alter_changes import Add, Position, Rename
+from pyhudi.write import upsert as operations
+from pyhudi.write.alter import alter
 from tests.sim.crash import (
     SMALL_BLOOM,
     CrashingStorage,

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import pyhudi
+from pyhudi.admin.upgrade import change_version
+from pyhudi.api.table import HudiTable
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import HistoryUnavailable, HudiError, MetadataTableWarning, TimelineMoved
-from pyhudi.storage import Entry, Storage
-from pyhudi.table import HudiTable
-from pyhudi.upgrade.run import change_version
+from pyhudi.storage.storage import Entry, Storage
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed
 

@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.config import TableConfig
-from pyhudi.storage import Storage
+from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import operations, operations_merge, operations_replace
-from pyhudi.txn.operations_merge import MergeClause
+from pyhudi.write import merge as operations_merge
+from pyhudi.write import overwrite as operations_replace
+from pyhudi.write import upsert as operations
+from pyhudi.write.merge import MergeClause
 from tests.sim.crash import (
     SMALL_BLOOM,
     CrashingStorage,
@@ -141,7 +143,7 @@ def test_failed_write_without_its_markers_is_found_by_listing(table: Path, tmp_p
 
 
 def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyhudi.work import write as work_write
+    from pyhudi.slices import write_base as work_write
 
     def fail(*_arguments: Any) -> None:
         raise KeyboardInterrupt
@@ -158,7 +160,7 @@ def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.Monk
 def test_files_that_a_task_writes_after_its_write_was_rolled_back_go(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyhudi.work import write as work_write
+    from pyhudi.slices import write_base as work_write
 
     store = work_write.store_base_file
 

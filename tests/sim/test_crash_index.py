@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi.storage import Storage
-from pyhudi.txn import operations, operations_replace
+from pyhudi.storage.storage import Storage
+from pyhudi.write import overwrite, upsert
 from tests.sim.crash import (
     SMALL_BLOOM,
     CrashingStorage,
@@ -63,19 +63,19 @@ def test_rows_are_at_one_place_after_a_crash(
     options = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0", **INDEXES[index]}
     first = people(range(4), "oslo", 1)
     base = tmp_path / "table"
-    operations.insert(people_table(base, version, kind, options), first)
+    upsert.insert(people_table(base, version, kind, options), first)
     city = "rome" if index == "moving" else "oslo"
     change = pa.concat_tables([people(range(2), city, 2), people(range(4, 6), "rome", 2)])
     before, after = wanted(first), wanted(people(range(2, 4), "oslo", 1), change)
     counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
-    operations.upsert(Handle(counting, options), change)
+    upsert.upsert(Handle(counting, options), change)
     assert places(tmp_path / "counted") == after
     for n in range(1, counting.changes + 1):
         copy = shutil.copytree(base, tmp_path / f"crash{n}")
         with pytest.raises(Killed):
-            operations.upsert(Handle(CrashingStorage(str(copy), n), options), change)
+            upsert.upsert(Handle(CrashingStorage(str(copy), n), options), change)
         assert places(copy) in (before, after), f"after change {n}"
-        operations.upsert(Handle(Storage(str(copy)), options), change)
+        upsert.upsert(Handle(Storage(str(copy)), options), change)
         assert places(copy) == after, f"after change {n}"
         assert leftovers(copy) == [], f"after change {n}"
         shutil.rmtree(copy)
@@ -88,22 +88,20 @@ def test_a_dead_overwrite_leaves_the_old_ring(
     options = {**SMALL_BLOOM, **INDEXES[index]}
     first = people(range(4), "oslo", 1)
     base = tmp_path / "table"
-    operations.insert(people_table(base, version, kind, options), first)
+    upsert.insert(people_table(base, version, kind, options), first)
     new = pa.concat_tables([people(range(1, 3), "oslo", 2), people(range(4, 6), "rome", 2)])
     late = people(range(2, 4), "oslo", 3)
     before = wanted(first.slice(0, 2), late)
     after = wanted(people(range(1, 2), "oslo", 2), people(range(4, 6), "rome", 2), late)
     counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
-    operations_replace.overwrite_partitions(Handle(counting, options), new)
+    overwrite.overwrite_partitions(Handle(counting, options), new)
     for n in range(1, counting.changes + 1):
         copy = shutil.copytree(base, tmp_path / f"crash{n}")
         with pytest.raises(Killed):
-            operations_replace.overwrite_partitions(
-                Handle(CrashingStorage(str(copy), n), options), new
-            )
+            overwrite.overwrite_partitions(Handle(CrashingStorage(str(copy), n), options), new)
         done = places(copy) == wanted(new)
         assert done or places(copy) == wanted(first), f"after change {n}"
-        operations.upsert(Handle(Storage(str(copy)), options), late)
+        upsert.upsert(Handle(Storage(str(copy)), options), late)
         assert places(copy) == (after if done else before), f"after change {n}"
         rings = {
             path.name for path in (copy / ".hoodie/.bucket_index").rglob("oslo/*.hashing_meta")

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
-from pyhudi.storage import Storage
+from pyhudi.config.actions import DELTA_COMMIT
+from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.instants import DELTA_COMMIT
-from pyhudi.txn import operations
+from pyhudi.write import upsert
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed, rows_read
 
@@ -43,7 +43,7 @@ def pending(base: Path) -> list[str]:
 
 
 def write(handle: Handle, data: pa.Table) -> None:
-    operations.upsert(handle, data)
+    upsert.upsert(handle, data)
 
 
 def test_metadata_table_tells_committed_files_only(table: Path, tmp_path: Path) -> None:

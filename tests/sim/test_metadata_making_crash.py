@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.storage import Storage
-from pyhudi.txn import metadata_table, operations
-from pyhudi.txn.row_indexes import IndexRequest
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.storage.storage import Storage
+from pyhudi.write import metadata_lifecycle, upsert
 from tests.sim.crash import CrashingStorage, Handle, Killed, people, rows_read
 
 NOT_THEN = {"hoodie.metadata.enable": "false"}
@@ -74,7 +74,7 @@ def crash_everywhere(
         again(handle)
         assert rows_read(copy, "true", "v > 0") == expected, f"again, {n}"
         assert set(partitions(copy)) == done, f"again, {n}"
-        operations.upsert(handle, people([2, 8], 3, 3))
+        upsert.upsert(handle, people([2, 8], 3, 3))
         assert rows_read(copy, "true", "v > 0") == rows_read(copy, "false", "v > 0"), (
             f"after the next write, {n}"
         )
@@ -84,24 +84,26 @@ def crash_everywhere(
 
 def test_making_leaves_all_or_nothing(table: Path, tmp_path: Path) -> None:
     def make(handle: Handle) -> object:
-        return metadata_table.rebuild(handle)
+        return metadata_lifecycle.rebuild(handle)
 
     made = set(
-        metadata_table.rebuild(Handle(Storage(str(shutil.copytree(table, tmp_path / "x"))), ASKED))
+        metadata_lifecycle.rebuild(
+            Handle(Storage(str(shutil.copytree(table, tmp_path / "x"))), ASKED)
+        )
     )
     assert {"files", "column_stats", "record_index"} <= made
     crash_everywhere(table, tmp_path, make, again=make, whole=(set(), made))
 
 
 def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
-    metadata_table.create_index(Handle(Storage(str(table)), {}), IndexRequest("bloom_filters"))
+    metadata_lifecycle.create_index(Handle(Storage(str(table)), {}), IndexRequest("bloom_filters"))
     before = set(partitions(table))
     assert before == {"files", "bloom_filters"}
 
     def add(handle: Handle) -> object:
         if "record_index" in partitions(Path(handle.storage.uri)):
             return None
-        return metadata_table.create_index(handle, IndexRequest("record_index"))
+        return metadata_lifecycle.create_index(handle, IndexRequest("record_index"))
 
     after = before | {"record_index"}
     crash_everywhere(table, tmp_path, add, again=add, whole=(before, after))
@@ -109,12 +111,12 @@ def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
 
 def test_dropping_takes_the_properties_first(table: Path, tmp_path: Path) -> None:
     handle = Handle(Storage(str(table)), ASKED)
-    made = set(metadata_table.rebuild(handle))
+    made = set(metadata_lifecycle.rebuild(handle))
 
     def drop(handle: Handle) -> object:
         if "record_index" not in partitions(Path(handle.storage.uri)):
             return None
-        return metadata_table.drop_index(handle, "record_index")
+        return metadata_lifecycle.drop_index(handle, "record_index")
 
     left = made - {"record_index"}
     crash_everywhere(table, tmp_path, drop, again=drop, whole=(made, left))

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
+from pyhudi.config.actions import CLEAN, COMMIT
+from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.metadata import cleaning
-from pyhudi.metadata.own import OwnTable
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.instants import CLEAN, COMMIT
-from pyhudi.txn import operations
+from pyhudi.write import upsert
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed, rows_read
 
@@ -35,12 +35,12 @@ def _due_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(storage: Storage, data: pa.Table) -> None:
-    operations.upsert(Handle(storage, OPTIONS, LocalEngine(1)), data)
+    upsert.upsert(Handle(storage, OPTIONS, LocalEngine(1)), data)
 
 
 def services(base: Path) -> tuple[int, int]:
     """Completed compactions and cleans."""
-    timeline = OwnTable.open(Storage(str(base))).timeline
+    timeline = metadata_table(Storage(str(base))).timeline
     return len(timeline.completed(COMMIT)), len(timeline.completed(CLEAN))
 
 
@@ -65,7 +65,7 @@ def test_the_next_writer_finishes_what_was_begun(name: str, tmp_path: Path) -> N
         assert rows_read(copy, "true") == rows_read(copy, "false"), f"after change {n}"
         write(Storage(str(copy)), data)
         assert rows_read(copy, "true") == rows_read(copy, "false"), f"after the next write, {n}"
-        own = OwnTable.open(Storage(str(copy)))
+        own = metadata_table(Storage(str(copy)))
         assert own.timeline.pending() == (), f"after change {n}"
         found = pyhudi.open_table(str(copy)).check(deep=True)
         assert not found, f"after change {n}: {found}"

@@ -12,8 +12,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import CorruptTable
-from pyhudi.storage import Storage
-from pyhudi.txn import operations, operations_replace
+from pyhudi.storage.storage import Storage
+from pyhudi.write import overwrite, upsert
 from tests.helpers.record_index import check_index
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed
@@ -33,11 +33,11 @@ OPTIONS = {
 
 def replace_some(handle: Handle, data: pa.Table) -> None:
     """One partition loses its rows, another one is new."""
-    operations_replace.overwrite_partitions(handle, data)
+    overwrite.overwrite_partitions(handle, data)
 
 
 def move_some(handle: Handle, data: pa.Table) -> None:
-    operations.upsert(handle, data)
+    upsert.upsert(handle, data)
 
 
 @pytest.mark.parametrize("write", [replace_some, move_some])
@@ -57,7 +57,7 @@ def test_index_keeps_to_the_rows(
         with pytest.raises(Killed):
             write(Handle(CrashingStorage(str(copy), n), OPTIONS), data)
         again: Any = first.slice(0, 6)
-        operations.upsert(Handle(Storage(str(copy)), OPTIONS), again)
+        upsert.upsert(Handle(Storage(str(copy)), OPTIONS), again)
         assert_once(copy)
         try:
             check_index(copy, f"after change {n}")

@@ -15,8 +15,8 @@ import pytest
 import pyhudi
 from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict
-from pyhudi.storage import Storage
-from pyhudi.txn import operations
+from pyhudi.storage.storage import Storage
+from pyhudi.write import upsert
 from tests.sim.crash import CrashingStorage, Handle, leftovers, people
 from tests.sim.interrupted import JumpingClock, MeetingStorage
 
@@ -52,12 +52,12 @@ BEFORE = {"k00": 1, "k01": 1, "k02": 2, "k03": 2, "k04": 1, "k05": 1}
 
 
 def first(storage: Storage, clock: Clock | None = None) -> dict[str, int]:
-    operations.upsert(Handle(storage, OPTIONS), people([0, 1, 7, 8], 3, 60), clock=clock)
+    upsert.upsert(Handle(storage, OPTIONS), people([0, 1, 7, 8], 3, 60), clock=clock)
     return {"k00": 3, "k01": 3, "k07": 3, "k08": 3}
 
 
 def second(storage: Storage, clock: Clock | None = None) -> dict[str, int]:
-    operations.upsert(Handle(storage, OPTIONS), people([0, 2, 8, 9], 4, 50), clock=clock)
+    upsert.upsert(Handle(storage, OPTIONS), people([0, 2, 8, 9], 4, 50), clock=clock)
     return {"k00": 4, "k02": 4, "k08": 4, "k09": 4}
 
 

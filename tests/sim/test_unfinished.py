@@ -16,7 +16,10 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.admin.upgrade import change_version
 from pyhudi.clock import SystemClock, format_instant
+from pyhudi.config.actions import COMPACTION
+from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,
@@ -25,14 +28,12 @@ from pyhudi.errors import (
     MetadataTableWarning,
     StorageError,
 )
-from pyhudi.metadata.unfinished import UNFINISHED, Unfinished
-from pyhudi.plan.compact import compaction_plan
-from pyhudi.storage import Storage
+from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.slices.compaction_plan import compaction_plan
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
-from pyhudi.timeline.instants import COMPACTION
-from pyhudi.txn import metadata_table, operations
-from pyhudi.upgrade.run import change_version
-from pyhudi.view.filesystem_view import FileSystemView
+from pyhudi.write import metadata_lifecycle, upsert
 from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, people, rows_read
 
 OPTIONS = {
@@ -64,7 +65,7 @@ class FailingStorage(CrashingStorage):
 
 
 def rebuild(handle: Handle) -> object:
-    return metadata_table.rebuild(handle)
+    return metadata_lifecycle.rebuild(handle)
 
 
 def to_version(code: int) -> Deed:
@@ -180,12 +181,12 @@ def test_a_writer_that_died_creating_a_table_leaves_its_index_to_the_next(tmp_pa
     )
     made = pyhudi.open_table(str(base)).config.metadata_partitions
     empty = pyhudi.open_table(str(base))
-    again = metadata_table.announced(empty.config, made, OPTIONS, SystemClock())
+    again = metadata_lifecycle.announced(empty.config, made, OPTIONS, SystemClock())
     empty.drop_index("files")
     undone = Unfinished.of(again).properties
     empty.config.updated(empty.storage, undone, SystemClock())
-    operations.upsert(Handle(Storage(str(base)), OPTIONS), people(range(4), 1, 1))
-    operations.upsert(Handle(Storage(str(base)), OPTIONS), moved())
+    upsert.upsert(Handle(Storage(str(base)), OPTIONS), people(range(4), 1, 1))
+    upsert.upsert(Handle(Storage(str(base)), OPTIONS), moved())
     assert len(rows_read(base, "true")) == 4
     assert pyhudi.open_table(str(base)).config.metadata_partitions == made
 
@@ -205,7 +206,7 @@ def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> N
     )
     made.upsert(people([1], 2, 2))
     with pytest.raises(Killed):
-        metadata_table.rebuild(Handle(CrashingStorage(str(base), 8), OPTIONS))
+        metadata_lifecycle.rebuild(Handle(CrashingStorage(str(base), 8), OPTIONS))
     table = pyhudi.open_table(str(base), options=OPTIONS)
     assert table.config.metadata_partitions == ()
     plan = compaction_plan(
@@ -230,7 +231,7 @@ def test_an_index_that_is_to_come_back_can_be_dropped(tmp_path: Path) -> None:
     base = tmp_path / "table"
     pyhudi.create_table(str(base), people([0], 1, 1), key="id", partition_by="city")
     with pytest.raises(Killed):
-        metadata_table.rebuild(Handle(CrashingStorage(str(base), 8)))
+        metadata_lifecycle.rebuild(Handle(CrashingStorage(str(base), 8)))
     table = pyhudi.open_table(str(base))
     with pytest.raises(ConfigError, match="already"):
         table.create_index("record_index")
@@ -246,7 +247,7 @@ def test_an_index_that_was_being_dropped_leaves_nothing(tmp_path: Path, name: st
     pyhudi.create_table(str(start), people([0], 1, 1), key="id", partition_by="city")
 
     def drop(handle: Handle) -> object:
-        return metadata_table.drop_index(handle, name)
+        return metadata_lifecycle.drop_index(handle, name)
 
     counting = CrashingStorage(str(shutil.copytree(start, tmp_path / "counted")))
     drop(Handle(counting))

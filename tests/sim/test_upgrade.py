@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.config import TableConfig
-from pyhudi.storage import Storage
-from pyhudi.upgrade.run import change_version
+from pyhudi.admin.upgrade import change_version
+from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.storage import Storage
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed, rows_of
 

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
+from pyhudi.api.outputs import Outputs
+from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
-from pyhudi.outputs import Outputs
 from pyhudi.spark import SparkEngine
 from pyhudi.spark.types import to_wire, wire_schema
-from pyhudi.table import HudiTable
 from tests.helpers.rows import canonical, difference, encode_table
 from tests.helpers.tables import GoldenTables
 from tests.spark.arrow import arrow_table

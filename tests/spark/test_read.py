@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
-from pyhudi import field_merge
 from pyhudi.errors import ConfigError, SchemaMismatch, TableNotFound, UnsupportedTableFeature
+from pyhudi.schema import payloads
 from pyhudi.spark import SparkEngine, read, read_incremental
 from pyhudi.spark.types import to_wire, wire_schema
 from tests.helpers.rows import canonical, difference, encode_table
@@ -196,7 +196,7 @@ def test_a_merger_of_ones_own_travels_to_the_executors(
         file.write(f"hoodie.record.merge.mode=CUSTOM\nhoodie.record.merge.strategy.id={strategy}\n")
     with pytest.raises(UnsupportedTableFeature, match=strategy):
         read(spark, base)
-    monkeypatch.setitem(field_merge._registered, strategy, (lowest_ts, None))
+    monkeypatch.setitem(payloads._registered, strategy, (lowest_ts, None))
     assert_same(read(spark, base), local(base))
     assert rows(local(base)) != rows(local(plain))
 

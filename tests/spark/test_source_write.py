@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.spark import register_source
-from pyhudi.table import HudiTable
 from tests.spark.arrow import frame_of
 
 pytestmark = [

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
 from pyhudi.spark import register_source, sink
 from pyhudi.spark.sink import CHECKPOINT, DEFAULT_IDENTIFIER
-from pyhudi.table import HudiTable
 from tests.spark.arrow import frame_of
 
 needs_spark4 = pytest.mark.skipif(

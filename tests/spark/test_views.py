@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
+from pyhudi.api.outputs import Outputs
 from pyhudi.errors import ConfigError
-from pyhudi.outputs import Outputs
 from pyhudi.spark import register
 from tests.helpers.tables import GoldenTables
 

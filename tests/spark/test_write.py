@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.engine.protocol import Engine
 from pyhudi.spark import SparkEngine
-from pyhudi.table import HudiTable
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
 

@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import PartitionChangeWarning, SchemaMismatch
 from pyhudi.spark import SparkEngine
 from pyhudi.spark.types import wire_schema
-from pyhudi.table import HudiTable
 from pyhudi.txn.result import WriteResult
 from tests.engine.faulty import FaultyEngine, Twice
 from tests.engine.jobs import leave

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.storage import Entry, Storage
+from pyhudi.storage.storage import Entry, Storage
 
 
 class MemoryStorage(Storage):

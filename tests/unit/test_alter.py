@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.column_tree import ColumnTree
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.txn import alter_steps
-from pyhudi.txn.alter_changes import (
+from pyhudi.schema import alter_steps
+from pyhudi.schema.alter_changes import (
     Add,
     Change,
     ChangeType,
@@ -25,7 +24,8 @@ from pyhudi.txn.alter_changes import (
     Position,
     Rename,
 )
-from pyhudi.txn.alter_steps import Rules, may_become
+from pyhudi.schema.alter_steps import Rules, may_become
+from pyhudi.schema.column_tree import ColumnTree
 from tests.helpers.tables import GoldenTables
 
 LAST = Position()

@@ -9,9 +9,9 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.spans import Span

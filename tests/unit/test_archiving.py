@@ -11,18 +11,18 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.config import TableConfig
+from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, State
+from pyhudi.config.service_options import ServiceOptions
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature
 from pyhudi.metadata import archiving as policy
-from pyhudi.metadata.own import OwnTable
-from pyhudi.metadata.service_options import ServiceOptions
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, archive_lsm_write, archiving
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
-from pyhudi.timeline.instants import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, State
-from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.timeline.lsm_manifest import current_manifest, manifest_numbers
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import unpack
 from tests.unit.memory_storage import MemoryStorage
 
@@ -135,7 +135,7 @@ def test_a_damaged_manifest_is_named() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
     base = unpack(name, tmp_path)
-    own = OwnTable.open(Storage(str(base)))
+    own = metadata_table(Storage(str(base)))
     before = own.timeline.archive.instants()
     gone = own.timeline.completed()[:6]
     assert {one.action for one in gone} >= {COMMIT, DELTA_COMMIT}
@@ -159,7 +159,7 @@ def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
 
 def test_a_log_block_has_ten_records(tmp_path: Path) -> None:
     base = unpack("v6_cow_archived", tmp_path)
-    own = OwnTable.open(Storage(str(base)))
+    own = metadata_table(Storage(str(base)))
     archiving.archive(own.storage, own.config, own.timeline, own.timeline.completed()[:5])
     folder = own.config.history_folder
     newest = f"{folder}/.commits_.archive.5_1-0-1"
@@ -249,9 +249,9 @@ def test_nothing_goes_that_the_data_table_has(name: str, tmp_path: Path) -> None
     }
     table = pyhudi.open_table(str(base), options=options)
     start = min(one.requested for one in table._state.timeline.commits)
-    before = len(OwnTable.open(table.storage).timeline.archive.instants())
+    before = len(metadata_table(table.storage).timeline.archive.instants())
     table.upsert(table.scan().to_arrow().slice(0, 2))
-    own = OwnTable.open(table.storage)
+    own = metadata_table(table.storage)
     archived = own.timeline.archive.instants()
     assert len(archived) > before
     assert max(one.requested for one in archived) < start

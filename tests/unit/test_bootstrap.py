@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
-from pyhudi.view import bootstrap
+from pyhudi.slices import bootstrap
 from tests.helpers.tables import unpack
 
 NAME = "v9_mor_bootstrap_compacted"

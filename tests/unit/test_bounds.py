@@ -10,14 +10,15 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi import _native, json_text
-from pyhudi.config import TableConfig
+from pyhudi import _native
+from pyhudi.config import json_text
+from pyhudi.config.json_text import MAX_SCHEMA, parse_json
+from pyhudi.config.properties import parse_properties
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, HudiError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.json_text import MAX_SCHEMA, parse_json
+from pyhudi.index.ring_files import committed_ring, ring_folder
 from pyhudi.metadata.definitions import DEFAULT_PATH, index_definitions
-from pyhudi.plan.buckets import committed_ring, ring_folder
-from pyhudi.properties import parse_properties
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.lsm_manifest import current_manifest
 

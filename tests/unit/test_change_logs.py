@@ -12,7 +12,7 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.metadata import WriteStat
+from pyhudi.timeline.commit_metadata import WriteStat
 
 MODES = ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
 

@@ -15,7 +15,8 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.changes import diff_rows
+from pyhudi.api.changes import diff_rows
+from pyhudi.api.outputs import stream
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import (
     ConfigError,
@@ -24,10 +25,9 @@ from pyhudi.errors import (
     SchemaMismatch,
     UnsupportedTableFeature,
 )
-from pyhudi.outputs import stream
-from pyhudi.plan.match import bucket_count
-from pyhudi.work.changes import change_task, diff_task
-from pyhudi.work.moves import paired
+from pyhudi.query.change_rows import change_task, diff_task
+from pyhudi.query.match import bucket_count
+from pyhudi.query.moved_rows import paired
 from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.tables import GoldenTables, unpack
 

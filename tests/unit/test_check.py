@@ -14,17 +14,18 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.check.findings import CheckResult
-from pyhudi.check.keys import MOST, KeyRules, compare
+from pyhudi.admin.check_findings import CheckResult
+from pyhudi.admin.check_keys import MOST, KeyRules, compare
 from pyhudi.clock import SystemClock
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
-from pyhudi.metadata import upkeep
-from pyhudi.metadata.own import OwnTable
-from pyhudi.metadata.support import record_schema
-from pyhudi.storage import Storage
-from pyhudi.txn.transaction import Writer
+from pyhudi.metadata import companion
+from pyhudi.metadata.checks_before_write import record_schema
+from pyhudi.metadata.table_writer import groups_by_partition
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.table import Table
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import names, unpack
 
 LEFT_BY_HUDI = {
@@ -112,19 +113,18 @@ class Damaged:
 
     @property
     def recorder(self) -> _native.MetadataRecorder:
-        groups = OwnTable.open(self.storage).groups(self.config.metadata_partitions)
+        groups = groups_by_partition(metadata_table(self.storage), self.config.metadata_partitions)
         text = record_schema(self.config.version.metadata_schema)
         return _native.MetadataRecorder(text, {name: len(some) for name, some in groups.items()})
 
     def plant(self, rows: pa.RecordBatch) -> None:
         """One more delta commit of the metadata table, at the instant of its newest one."""
-        writer = Writer.of(self.storage, self.config, SystemClock())
-        own = OwnTable.open(self.storage)
+        table = Table.open(self.storage, self.config, SystemClock())
+        own = metadata_table(self.storage)
         with self._monkeypatch.context() as patch:
-            patch.setattr(upkeep, "derive_rows", lambda one: iter([one]))
-            upkeep._Commit(writer.rollback, own, writer.generator.next()).write(  # noqa: SLF001
-                LocalEngine(1), [rows]
-            )
+            patch.setattr(companion, "derive_rows", lambda one: iter([one]))
+            delta = companion.DeltaCommit(table, own, table.generator.next())
+            delta.write(LocalEngine(1), [rows])
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_a_commit_that_the_metadata_table_lacks(
     damaged: Callable[[str], Damaged], name: str
 ) -> None:
     table = damaged(name)
-    own = OwnTable.open(table.storage)
+    own = metadata_table(table.storage)
     newest = own.timeline.commits[-1]
     own.config.layout.remove(own.storage, newest.requested, newest.action, newest.state)
     found = {(one.kind, one.item) for one in table.check(deep=False).errors}
@@ -303,7 +303,7 @@ def test_statistics_that_do_not_hold(damaged: Callable[[str], Damaged]) -> None:
 
 
 def _slices(table: Damaged) -> Any:
-    from pyhudi.view.filesystem_view import FileSystemView
+    from pyhudi.slices.file_system_view import FileSystemView
 
     state = pyhudi.open_table(str(table.base))._state  # noqa: SLF001
     return FileSystemView(state.storage, state.config, state.timeline).slices()

@@ -8,8 +8,8 @@ import uuid
 import pytest
 
 from pyhudi.clock import SystemClock
-from pyhudi.config import TableConfig
-from pyhudi.storage import Storage
+from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, RuntimeStats, Timeline, WriteStat, content
 from tests.helpers.tables import GoldenTables, facts, names
 from tests.unit.memory_storage import StillClock

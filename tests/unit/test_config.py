@@ -6,8 +6,10 @@ import pickle
 
 import pytest
 
-from pyhudi.config import MergeConfig, TableConfig, unsupported_merge
-from pyhudi.config_file import (
+from pyhudi.config.merge_mode import MergeConfig
+from pyhudi.config.new_table import NewTable, new_table_config
+from pyhudi.config.properties import parse_properties
+from pyhudi.config.properties_file import (
     BACKUP,
     FILE,
     create_config,
@@ -15,9 +17,8 @@ from pyhudi.config_file import (
     recover_config,
     update_config,
 )
+from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import ConfigError, CorruptTable, TableNotFound, UnsupportedTableFeature
-from pyhudi.new_config import NewTable, new_table_config
-from pyhudi.properties import parse_properties
 from tests.helpers.tables import GoldenTables, facts, names
 from tests.unit.memory_storage import MemoryStorage, StillClock
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api import create
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.txn import create
-from pyhudi.txn.rows import conform
+from pyhudi.schema.conform import conform
 
 ROWS = pa.table({"id": ["a", "b"], "part": ["x", "y/z"], "v": [1, 2], "ts": [1, 1]})
 PARTS: dict[str, Any] = {"key": "id", "partition_by": "part", "order_by": "ts"}

@@ -10,8 +10,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.field_merge import Merger, _registered
-from pyhudi.schema import schema_defaults
+from pyhudi.schema.payloads import Merger, _registered
+from pyhudi.schema.table_schema import schema_defaults
 from tests.helpers.tables import unpack
 
 STRATEGY = "1897ef5f-18bc-4557-939c-9d6a8afd1519"

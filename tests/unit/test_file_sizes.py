@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.config.options import CHECK_SIZES
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CorruptTable, MissingFile
-from pyhudi.table import HudiTable
-from pyhudi.view.sizes import CHECK_SIZES
 
 create: Any = pyhudi.create_table
 AS_HUDI = {CHECK_SIZES: False}

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
-from pyhudi.table import HudiTable
 from tests.unit.test_where import in_spark
 
 NAN = float("nan")

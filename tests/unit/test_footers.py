@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
-from pyhudi.plan.write import WriteTarget
-from pyhudi.txn.options import BLOOM_ENTRIES
-from pyhudi.txn.session import Session
-from pyhudi.work.write import store_base_file
+from pyhudi.config.write_options import BLOOM_ENTRIES
+from pyhudi.slices.write_base import store_base_file
+from pyhudi.slices.write_tasks import WriteTarget
+from pyhudi.write.write_context import Session
 from tests.helpers.tables import unpack
 
 FEW = "64"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.txn.given import given_batches, plain_schema
+from pyhudi.schema.given import given_batches, plain_schema
 
 
 def encoded() -> pa.Table:

@@ -13,7 +13,7 @@ import pytest
 
 from pyhudi.clock import SystemClock
 from pyhudi.errors import StorageError
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, Heartbeat, live_instants
 from tests.sim.interrupted import JumpingClock

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
+from pyhudi.config.actions import Instant, State
 from pyhudi.errors import (
     CorruptTable,
     MetadataTableWarning,
     SchemaMismatch,
     UnsupportedTableFeature,
 )
-from pyhudi.storage import Storage
-from pyhudi.table import HudiTable
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
-from pyhudi.timeline.instants import Instant, State
 from pyhudi.txn import rollback
 from pyhudi.txn.rollback_plan import RollbackRequest
 

@@ -14,7 +14,7 @@ import pytest
 import pyhudi
 from pyhudi.clock import format_instant, parse_instant
 from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
-from pyhudi.work.read import read_task
+from pyhudi.slices.read import read_task
 from tests.helpers.refused import REFUSED
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 

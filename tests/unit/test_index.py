@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.engine.local import LocalEngine
-from pyhudi.errors import ConfigError, CorruptTable
-from pyhudi.index import bloom, bucket, locate, record, ring
-from pyhudi.index.options import (
+from pyhudi.config.index_options import (
     BUCKET_ENGINE,
     BUCKETS,
     INDEX_TYPE,
@@ -27,15 +24,17 @@ from pyhudi.index.options import (
     PARTITIONED_RECORD_INDEX,
     RECORD_INDEX,
 )
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema import table_schema
-from pyhudi.table import HudiTable
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.index import bloom, bucket, locate, record, ring
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.table_schema import table_schema
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.timeline import Timeline
-from pyhudi.txn.options import WriteOptions
-from pyhudi.txn.session import Session
-from pyhudi.txn.transaction import Writer
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.slices import FileSlice
+from pyhudi.txn.table import Table
+from pyhudi.write.write_context import Session
 from tests.engine.faulty import FaultyEngine, TriedAgain, Twice
 from tests.helpers.tables import unpack
 
@@ -377,7 +376,7 @@ def test_record_index_tags_by_tasks_of_its_file_groups(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_cow_record_index", tmp_path))
     keys = table.scan(meta_fields=True).to_arrow().select([RECORD_KEY, PARTITION_PATH])
     engine = Watching()
-    located = locate.for_delete(replace(session_of(table), engine=engine), keys, in_partitions=True)
+    located = locate.for_delete(session_of(table, engine), keys, in_partitions=True)
     tasks = [task for task in engine.tasks if isinstance(task, record.LookupTask)]
     assert sum(len(task.keys) for task in tasks) == keys.num_rows == len(located.tagged.rows)
     files = [(task.group.base, task.group.logs) for task in tasks]
@@ -397,15 +396,13 @@ class Watching(LocalEngine):
         return super().run(work, tasks, stage=stage, label=label)
 
 
-def session_of(table: HudiTable) -> Session:
+def session_of(table: HudiTable, engine: LocalEngine | None = None) -> Session:
     """As `Session.open` makes it, for a table that may not be written to yet."""
-    timeline = Timeline.load(table.storage, table.config)
+    opened = Table.open(table.storage, table.config, SystemClock(), engine or table.engine)
     return Session(
-        engine=table.engine,
-        writer=Writer.of(table.storage, table.config, SystemClock()),
-        options=WriteOptions.of(table.options),
-        timeline=timeline,
-        schema=table_schema(table.storage, table.config, timeline),
+        opened,
+        WriteOptions.of(table.options),
+        table_schema(table.storage, table.config, opened.timeline),
     )
 
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.errors import CorruptTable, SchemaMismatch
 from pyhudi.index.bucket import bucket_of
-from pyhudi.table import HudiTable
 
 MIB = 1 << 20
 BUCKETS = {"hoodie.bucket.index.num.buckets": 5}

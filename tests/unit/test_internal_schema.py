@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
-from pyhudi.internal_schema import Evolution, Source, find_history, is_evolved
+from pyhudi.schema.internal_schema import Evolution, Source, find_history, is_evolved
 from pyhudi.timeline import Timeline
 from tests.unit.memory_storage import MemoryStorage
 

@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.config.timestamp_options import OLD_PREFIX, PREFIX
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.key_times import OLD_PREFIX, PREFIX, render_times, time_rules
+from pyhudi.schema.timestamp_keys import render_times, time_rules
 
 
 def properties(kind: str, output: str = "yyyy/MM/dd", **more: str) -> dict[str, str]:

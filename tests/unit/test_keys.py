@@ -6,10 +6,16 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.keys import add_keys, as_stored, key_spec, needs_existing_key, supported_generator
-from pyhudi.storage import Storage
+from pyhudi.schema.record_keys import (
+    add_keys,
+    as_stored,
+    key_spec,
+    needs_existing_key,
+    supported_generator,
+)
+from pyhudi.storage.storage import Storage
 from tests.helpers.tables import unpack
 
 ROWS = pa.table({"id": ["k1", "k2"], "n": [1, 2], "city": ["são/a b", None]})

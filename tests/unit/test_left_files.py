@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.timeline.instants import COMMIT
-from pyhudi.txn import markers
+from pyhudi.config.actions import COMMIT
+from pyhudi.slices import markers
+from pyhudi.slices.markers import Marker
 from pyhudi.txn.left_files import OLD_MS
-from pyhudi.txn.markers import Marker
 
 ROWS = pa.table({"id": ["a"], "p": ["x"], "v": [1]})
 

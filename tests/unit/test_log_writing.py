@@ -12,8 +12,8 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable, _native
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.timeline import Timeline
-from pyhudi.view.filesystem_view import FileSystemView
 
 Block = dict[str, Any]
 

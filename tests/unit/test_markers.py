@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.storage import Storage
-from pyhudi.txn import markers
-from pyhudi.txn.markers import Marker
+from pyhudi.slices import markers
+from pyhudi.slices.markers import Marker
+from pyhudi.storage.storage import Storage
 
 TIME = "20240101000000000"
 BASE = Marker("a/b", "f-0_0-1-0_20240101000000000.parquet", "CREATE")

@@ -16,7 +16,7 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.errors import ConfigError, StorageError, UnsupportedTableFeature
-from pyhudi.work.read import read_task
+from pyhudi.slices.read import read_task
 from tests.helpers import log_bytes
 from tests.helpers.tables import GoldenTables, names
 

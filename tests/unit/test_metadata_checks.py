@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.config import TableConfig
+from pyhudi.config.actions import State
+from pyhudi.config.options import check_options, is_enabled
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable
-from pyhudi.metadata.checks import check_not_behind
+from pyhudi.metadata.commits_missing import check_not_behind
 from pyhudi.metadata.definitions import index_definitions
-from pyhudi.options import check_options, is_enabled
+from pyhudi.slices.listing import list_files
 from pyhudi.timeline import Instant, Timeline
 from pyhudi.timeline.archive import Archive
-from pyhudi.timeline.instants import State
-from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
-from pyhudi.view.listing import list_files
 from tests.unit.memory_storage import MemoryStorage
 
 T = [f"2024010100000{n}000" for n in range(9)]

@@ -10,16 +10,17 @@ import pytest
 
 from pyhudi import _native
 from pyhudi.clock import SystemClock
-from pyhudi.config import TableConfig
+from pyhudi.config.metadata_names import BLOOM_FILTERS, PARTITION_STATS, RECORD_INDEX
+from pyhudi.config.table_config import TableConfig
+from pyhudi.metadata.checks_before_write import record_schema, statistics_columns
 from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
-from pyhudi.metadata.derive import RECORD_ROWS, FactsTask, KeysTask, Recording, derive
-from pyhudi.metadata.support import record_schema, statistics_columns
-from pyhudi.metadata.table import BLOOM_FILTERS, PARTITION_STATS, RECORD_INDEX, MetadataTable
-from pyhudi.schema import table_schema
-from pyhudi.storage import Storage
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.records import RECORD_ROWS, FactsTask, KeysTask, Recording, derive
+from pyhudi.schema.table_schema import table_schema
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.slices import FileSlice
 from tests.helpers.tables import GoldenTables
 
 TABLES = ["v6_cow_all_stats", "v9_cow_all_stats", "v9_mor_all_stats"]

@@ -11,16 +11,16 @@ import pytest
 
 import pyhudi
 from pyhudi import CommitConflict, ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.define import new_definitions
+from pyhudi.config.actions import DELTA_COMMIT
+from pyhudi.config.file_names import parse_log_name
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.metadata_table_config import own_config
 from pyhudi.metadata.definitions import index_definitions
-from pyhudi.metadata.options import MetadataOptions
-from pyhudi.metadata.own import OwnTable
-from pyhudi.metadata.own_config import own_config
+from pyhudi.metadata.definitions_file import new_definitions
 from pyhudi.metadata.start_group import group_id
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.instants import DELTA_COMMIT
-from pyhudi.txn import metadata_table
-from pyhudi.view.names import parse_log_name
+from pyhudi.write import metadata_lifecycle
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.tables import unpack
 from tests.helpers.travelling import Travelling
@@ -64,7 +64,7 @@ def ids(table: pyhudi.HudiTable, metadata: str = "true") -> list[str]:
 @pytest.mark.parametrize("name", ["v6_cow_record_index", "v8_mor_part_avro", "v9_cow_record_index"])
 def test_properties_are_hudis(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
-    hudis = OwnTable.open(table.storage).config.properties
+    hudis = metadata_table(table.storage).config.properties
     assert dict(own_config(table.config).properties) == dict(hudis)
 
 
@@ -83,7 +83,7 @@ def test_a_new_table_gets_what_its_release_gives_and_a_record_index(
     table = make(tmp_path / "t", version)
     stats = set() if version == 6 else {"column_stats", "partition_stats"}
     assert set(table.config.metadata_partitions) == {"files", "record_index"} | stats
-    own = OwnTable.open(table.storage)
+    own = metadata_table(table.storage)
     start = "00000000000000" + ("010" if version == 6 else "000")
     assert next(one.requested for one in own.timeline.completed()) == start
     for partition, count in {"files": 1, "record_index": 10}.items():
@@ -265,13 +265,13 @@ def test_all_work_can_be_done_elsewhere(tmp_path: Path) -> None:
 
 
 def test_little_memory_takes_more_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata_table, "memory_limit", lambda _: 512)
+    monkeypatch.setattr(metadata_lifecycle, "memory_limit", lambda _: 512)
     table = make(tmp_path / "t", options=OFF)
     keys = [f"{number}{city}" for number in range(20) for city in "xy"]
     table.insert(rows(*keys))
     table.create_index("record_index")
     assert sorted(table.inspect.metadata("record_index")["key"].to_pylist()) == sorted(keys)
-    own = OwnTable.open(table.storage)
+    own = metadata_table(table.storage)
     names = [file.name for file in own.storage.list_dir("record_index")[1]]
     # Each file group was written in a turn, and so under a token, of its own.
     stages = {name.split("_")[1].split("-")[1] for name in names if name.endswith(".hfile")}

@@ -12,20 +12,19 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.clock import SystemClock
-from pyhudi.config import TableConfig
+from pyhudi.config.actions import COMPACTION
+from pyhudi.config.file_names import base_file_name
+from pyhudi.config.metadata_names import PARTITION_STATS
+from pyhudi.config.table_config import TableConfig
+from pyhudi.metadata.checks_before_write import statistics_columns
 from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
-from pyhudi.metadata.derive import RECORD_ROWS, FactsTask, derive
-from pyhudi.metadata.files_left import RestOfPartitions
-from pyhudi.metadata.support import statistics_columns
-from pyhudi.metadata.table import PARTITION_STATS
-from pyhudi.storage import Storage
+from pyhudi.metadata.records import RECORD_ROWS, FactsTask, derive
+from pyhudi.metadata.unchanged_files import RestOfPartitions
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.generator import InstantGenerator
-from pyhudi.timeline.instants import COMPACTION
-from pyhudi.timeline.metadata import CommitMetadata, WriteStat
-from pyhudi.txn.rollback import RollbackContext
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.names import base_file_name
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.txn.table import Table
 from tests.helpers.metadata_records import decode, stored_records
 from tests.helpers.tables import GoldenTables, unpack
 from tests.unit.test_metadata_derive import Both, files_of
@@ -137,8 +136,8 @@ def test_a_compaction_leaves_what_was_appended_since_it_was_planned(tmp_path: Pa
     (newer,) = [log for one in slices for log in one.logs if log.instant > planned.requested]
     name = base_file_name(newer.file_id, "0-0-0", planned.requested)
     stat = WriteStat(file_id=newer.file_id, path=f"{newer.partition}/{name}")
-    context = RollbackContext(storage, config, InstantGenerator(clock, config.timezone), clock)
-    rest = RestOfPartitions(context, CommitMetadata({newer.partition: (stat,)}))
+    table = Table.open(storage, config, clock)
+    rest = RestOfPartitions(table, CommitMetadata({newer.partition: (stat,)}))
     left = [path for path, _ in rest.of(newer.partition) if newer.file_id in path]
     assert left == [newer.path]
 

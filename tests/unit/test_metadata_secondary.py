@@ -11,18 +11,18 @@ import pytest
 import pyhudi
 from pyhudi import UnsupportedTableFeature, _native
 from pyhudi.clock import SystemClock
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata import secondary
+from pyhudi.metadata.changed_slices import read_columns
+from pyhudi.metadata.checks_before_write import record_schema
 from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.metadata.derive import Recording, derive
-from pyhudi.metadata.slice_rows import read_columns
-from pyhudi.metadata.support import record_schema
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.plan.read import TableState
-from pyhudi.schema import table_schema
-from pyhudi.storage import Storage
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.records import Recording, derive
+from pyhudi.schema.table_schema import table_schema
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.view.filesystem_view import FileSystemView
 from tests.helpers.tables import unpack
 
 INDEX = "secondary_index_idx_name"

@@ -11,21 +11,22 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
+from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT
+from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.service_options import ServiceOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, MetadataTableWarning
 from pyhudi.metadata import cleaning, compaction
+from pyhudi.metadata.checks_before_write import record_schema
 from pyhudi.metadata.cleaning import _before
 from pyhudi.metadata.compact_group import EXTENSION, compact_group
 from pyhudi.metadata.group import MetadataGroup
-from pyhudi.metadata.own import OwnTable
-from pyhudi.metadata.service_options import ServiceOptions
-from pyhudi.metadata.support import record_schema
-from pyhudi.storage import Storage
-from pyhudi.timeline.instants import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT
-from pyhudi.view.names import parse_base_name
-from pyhudi.view.planned import planned_slices
-from pyhudi.view.slices import FileSlice
+from pyhudi.metadata.table_writer import delta_commit
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.planned import planned_slices
+from pyhudi.storage.storage import Storage
 from tests.engine.faulty import DiesAfterWriting, FaultyEngine, Twice
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import GoldenTables, unpack
 
 ARCHIVED = [
@@ -43,7 +44,7 @@ def test_a_base_file_holds_what_hudi_puts_there(
     golden: GoldenTables, name: str, tmp_path: Path
 ) -> None:
     base = golden.unpack(name)
-    own = OwnTable.open(Storage(str(base)))
+    own = metadata_table(Storage(str(base)))
     compared = 0
     for instant in own.timeline.completed(COMMIT):
         operations = (own.timeline.plan(instant) or {}).get("operations") or ()
@@ -90,16 +91,16 @@ def test_compaction_comes_after_so_many_delta_commits(name: str, tmp_path: Path)
         counts = []
         for _ in range(9):
             table.upsert(rows)
-            timeline = OwnTable.open(table.storage).timeline
+            timeline = metadata_table(table.storage).timeline
             last = max((one.requested for one in timeline.completed(COMMIT)), default="")
             deltas = timeline.completed(DELTA_COMMIT)
             counts.append(sum(one.requested > last for one in deltas))
     assert max(counts) <= 4
     assert counts.count(0) >= 2
-    own = OwnTable.open(table.storage)
+    own = metadata_table(table.storage)
     for instant in own.timeline.completed(COMMIT):
         if table.version == 6:
-            assert own.find(instant.requested[:17]) is not None
+            assert delta_commit(own, instant.requested[:17]) is not None
             assert instant.requested[17:] == compaction.SUFFIX
         else:
             assert len(instant.requested) == 17
@@ -114,12 +115,12 @@ def test_a_pending_write_holds_compaction_up(tmp_path: Path) -> None:
     layout = table.config.layout
     layout.request(table.storage, "20200101000000000", COMPACTION, _empty_plan())
     table.upsert(rows)
-    assert OwnTable.open(table.storage).timeline.completed(COMMIT) == ()
+    assert metadata_table(table.storage).timeline.completed(COMMIT) == ()
 
 
 def _empty_plan() -> bytes:
     from pyhudi.clock import SystemClock
-    from pyhudi.plan.compact import compaction_plan
+    from pyhudi.slices.compaction_plan import compaction_plan
     from pyhudi.timeline import content
 
     return content.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
@@ -141,13 +142,13 @@ def test_a_failing_service_is_a_warning(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_commit_completes_after_services_of_a_faster_clock(tmp_path: Path) -> None:
     table = pyhudi.open_table(str(unpack("v9_mor_record_index", tmp_path)))
-    own = OwnTable.open(table.storage)
+    own = metadata_table(table.storage)
     time, layout = "29990101000000000", own.config.layout
     layout.request(own.storage, time, CLEAN)
     layout.inflight(own.storage, time, CLEAN)
     layout.complete(own.storage, time, CLEAN, "29990101000000001", b"")
     table.upsert(table.scan().to_arrow().slice(0, 2))
-    newest = OwnTable.open(table.storage).timeline.completed(DELTA_COMMIT)[-1]
+    newest = metadata_table(table.storage).timeline.completed(DELTA_COMMIT)[-1]
     assert (newest.completed or "") > "29990101000000001"
     assert (table.refresh()._state.timeline.commits[-1].completed or "") > (newest.completed or "")  # noqa: SLF001
 
@@ -165,11 +166,11 @@ def test_attempts_that_are_lost_leave_no_base_files(name: str, tmp_path: Path) -
     rows = table.scan().to_arrow().slice(0, 2)
     with pytest.warns(MetadataTableWarning, match="after writing"):
         table.upsert(rows)
-    assert len(OwnTable.open(table.storage).timeline.pending(COMPACTION)) == 1
+    assert len(metadata_table(table.storage).timeline.pending(COMPACTION)) == 1
     twice = FaultyEngine(LocalEngine(2), Twice)
     again = pyhudi.open_table(str(base), options=options, engine=twice)
     again.upsert(rows)
-    own = OwnTable.open(table.storage)
+    own = metadata_table(table.storage)
     assert own.timeline.pending() == ()
     named = {
         stat.path
@@ -196,7 +197,7 @@ def test_slices_that_were_left_behind_go(
     rows = table.scan().to_arrow().slice(0, 2)
     for _ in range(16):
         table.upsert(rows)
-    own = OwnTable.open(table.storage)
+    own = metadata_table(table.storage)
     cleans = own.timeline.completed(CLEAN)
     assert cleans
     removed = [
@@ -237,6 +238,6 @@ def test_bounds_of_a_partition_are_united(tmp_path: Path) -> None:
     rows: pa.Table = table.scan().to_arrow()
     for start in range(4):
         table.upsert(rows.slice(start, 1))
-    assert OwnTable.open(table.storage).timeline.completed(COMMIT)
+    assert metadata_table(table.storage).timeline.completed(COMMIT)
     found = table.check(deep=True)
     assert found.ok, str(found)

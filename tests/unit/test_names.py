@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.view.names import (
+from pyhudi.config.file_names import (
     BaseName,
     LogName,
     base_file_name,
@@ -14,6 +13,7 @@ from pyhudi.view.names import (
     parse_base_name,
     parse_log_name,
 )
+from pyhudi.errors import UnsupportedTableFeature
 
 FILE_ID = "9e007cbe-6993-47e2-8c43-81c568fa6bbc-0"
 TIME = "20261121084258055"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pyhudi.config.option_values import choice, number, switch, whole_number
 from pyhudi.errors import ConfigError
-from pyhudi.option_values import choice, number, switch, whole_number
 
 
 def test_the_first_name_that_is_there_counts() -> None:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.view.partition_values import partition_filter, path_values, text_columns
-from pyhudi.where import parse_where
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.slices.partition_values import partition_filter, path_values, text_columns
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}

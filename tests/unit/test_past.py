@@ -12,7 +12,7 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import format_instant, parse_instant
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive

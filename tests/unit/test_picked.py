@@ -6,8 +6,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pyhudi import picked
-from pyhudi.picked import PickedRows
+from pyhudi.slices import row_selection
+from pyhudi.slices.row_selection import PickedRows
 
 
 def chunked(lengths: list[int]) -> pa.Table:
@@ -21,7 +21,7 @@ def chunked(lengths: list[int]) -> pa.Table:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_are_those_that_take_gives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picked, "_BATCH_ROWS", 3)
+    monkeypatch.setattr(row_selection, "_BATCH_ROWS", 3)
     random = Random(seed)
     table = chunked([random.choice([0, 1, 2, 7, 30]) for _ in range(random.randint(1, 8))])
     numbers = [row for row in range(table.num_rows) if random.random() < 0.4]

@@ -7,14 +7,14 @@ import json
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.config import TableConfig
-from pyhudi.index.options import BUCKET_FIELDS, BUCKETS
-from pyhudi.plan.buckets import HashRings, simple_buckets
+from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import LAYOUT_2
+from pyhudi.query.buckets import HashRings, simple_buckets
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
-from pyhudi.timeline.layout import LAYOUT_2
-from pyhudi.view.slices import FileSlice
-from pyhudi.where import parse_where
 from tests.unit.memory_storage import MemoryStorage
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string())])

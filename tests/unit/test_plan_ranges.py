@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.plan.expressions import implied
-from pyhudi.plan.ranges import ruled_out
-from pyhudi.where import Conjunct
+from pyhudi.metadata.expression_predicates import implied
+from pyhudi.query.ranges import ruled_out
+from pyhudi.schema.predicates import Conjunct
 
 STATS = pa.record_batch(
     {

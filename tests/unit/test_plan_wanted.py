@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyhudi.config import TableConfig
-from pyhudi.plan.wanted import allowed_texts, field_keys, plain_key, wanted_keys
-from pyhudi.where import parse_where
+from pyhudi.config.table_config import TableConfig
+from pyhudi.query.key_predicates import allowed_texts, field_keys, wanted_keys
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.schema.record_keys import plain_key
 
 SCHEMA = pa.schema(
     [

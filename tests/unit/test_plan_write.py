@@ -7,28 +7,16 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from pyhudi.config.merge_mode import MergeConfig
+from pyhudi.config.table_version import table_version
+from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict
-from pyhudi.merge_config import MergeConfig
-from pyhudi.plan.write import (
-    BaseFileTask,
-    FileGroup,
-    Incoming,
-    LogFileTask,
-    Tagged,
-    WriteTarget,
-    WriteTask,
-    plan_deletes,
-    plan_rows,
-    row_numbers,
-    split,
-    untagged,
-    workload_profile,
-)
-from pyhudi.storage import Storage
-from pyhudi.timeline.metadata import WriteStat
-from pyhudi.txn.options import WriteOptions
-from pyhudi.version import table_version
-from pyhudi.view.slices import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
+from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.write.plan_rows import Incoming, plan_deletes, plan_rows, workload_profile
 
 MB = 1024 * 1024
 

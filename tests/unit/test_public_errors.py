@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
-from pyhudi.table import HudiTable
-from pyhudi.view.planned import planned_slices
+from pyhudi.slices.planned import planned_slices
 
 ROWS = pa.table(
     {
@@ -441,7 +441,7 @@ def test_partition_paths_that_lead_elsewhere(table: HudiTable, path: str) -> Non
 
 
 def test_extras_that_are_not_installed(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyhudi.outputs.find_spec", lambda _: None)
+    monkeypatch.setattr("pyhudi.api.outputs.find_spec", lambda _: None)
     with pytest.raises(ConfigError, match="polars is not installed"):
         table.scan().to_polars()
     with pytest.raises(ConfigError, match="pandas is not installed"):

@@ -14,8 +14,8 @@ import pytest
 import pyhudi
 from pyhudi.errors import CorruptTable, MetadataTableWarning
 from pyhudi.metadata import partitioned
-from pyhudi.plan.write import FileGroup
-from pyhudi.view.slices import FileSlice
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.write_tasks import FileGroup
 from tests.helpers.record_index import check_index, content, opened, rows
 from tests.helpers.tables import unpack
 

@@ -8,15 +8,15 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.config import TableConfig
+from pyhudi.config.actions import Instant, State
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_version import table_version
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
-from pyhudi.storage import Storage
+from pyhudi.slices.markers import Marker
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat
-from pyhudi.timeline.instants import Instant, State
 from pyhudi.txn import rollback
-from pyhudi.txn.markers import Marker
 from pyhudi.txn.rollback_plan import RollbackRequest, requests_by_listing, requests_by_markers
-from pyhudi.version import table_version
 from tests.helpers.tables import unpack
 
 TIME = "20240101000000200"

@@ -13,8 +13,8 @@ import pytest
 
 import pyhudi
 from pyhudi import ConfigError, HudiTable, UnsupportedTableFeature
-from pyhudi.metadata.own import OwnTable
 from tests.helpers.metadata_records import stored_records
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import unpack
 
 SCHEMA = pa.schema(
@@ -100,7 +100,7 @@ def test_record_index_by_data_partition(tmp_path: Path, kind: Kind) -> None:
     table = make(tmp_path / "t", 9, kind)
     assert table.create_index("record_index", partitioned=True) == ("files", "record_index")
     assert definitions(table)["record_index"]["indexOptions"] == {"isPartitioned": "true"}
-    names = {one.name for one in OwnTable.open(table.storage).storage.list_dir("record_index")[1]}
+    names = {one.name for one in metadata_table(table.storage).storage.list_dir("record_index")[1]}
     opened = [name for name in names if ".log.1_0-0-0" in name]
     assert sorted(name.split("_")[0] for name in opened) == [
         ".record-index-lima-0000-0",

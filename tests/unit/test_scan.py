@@ -13,9 +13,9 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.view.partition_values import partition_filter, path_values
-from pyhudi.where import parse_where
-from pyhudi.work.read import read_task
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.slices.partition_values import partition_filter, path_values
+from pyhudi.slices.read import read_task
 from tests.helpers.tables import GoldenTables, unpack
 
 PARTITIONED = "v9_mor_log_compaction"

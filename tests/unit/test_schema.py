@@ -8,10 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import schema
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, SchemaMismatch
-from pyhudi.schema import META_FIELDS, TableSchema, narrow_column, readable_schema, table_schema
+from pyhudi.schema import table_schema as schema
+from pyhudi.schema.table_schema import (
+    META_FIELDS,
+    TableSchema,
+    narrow_column,
+    readable_schema,
+    table_schema,
+)
 from pyhudi.timeline import Timeline
 from tests.helpers.tables import GoldenTables, facts
 from tests.unit.memory_storage import MemoryStorage
@@ -95,7 +101,7 @@ def test_a_schema_that_is_no_record_is_damage() -> None:
 def test_files_tell_the_schema_where_commits_do_not(
     name: str, golden: GoldenTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyhudi.storage import Storage
+    from pyhudi.storage.storage import Storage
 
     storage = Storage(str(golden.unpack(name)))
     config = TableConfig.load(storage)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.set_sql import Names, project, set_value
+from pyhudi.schema.assignments import Names, project, set_value
 from tests.unit.test_where import in_spark
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None], "f": [1.5, 2.5, None]})

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pyhudi.engine.spill_by_route import Shelf
 from pyhudi.errors import StorageError
-from pyhudi.shelf import Shelf
 
 
 def rows(first: int, count: int) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyhudi.spool import Spool
+from pyhudi.engine.spill import Spool
 
 SCHEMA = pa.schema([("n", pa.int64())])
 

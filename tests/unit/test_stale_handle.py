@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.scan import Scan
+from pyhudi.api.table import HudiTable
+from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.metadata.own import OwnTable
-from pyhudi.plan.choose import choose_slices
-from pyhudi.scan import Scan
-from pyhudi.storage import Storage
-from pyhudi.table import HudiTable
+from pyhudi.query.file_pruning import choose_slices
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline.behind import check_still_there, later_timeline
-from pyhudi.timeline.instants import COMMIT
+from tests.helpers.metadata_table import metadata_table
 from tests.unit.test_past import clean, t, timeline
 
 COUNT = 80
@@ -142,7 +142,7 @@ def test_compactions_of_the_metadata_table_bring_no_later_rows(
     writer = pyhudi.open_table(tmp_path, options={"hoodie.metadata.compact.max.delta.commits": "2"})
     for v in range(2, 8):
         writer.upsert(rows(v))
-    assert OwnTable.open(Storage(str(tmp_path))).timeline.completed(COMMIT)
+    assert metadata_table(Storage(str(tmp_path))).timeline.completed(COMMIT)
     assert answers(lambda where: stale.scan(where=where)) == EXPECTED
 
 

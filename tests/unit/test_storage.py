@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.storage import Entry, Storage
+from pyhudi.storage.storage import Entry, Storage
 
 
 @pytest.fixture

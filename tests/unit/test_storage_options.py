@@ -9,8 +9,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.storage import Storage
-from pyhudi.storage_options import S3_OPTIONS, check_storage_options
+from pyhudi.storage.options import S3_OPTIONS, check_storage_options
+from pyhudi.storage.storage import Storage
 
 URI = "s3://bucket/table"
 VALUES = {

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from pyhudi.errors import StorageError
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 
 PAGES = {"": ["t/a", "t/b/c"], "second": ["t/d"]}
 """Keys of a list's pages, by the token that asks for them."""

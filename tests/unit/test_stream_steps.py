@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.plan.stream import StepLimit, newest_time, next_time, order_of
-from pyhudi.table import HudiTable
+from pyhudi.api.table import HudiTable
+from pyhudi.query.stream import StepLimit, newest_time, next_time, order_of
 
 SCHEMA = pa.schema([("id", pa.string())])
 

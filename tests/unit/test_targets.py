@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 
 import pyhudi
-from pyhudi.txn import targets
-from pyhudi.txn.options import WriteOptions
-from pyhudi.txn.session import Session
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.write import row_sizes
+from pyhudi.write.write_context import Session
 
 
 def test_the_size_of_a_row_follows_from_commits_that_wrote_enough(tmp_path: Path) -> None:
@@ -15,8 +15,8 @@ def test_the_size_of_a_row_follows_from_commits_that_wrote_enough(tmp_path: Path
     table = pyhudi.create_table(tmp_path / "t", rows, key="id", order_by="ts")
     size = sum(file.stat().st_size for file in (tmp_path / "t").glob("*.parquet"))
     timeline = Session.open(table, None).timeline
-    assert targets.row_size(timeline, WriteOptions()) == 1024
+    assert row_sizes.row_size(timeline, WriteOptions()) == 1024
     any_commit = WriteOptions(record_size_threshold=0.0)
-    assert targets.row_size(timeline, any_commit) == -(-size // 100)
-    assert targets.row_size(timeline, WriteOptions(small_file_limit=size)) == 1024
-    assert targets.row_size(timeline, WriteOptions(small_file_limit=size - 1)) == -(-size // 100)
+    assert row_sizes.row_size(timeline, any_commit) == -(-size // 100)
+    assert row_sizes.row_size(timeline, WriteOptions(small_file_limit=size)) == 1024
+    assert row_sizes.row_size(timeline, WriteOptions(small_file_limit=size - 1)) == -(-size // 100)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import CorruptTable
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Instant, State, Timeline
-from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from tests.helpers.tables import GoldenTables, facts, names
 from tests.unit.memory_storage import MemoryStorage
 

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from pyhudi.clock import Zone, format_instant
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2
 from pyhudi.errors import CommitConflict
 from pyhudi.timeline import InstantGenerator, State, Timeline, TimelineLayout
-from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2
 from tests.unit.memory_storage import MemoryStorage, StillClock
 
 LAYOUTS = [LAYOUT_1, LAYOUT_2]

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.timeline import Timeline
-from pyhudi.txn import guard
+from pyhudi.write import checks
 from tests.helpers.tables import unpack
 
 PLAIN = {
@@ -19,7 +19,7 @@ PLAIN = {
 
 
 def test_plain_table_may_be_written() -> None:
-    guard.check_config(TableConfig(PLAIN))
+    checks.check_config(TableConfig(PLAIN))
 
 
 @pytest.mark.parametrize(
@@ -41,22 +41,22 @@ def test_plain_table_may_be_written() -> None:
 )
 def test_unsupported_property_is_named(name: str, value: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match=name.replace(".", r"\.")):
-        guard.check_config(TableConfig({**PLAIN, name: value}))
+        checks.check_config(TableConfig({**PLAIN, name: value}))
 
 
 def test_payload_of_somebodys_own_is_named() -> None:
     config = {**PLAIN, "hoodie.table.version": "6", "hoodie.compaction.payload.class": "com.acme.P"}
     with pytest.raises(UnsupportedTableFeature, match=r"payload\.class=com\.acme\.P"):
-        guard.check_config(TableConfig(config))
+        checks.check_config(TableConfig(config))
 
 
 def test_change_logs_are_refused_where_a_merge_hides_what_it_changed() -> None:
     captured = {**PLAIN, "hoodie.table.cdc.enabled": "true"}
-    guard.check_config(TableConfig(captured))
+    checks.check_config(TableConfig(captured))
     hidden = {**captured, "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
     hidden["hoodie.record.merge.mode"] = "EVENT_TIME_ORDERING"
     with pytest.raises(UnsupportedTableFeature, match=r"cdc\.enabled"):
-        guard.check_config(TableConfig(hidden))
+        checks.check_config(TableConfig(hidden))
 
 
 def without_metadata_table(base: Path) -> Path:
@@ -103,9 +103,9 @@ def test_column_ids_and_change_logs_are_refused_together(tmp_path: Path) -> None
     table = pyhudi.open_table(str(base))
     timeline = Timeline.load(table.storage, table.config)
     config = TableConfig({**table.config.properties, "hoodie.table.cdc.enabled": "true"})
-    guard.check_writable(table.storage, config, timeline)
+    checks.check_writable(table.storage, config, timeline)
     history = base / ".hoodie" / ".schema" / "20240101000000000.schemacommit"
     history.parent.mkdir(exist_ok=True)
     history.write_text('{"schemas": []}')
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.schema\.on\.read\.enable"):
-        guard.check_writable(table.storage, config, timeline)
+        checks.check_writable(table.storage, config, timeline)

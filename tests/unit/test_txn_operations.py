@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.config.file_names import parse_log_name
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.table import HudiTable
 from pyhudi.timeline import Timeline
 from pyhudi.txn.result import WriteResult
-from pyhudi.view.names import parse_log_name
 from tests.helpers.tables import unpack
 
 EVERY_TABLE = pytest.mark.parametrize(

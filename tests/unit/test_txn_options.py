@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import ConfigError
-from pyhudi.txn.options import WriteOptions
 
 
 def test_options_are_read_from_hudis_names() -> None:

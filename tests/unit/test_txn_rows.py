@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.txn.rows import conform, marked_deleted, to_table
+from pyhudi.schema.conform import conform, marked_deleted, to_table
 
 SCHEMA = pa.schema(
     [

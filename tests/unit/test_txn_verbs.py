@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
+from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict, ConfigError, SchemaMismatch
-from pyhudi.table import HudiTable
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.content import decode, encode_container
-from pyhudi.timeline.layout import META_FOLDER
 
 EVERY_TABLE = pytest.mark.parametrize(
     ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]

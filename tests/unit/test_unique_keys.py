@@ -9,18 +9,13 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.config.actions import Instant
+from pyhudi.config.property_names import KEYS
 from pyhudi.errors import ConfigError, PartitionChangeWarning, SchemaMismatch
-from pyhudi.table import HudiTable
 from pyhudi.timeline import Timeline, unique_keys
-from pyhudi.timeline.instants import Instant
-from pyhudi.timeline.metadata import CommitMetadata
-from pyhudi.timeline.unique_keys import (
-    KEYS,
-    MAY_REPEAT,
-    UNIQUE,
-    counted_words,
-    keys_are_unique,
-)
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.unique_keys import MAY_REPEAT, UNIQUE, counted_words, keys_are_unique
 from tests.helpers.tables import unpack
 
 SCHEMA = pa.schema(
@@ -238,10 +233,10 @@ def test_an_index_over_all_partitions_counts_what_one_by_partition_did_not(tmp_p
     table.upsert(rows("bc", city="osaka"))
     table = pyhudi.open_table(tmp_path)
     table.create_index("record_index", partitioned=True)
-    assert Timeline.load(table.storage, table.config).keys_are_unique
+    assert keys_are_unique(Timeline.load(table.storage, table.config))
     table.drop_index("record_index")
     table.create_index("record_index")
-    assert not Timeline.load(table.storage, table.config).keys_are_unique
+    assert not keys_are_unique(Timeline.load(table.storage, table.config))
     assert keys(table, "id = 'b'") == ["b", "b"]
 
 
@@ -287,11 +282,11 @@ def test_commits_of_hudi_are_read_back_to_the_first(tmp_path: Path, name: str) -
     said = [timeline.commit_metadata(one) for one in timeline.commits]
     assert said[0].operation_type == "INSERT"
     assert not any(KEYS in one.extra_metadata for one in said)
-    assert timeline.keys_are_unique
+    assert keys_are_unique(timeline)
     assert not timeline.until(timeline.commits[0].requested).commits[1:]
     later = table.scan().to_arrow().slice(0, 1)
     table.insert(later)
-    assert not Timeline.load(table.storage, table.config).keys_are_unique
+    assert not keys_are_unique(Timeline.load(table.storage, table.config))
 
 
 def test_the_newest_commit_tells_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,8 +303,8 @@ def test_the_newest_commit_tells_for_all(tmp_path: Path, monkeypatch: pytest.Mon
         return plain(file)
 
     monkeypatch.setattr(timeline, "_read_file", noted)
-    assert timeline.keys_are_unique
-    assert timeline.keys_are_unique
+    assert keys_are_unique(timeline)
+    assert keys_are_unique(timeline)
     assert not read
 
 

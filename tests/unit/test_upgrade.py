@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config import TableConfig
+from pyhudi.api.table import HudiTable
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.version_steps import changed
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.definitions import index_definitions
-from pyhudi.storage import Storage
-from pyhudi.table import HudiTable
-from pyhudi.upgrade.properties import changed
+from pyhudi.storage.storage import Storage
 from tests.helpers.rows import canonical, encode_table
 from tests.helpers.tables import unpack
 

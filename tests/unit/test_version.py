@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pyhudi.config.table_version import table_version
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.version import table_version
 
 
 @pytest.mark.parametrize("code", [6, 8, 9])

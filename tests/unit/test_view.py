@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, HistoryUnavailable, UnsupportedTableFeature
-from pyhudi.storage import Storage
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import list_files, list_partitions
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.listing import list_files, list_partitions
-from pyhudi.view.slices import FileSlice
 from tests.unit.memory_storage import MemoryStorage
 
 MARKER = ".hoodie_partition_metadata"

@@ -12,9 +12,9 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.config import TableConfig
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.txn.virtual import check_virtual_keys
+from pyhudi.schema.virtual_keys import check_virtual_keys
 from tests.helpers.tables import GoldenTables
 
 VIRTUAL = {"hoodie.populate.meta.fields": "false"}

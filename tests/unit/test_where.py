@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.where import parse_where
+from pyhudi.schema.predicate_parser import parse_where
 
 UTC = timezone.utc
 TABLE = pa.table(

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
-from pyhudi.table import HudiTable
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]

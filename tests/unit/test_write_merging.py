@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi import HudiTable, field_merge
+from pyhudi import HudiTable
+from pyhudi.schema import payloads
 
 MODEL = "org.apache.hudi.common.model."
 PAYLOAD, MODE = "hoodie.compaction.payload.class", "hoodie.record.merge.mode"
@@ -101,7 +102,7 @@ def adding(monkeypatch: pytest.MonkeyPatch) -> str:
         total = pc.add(older.column(at), newer.column(at))
         return newer.set_column(at, newer.schema.field(at), total)
 
-    monkeypatch.setattr(field_merge, "_registered", {})
+    monkeypatch.setattr(payloads, "_registered", {})
     pyhudi.register_merger("11111111-2222-3333-4444-555555555555", add)
     return "11111111-2222-3333-4444-555555555555"
 

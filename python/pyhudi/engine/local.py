@@ -16,7 +16,7 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from pyhudi import arguments as arg
+from pyhudi.config import arguments as arg
 from pyhudi.engine.lookahead import LookAhead
 from pyhudi.engine.protocol import Attempt, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch

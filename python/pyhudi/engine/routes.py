@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.shelf import Shelf
+from pyhudi.engine.spill_by_route import Shelf
 
 _SHELF = 2
 """A shelf holds its rows several times while it writes them."""

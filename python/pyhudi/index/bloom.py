@@ -8,20 +8,18 @@ filters: their keys are always read, since buckets and Flink put new records the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.metadata_names import BLOOM_FILTERS
+from pyhudi.index.located import IndexedTable
 from pyhudi.metadata.group import MetadataGroup, open_together
-from pyhudi.metadata.table import BLOOM_FILTERS, MetadataTable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.index.located import IndexedTable
-    from pyhudi.storage import Storage
-    from pyhudi.view.slices import FileSlice
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.storage.storage import Storage
 
 
 @dataclass(frozen=True)

@@ -11,24 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
+from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, CorruptTable
 from pyhudi.index.choice import is_bucket, last_written
+from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import IndexedTable, Located
-from pyhudi.index.options import BUCKET_FIELDS, BUCKETS
 from pyhudi.index.renewal import taken_away
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.write import FileGroup, Tagged, row_numbers, split
-from pyhudi.view.slices import FileSlice
-
-if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Attempt
-    from pyhudi.index.simple import KeySource
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged import Tagged, row_numbers, split
+from pyhudi.slices.write_tasks import FileGroup
 
 _SAMPLED_SLICES = 4
 _DIGITS = 8

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyhudi.config import index_options as names
+from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.index import options as names
 from pyhudi.metadata.definitions import index_definitions
-from pyhudi.metadata.table import RECORD_INDEX
 from pyhudi.metadata.unfinished import Unfinished
-
-if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
-    from pyhudi.index.options import IndexOptions
-    from pyhudi.storage import Storage
-    from pyhudi.timeline import Timeline
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 
 _RINGS = ".hoodie/.bucket_index/consistent_hashing_metadata"
 _BY_PARTITION = ".hoodie/.bucket_index/partition_bucket_index_meta"

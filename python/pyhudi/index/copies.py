@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CommitConflict
-from pyhudi.metadata.table import RECORD_INDEX
-
-if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Attempt
-    from pyhudi.index.located import IndexedTable
-    from pyhudi.index.simple import KeySource
-    from pyhudi.plan.write import FileGroup
-    from pyhudi.view.slices import FileSlice
+from pyhudi.index.key_source import KeySource
+from pyhudi.index.located import IndexedTable
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.timeline.unique_keys import keys_are_unique
 
 
 @dataclass(frozen=True)
@@ -75,4 +74,4 @@ def groups_with_copies(
 def _are_unique(table: IndexedTable) -> bool:
     # Without such an index pyhudi's commits do not tell, and many would have to be read.
     indexed = RECORD_INDEX in table.config.metadata_partitions
-    return indexed and table.timeline.keys_are_unique
+    return indexed and keys_are_unique(table.timeline)

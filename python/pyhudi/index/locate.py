@@ -6,23 +6,23 @@ Which index that is, `choice.py` says. What is written because of it is not deci
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config import index_options
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.field_merge import field_merge
-from pyhudi.index import bloom, bucket, moves, options, record, ring, simple
+from pyhudi.index import bloom, bucket, moves, record, ring, simple
 from pyhudi.index.choice import IndexChoice
 from pyhudi.index.located import NOWHERE, IndexedTable, Located, group_numbers
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.write import Tagged
+from pyhudi.schema.payloads import field_merge
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged import Tagged
+from pyhudi.timeline.unique_keys import keys_are_unique
 
-if TYPE_CHECKING:
-    from pyhudi.view.slices import FileSlice
-
-_BLOOMS = (options.BLOOM, options.GLOBAL_BLOOM)
+_BLOOMS = (index_options.BLOOM, index_options.GLOBAL_BLOOM)
 
 
 def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
@@ -63,7 +63,7 @@ def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) 
     no new bucket.
     """
     index = table.index
-    if index.kind == options.BUCKET:
+    if index.kind == index_options.BUCKET:
         return _in_buckets(table, index, keys, marked_deleted)
     located = _look_up(table, index, keys, index.is_global)
     if pc.any(marked_deleted).as_py() and misses_copies(table):
@@ -76,7 +76,7 @@ def misses_copies(table: IndexedTable) -> bool:
 
     Updates go by it, as Hudi's do. What is to be deleted is looked for in the files.
     """
-    return table.index.is_record_index and not table.timeline.keys_are_unique
+    return table.index.is_record_index and not keys_are_unique(table.timeline)
 
 
 def _with_copies(
@@ -126,7 +126,7 @@ def settled(
     if not index.is_global:
         return located
     # The record index forgets deleted keys; files of copy-on-write tables have none.
-    certain = index.kind == options.RECORD_INDEX or not table.config.is_merge_on_read
+    certain = index.kind == index_options.RECORD_INDEX or not table.config.is_merge_on_read
     return moves.settle(table, rows, marked_deleted, located, moves=index.moves, certain=certain)
 
 
@@ -153,7 +153,7 @@ def check_mergeable(table: IndexedTable) -> None:
     Raises `UnsupportedTableFeature` naming the index.
     """
     index = table.index
-    fixed = index.kind == options.RECORD_INDEX and not index.moves
+    fixed = index.kind == index_options.RECORD_INDEX and not index.moves
     if index.is_global and not fixed and field_merge(table.config) is not None:
         raise _refused(index, "merging column by column")
 
@@ -172,7 +172,7 @@ def for_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> Located:
 def for_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
     """Where rows have to go without a look whether the table has their keys: to their buckets."""
     index = table.index
-    if index.kind != options.BUCKET:
+    if index.kind != index_options.BUCKET:
         groups, _ = table.groups(rows.column(PARTITION_PATH).unique().to_pylist())
         return Located(NOWHERE, groups)
     located = _in_buckets(table, index, rows.select([RECORD_KEY, PARTITION_PATH]), marked_deleted)
@@ -198,7 +198,7 @@ def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> L
     looked for in those alone.
     """
     index = table.index
-    if index.kind == options.BUCKET and in_partitions:
+    if index.kind == index_options.BUCKET and in_partitions:
         none_wanted = pa.repeat(pa.scalar(value=True), keys.num_rows)
         return _in_buckets(table, index, keys, none_wanted)
     if misses_copies(table):
@@ -217,7 +217,7 @@ def _in_buckets(
 def _look_up(
     table: IndexedTable, index: IndexChoice, keys: pa.Table, any_partition: bool
 ) -> Located:
-    partitioned = index.kind == options.PARTITIONED_RECORD_INDEX
+    partitioned = index.kind == index_options.PARTITIONED_RECORD_INDEX
     if index.is_record_index and not (partitioned and any_partition):
         return record.tag(table, keys, partitioned=partitioned)
     return _in_files(table, keys, any_partition=any_partition)
@@ -257,8 +257,14 @@ def in_slices(
 def keeps_places(table: IndexedTable) -> bool:
     """Whether every row that is found stays in its file group, and new ones go to base files."""
     index = table.index
-    by_partition = (options.SIMPLE, options.BLOOM, options.PARTITIONED_RECORD_INDEX)
-    return index.kind in by_partition or (index.kind == options.RECORD_INDEX and not index.moves)
+    by_partition = (
+        index_options.SIMPLE,
+        index_options.BLOOM,
+        index_options.PARTITIONED_RECORD_INDEX,
+    )
+    return index.kind in by_partition or (
+        index.kind == index_options.RECORD_INDEX and not index.moves
+    )
 
 
 def _refused(index: IndexChoice, what: str) -> UnsupportedTableFeature:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
-from pyhudi.plan.write import FileGroup, Tagged
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyhudi.config import TableConfig
-    from pyhudi.engine.protocol import Engine
-    from pyhudi.index.choice import IndexChoice
-    from pyhudi.index.simple import KeySource
-    from pyhudi.merge_config import BuiltInMode
-    from pyhudi.plan.read import TableState
-    from pyhudi.storage import Storage
-    from pyhudi.timeline import Timeline
-    from pyhudi.txn.options import WriteOptions
-    from pyhudi.view.slices import FileSlice
+from pyhudi.config.merge_mode import BuiltInMode
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.engine.protocol import Engine
+from pyhudi.index.choice import IndexChoice
+from pyhudi.index.key_source import KeySource
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.tagged import Tagged
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 
 NOWHERE = Tagged(pa.array([], pa.int64()), pa.array([], pa.int64()))
 

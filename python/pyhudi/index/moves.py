@@ -11,21 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.merge_mode import BuiltInMode, MergeConfig
+from pyhudi.engine.protocol import Attempt
+from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import IndexedTable, Located
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.write import Tagged, split
-
-if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Attempt
-    from pyhudi.index.simple import KeySource
-    from pyhudi.merge_config import BuiltInMode, MergeConfig
-    from pyhudi.view.slices import FileSlice
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged import Tagged, split
 
 _COMMIT_TIME = "_hoodie_commit_time"
 _NOW = "99999999999999999"

@@ -12,25 +12,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable, MetadataTableWarning
-from pyhudi.index.located import Located, group_numbers
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.metadata.table import RECORD_INDEX, MetadataTable
-from pyhudi.plan.read import ScanRequest, merge_rule, slice_tasks
-from pyhudi.plan.write import Tagged, row_numbers, split
-from pyhudi.work.read import read_task
-
-if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Attempt
-    from pyhudi.index.located import IndexedTable
-    from pyhudi.metadata.group import MetadataGroup
-    from pyhudi.plan.read import ReadTask
+from pyhudi.index.located import IndexedTable, Located, group_numbers
+from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.read import read_task
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.tagged import Tagged, row_numbers, split
 
 
 @dataclass(frozen=True)

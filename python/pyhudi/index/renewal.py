@@ -13,23 +13,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyhudi.config.index_options import BUCKET
 from pyhudi.errors import CommitConflict, CorruptTable
-from pyhudi.index.options import BUCKET
-from pyhudi.plan.buckets import (
+from pyhudi.index.located import IndexedTable
+from pyhudi.index.ring_files import (
     RING_COMMITTED,
     RING_FOLDER,
     RING_SUFFIX,
     committed_ring,
     ring_folder,
 )
-from pyhudi.view.filesystem_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.index.located import IndexedTable
-    from pyhudi.plan.write import FileGroup
-    from pyhudi.storage import Storage
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.table import Companion, Rollback, Table
 
 Ring = list[tuple[int, str]]
 """Last hash and file id prefix of each range, rising."""
@@ -88,8 +86,19 @@ def confirm_rings(storage: Storage, renewed: Renewed, instant: str) -> None:
         storage.put_if_absent(f"{ring_folder(partition)}/{instant}{RING_COMMITTED}", b"")
 
 
-def forget_rings(storage: Storage, instant: str) -> None:
-    """Removes the rings of a write that is rolled back."""
+class HashRings(Companion):
+    """Keeps rings of writes that are taken back from counting."""
+
+    def on_rollback(self, table: Table, rollback: Rollback) -> None:
+        """Removes the rings of the write."""
+        _forget_rings(table.storage, rollback.target)
+
+    def on_removal(self, table: Table, instant: str) -> None:
+        """Removes the rings of the write."""
+        _forget_rings(table.storage, instant)
+
+
+def _forget_rings(storage: Storage, instant: str) -> None:
     for entry in storage.list(RING_FOLDER):
         if entry.name == f"{instant}{RING_SUFFIX}":
             storage.delete(entry.path)

@@ -8,7 +8,8 @@ to while a resize is on its way; rings with new file ids are `renewal.py`'s part
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,19 +17,15 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.errors import CommitConflict
 from pyhudi.index.bucket import KeyHash, place, proven_hash, to_be_made
+from pyhudi.index.located import IndexedTable, Located
 from pyhudi.index.renewal import Ring, file_id_of, taken_away, usable_ring
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.buckets import FIRST_RING, RING_SUFFIX, committed_ring, ring_folder
-from pyhudi.plan.write import row_numbers, split
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyhudi.index.located import IndexedTable, Located
-    from pyhudi.plan.write import FileGroup
-    from pyhudi.storage import Storage
-    from pyhudi.timeline import Timeline
-    from pyhudi.view.slices import FileSlice
+from pyhudi.index.ring_files import FIRST_RING, RING_SUFFIX, committed_ring, ring_folder
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged import row_numbers, split
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 
 
 def tag(

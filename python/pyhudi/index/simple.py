@@ -9,49 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.write import Tagged, row_numbers, split
-
-if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Attempt, Engine
-    from pyhudi.index.bloom import Filters
-    from pyhudi.storage import Storage
-    from pyhudi.view.slices import FileSlice
-
-
-@dataclass(frozen=True)
-class KeySource:
-    """How the keys of a table's slices are read."""
-
-    storage: Storage
-    schema: pa.Schema
-    """With meta fields, as files have them."""
-    valid_instants: tuple[str, ...] | None = None
-    """Committed instants, where log files can hold blocks of others."""
-    timeline_start: str | None = None
-
-    positions: bool = False
-    """Tagging notes the rows of base files too."""
-    key_columns: tuple[str, ...] = (RECORD_KEY,)
-    """What the keys are read from."""
-
-    def keys_of(self, slice_: FileSlice, *, with_base: bool = True) -> _native.BatchReader:
-        """Every key of a slice, deleted ones too. with_base: those of the base file too."""
-        return _native.read_keys(
-            self.storage.native,
-            base=slice_.base.path if slice_.base and with_base else None,
-            logs=[log.path for log in slice_.logs],
-            schema=self.schema,
-            valid_instants=self.valid_instants,
-            timeline_start=self.timeline_start,
-            key_fields=self.key_columns,
-        )
+from pyhudi.engine.protocol import Attempt, Engine
+from pyhudi.index.bloom import Filters
+from pyhudi.index.key_source import KeySource
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged import Tagged, row_numbers, split
 
 
 @dataclass(frozen=True)

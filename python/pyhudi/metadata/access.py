@@ -6,21 +6,18 @@ Whatever is wrong with it costs a warning and some speed, never a row.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
+from pyhudi.config.metadata_names import FILES
+from pyhudi.config.metadata_options import METADATA_ENABLE
+from pyhudi.config.options import is_enabled
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import HudiError, MetadataTableWarning
-from pyhudi.metadata.options import METADATA_ENABLE
-from pyhudi.metadata.table import FILES, MetadataTable
-from pyhudi.options import is_enabled
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 from pyhudi.timeline.behind import later_timeline
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
-    from pyhudi.timeline import Timeline
 
 T = TypeVar("T")
 

@@ -6,27 +6,16 @@ Sources: `TimelineArchiverV1`, `TimelineArchiverV2`, `ArchivalUtils`, `HoodieMet
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyhudi.config.actions import CLEAN, COMMIT, COMMIT_ACTIONS, ROLLBACK, Instant
+from pyhudi.config.service_options import ServiceOptions
 from pyhudi.metadata.cleaning import oldest_retained
 from pyhudi.metadata.compaction import since_compaction
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants
-from pyhudi.timeline.instants import (
-    CLEAN,
-    COMMIT,
-    COMMIT_ACTIONS,
-    ROLLBACK,
-    Instant,
-)
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.own import OwnTable
-    from pyhudi.metadata.service_options import ServiceOptions
-    from pyhudi.txn.rollback import RollbackContext
+from pyhudi.txn.table import Table
 
 
-def archive(own: OwnTable, context: RollbackContext, options: ServiceOptions) -> None:
+def archive(own: Table, data: Table, options: ServiceOptions) -> None:
     """Archives what is due."""
     least, most = _bounds(own.timeline, options)
     instants = _services(own.timeline, least, most)
@@ -34,7 +23,7 @@ def archive(own: OwnTable, context: RollbackContext, options: ServiceOptions) ->
         instants += _commits(own.timeline, least, options.compact_after)
     if not instants:
         return
-    start = _start(Timeline.load(context.storage, context.config))
+    start = _start(Timeline.load(data.storage, data.config))
     chosen = [one for one in instants if start is None or one.requested < start]
     if own.timeline.completes_in_names:
         last = max((one.requested for one in chosen), default="")
@@ -93,7 +82,7 @@ def _for_compaction(timeline: Timeline, compact_after: int) -> list[str]:
     return compactions[-1:] or since[:1]
 
 
-def _start(data: Timeline) -> str | None:
+def _start(timeline: Timeline) -> str | None:
     """The data table's oldest commit or pending instant: rollbacks may ask for its delta commit."""
-    times = [one.requested for one in (*data.commits, *data.pending())]
+    times = [one.requested for one in (*timeline.commits, *timeline.pending())]
     return min(times, default=None)

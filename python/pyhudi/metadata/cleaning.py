@@ -8,19 +8,14 @@ another. Sources: `CleanPlanner`, `CleanActionExecutor`, `HoodieMetadataWriteUti
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyhudi.config.actions import CLEAN, COMMIT, Instant, State
 from pyhudi.metadata.compaction import service_instant
-from pyhudi.timeline import content
-from pyhudi.timeline.instants import CLEAN, COMMIT, State
-from pyhudi.view.filesystem_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.own import OwnTable
-    from pyhudi.timeline import Timeline
-    from pyhudi.timeline.instants import Instant
-    from pyhudi.txn.rollback import RollbackContext
-    from pyhudi.view.slices import FileSlice
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.timeline import Timeline, content
+from pyhudi.txn.table import Table
 
 SUFFIX = "002"
 """What a clean's instant adds to that of the last delta commit, up to table version 6."""
@@ -33,38 +28,38 @@ _FORM = 2
 """Version of plan and record: paths as `HoodieCleanFileInfo`."""
 
 
-def clean(own: OwnTable, context: RollbackContext, partitions: Collection[str]) -> str | None:
+def clean(own: Table, partitions: Collection[str]) -> str | None:
     """Removes what is outdated; the clean's instant, None where nothing is."""
     horizon = _horizon(own)
     if horizon is None:
         return None
     files = _outdated(own, horizon, partitions)
-    instant = service_instant(own, context, SUFFIX)
+    instant = service_instant(own, SUFFIX)
     known = {one.requested for one in own.timeline.instants}
     if not files or instant is None or instant in known:
         return None
     plan = _plan(own, horizon, files)
-    data = content.encode_container("HoodieCleanerPlan", plan, context.clock)
+    data = content.encode_container("HoodieCleanerPlan", plan, own.clock)
     own.config.layout.request(own.storage, instant, CLEAN, data)
-    _carry_out(own, context, instant, plan, begun=False)
+    _carry_out(own, instant, plan, begun=False)
     return instant
 
 
-def complete_pending(own: OwnTable, context: RollbackContext) -> bool:
+def complete_pending(own: Table) -> bool:
     """Carries out the cleans that are pending, by their plans. Whether there were any."""
     pending = own.timeline.pending(CLEAN)
     for instant in pending:
         plan = own.timeline.plan(instant)
         if plan is not None:
             begun = instant.state is State.INFLIGHT
-            _carry_out(own, context, instant.requested, plan, begun=begun)
+            _carry_out(own, instant.requested, plan, begun=begun)
     return bool(pending)
 
 
 # --- planning -------------------------------------------------------------------------------------
 
 
-def _horizon(own: OwnTable) -> Instant | None:
+def _horizon(own: Table) -> Instant | None:
     """The oldest commit whose slices must stay; None where it is too early to clean."""
     timeline = own.timeline
     compaction = next(reversed(timeline.completed(COMMIT)), None)
@@ -86,7 +81,7 @@ def oldest_retained(timeline: Timeline) -> Instant | None:
     return min((horizon, before[-1]), key=lambda one: one.requested) if before else None
 
 
-def _outdated(own: OwnTable, horizon: Instant, partitions: Collection[str]) -> dict[str, list[str]]:
+def _outdated(own: Table, horizon: Instant, partitions: Collection[str]) -> dict[str, list[str]]:
     """Names of files to remove, by partition."""
     view = FileSystemView(own.storage, own.config, own.timeline, set(partitions))
     groups: dict[tuple[str, str], list[FileSlice]] = {}
@@ -112,7 +107,7 @@ def _names(one: FileSlice) -> list[str]:
     return [*([one.base.name] if one.base else []), *(log.name for log in one.logs)]
 
 
-def _plan(own: OwnTable, horizon: Instant, files: Mapping[str, list[str]]) -> dict[str, Any]:
+def _plan(own: Table, horizon: Instant, files: Mapping[str, list[str]]) -> dict[str, Any]:
     root = own.storage.native.uri.rstrip("/")
     return {
         "earliestInstantToRetain": {
@@ -139,14 +134,12 @@ def _plan(own: OwnTable, horizon: Instant, files: Mapping[str, list[str]]) -> di
 # --- carrying out ---------------------------------------------------------------------------------
 
 
-def _carry_out(
-    own: OwnTable, context: RollbackContext, instant: str, plan: Mapping[str, Any], *, begun: bool
-) -> None:
+def _carry_out(own: Table, instant: str, plan: Mapping[str, Any], *, begun: bool) -> None:
     layout = own.config.layout
-    started = context.clock.now_ms()
+    started = own.clock.now_ms()
     if not begun:
         repeats = own.config.version.clean_inflight_has_plan
-        data = content.encode_container("HoodieCleanerPlan", plan, context.clock)
+        data = content.encode_container("HoodieCleanerPlan", plan, own.clock)
         layout.inflight(own.storage, instant, CLEAN, data if repeats else b"")
     done = {
         partition: [_name(file) for file in files]
@@ -155,9 +148,9 @@ def _carry_out(
     for partition, names in done.items():
         for name in names:
             own.storage.delete(f"{partition}/{name}")
-    record = _record(instant, plan, done, context.clock.now_ms() - started)
-    data = content.encode_container("HoodieCleanMetadata", record, context.clock)
-    layout.complete(own.storage, instant, CLEAN, context.generator.next(), data)
+    record = _record(instant, plan, done, own.clock.now_ms() - started)
+    data = content.encode_container("HoodieCleanMetadata", record, own.clock)
+    layout.complete(own.storage, instant, CLEAN, own.generator.next(), data)
 
 
 def _name(file: Mapping[str, Any]) -> str:

@@ -6,16 +6,13 @@ Which groups are compacted, and when, is `compaction.py`'s part.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyhudi import _native
-from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
-
-if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Attempt
-    from pyhudi.metadata.group import MetadataGroup
-    from pyhudi.storage import Storage
-    from pyhudi.view.slices import FileSlice
+from pyhudi.engine.protocol import Attempt
+from pyhudi.metadata.group import MetadataGroup
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 
 EXTENSION = "hfile"
 

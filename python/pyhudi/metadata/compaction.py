@@ -7,34 +7,27 @@ When it is due: `HoodieBackedTableMetadataWriter.compactIfNecessary` (Hudi 0.15.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 from pyhudi import _native
+from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, State
+from pyhudi.config.file_names import parse_base_name
+from pyhudi.metadata.checks_before_write import record_schema
 from pyhudi.metadata.compact_group import EXTENSION, CompactGroupTask, compact_group
 from pyhudi.metadata.group import groups_of
-from pyhudi.metadata.support import record_schema
-from pyhudi.plan.compact import compaction_plan
-from pyhudi.timeline import content
-from pyhudi.timeline.instants import COMMIT, COMPACTION, DELTA_COMMIT, State
-from pyhudi.timeline.metadata import SCHEMA_KEY, CommitMetadata, by_partition
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.names import parse_base_name
-from pyhudi.view.planned import planned_slices
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from pyhudi.engine.protocol import Engine
-    from pyhudi.metadata.own import OwnTable
-    from pyhudi.timeline import Instant, Timeline
-    from pyhudi.txn.rollback import RollbackContext
-    from pyhudi.view.slices import FileSlice
+from pyhudi.slices.compaction_plan import compaction_plan
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.planned import planned_slices
+from pyhudi.timeline import Instant, Timeline, content
+from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, by_partition
+from pyhudi.txn.table import Table
 
 SUFFIX = "001"
 """What a compaction's instant adds to that of the last delta commit, up to table version 6."""
 
 
-def is_due(own: OwnTable, deltas: int) -> bool:
+def is_due(own: Table, deltas: int) -> bool:
     """Whether so many delta commits were completed since the last compaction.
 
     None is due while one is pending, also of the log compactions that Hudi can be told to do.
@@ -53,33 +46,31 @@ def since_compaction(timeline: Timeline) -> list[Instant]:
     return [one for one in deltas if ((one.completed if named else one.requested) or "") > last]
 
 
-def compact(
-    own: OwnTable, context: RollbackContext, engine: Engine, partitions: Collection[str]
-) -> str | None:
+def compact(own: Table, partitions: Collection[str]) -> str | None:
     """Compacts the slices with log files; the compaction's instant, None when there is none.
 
     The caller has seen to it that every delta commit is one of a completed instant.
     """
     slices = _with_logs(own, partitions)
-    instant = service_instant(own, context, SUFFIX)
+    instant = service_instant(own, SUFFIX)
     known = {one.requested for one in own.timeline.instants}
     if not slices or instant is None or instant in known:
         return None
-    plan = content.encode_container("HoodieCompactionPlan", compaction_plan(slices), context.clock)
+    plan = content.encode_container("HoodieCompactionPlan", compaction_plan(slices), own.clock)
     own.config.layout.request(own.storage, instant, COMPACTION, plan)
-    _carry_out(own, context, engine, instant, slices)
+    _carry_out(own, instant, slices)
     return instant
 
 
-def service_instant(own: OwnTable, context: RollbackContext, suffix: str) -> str | None:
+def service_instant(own: Table, suffix: str) -> str | None:
     """The instant of a service that is about to begin; None where the timeline allows none."""
     if not own.config.version.metadata_services_have_suffixes:
-        return context.generator.next()
+        return own.generator.next()
     deltas = own.timeline.completed(DELTA_COMMIT)
     return f"{deltas[-1].requested}{suffix}" if deltas else None
 
 
-def complete_pending(own: OwnTable, context: RollbackContext, engine: Engine) -> bool:
+def complete_pending(own: Table) -> bool:
     """Carries out the compactions that are pending, by their plans. Whether there were any.
 
     Raises `CorruptTable` for a plan whose files are gone.
@@ -89,19 +80,17 @@ def complete_pending(own: OwnTable, context: RollbackContext, engine: Engine) ->
         plan = own.timeline.plan(instant) or {}
         slices = planned_slices(own.storage, plan.get("operations") or (), EXTENSION)
         own.config.layout.remove(own.storage, instant.requested, COMPACTION, State.INFLIGHT)
-        _carry_out(own, context, engine, instant.requested, slices)
+        _carry_out(own, instant.requested, slices)
     return bool(pending)
 
 
-def _with_logs(own: OwnTable, partitions: Collection[str]) -> list[FileSlice]:
+def _with_logs(own: Table, partitions: Collection[str]) -> list[FileSlice]:
     view = FileSystemView(own.storage, own.config, own.timeline, set(partitions))
     return [one for one in view.slices() if one.logs]
 
 
 def _carry_out(
-    own: OwnTable,
-    context: RollbackContext,
-    engine: Engine,
+    own: Table,
     instant: str,
     slices: Sequence[FileSlice],
 ) -> None:
@@ -115,7 +104,7 @@ def _carry_out(
         CompactGroupTask(group, one, instant, schema, names_previous)
         for group, one in zip(groups, slices, strict=True)
     ]
-    stats = engine.run(compact_group, tasks, label="compact the metadata table")
+    stats = own.engine.run(compact_group, tasks, label="compact the metadata table")
     metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,
@@ -124,12 +113,12 @@ def _carry_out(
     )
     paths = [stat.path for stat in stats if stat.path]
     _remove_written(own, instant, {one.partition for one in slices}, kept=paths)
-    data = metadata.encode(version, COMPACTION, context.clock)
-    layout.complete(own.storage, instant, COMPACTION, context.generator.next(), data)
+    data = metadata.encode(version, COMPACTION, own.clock)
+    layout.complete(own.storage, instant, COMPACTION, own.generator.next(), data)
 
 
 def _remove_written(
-    own: OwnTable, instant: str, partitions: Collection[str], kept: Collection[str]
+    own: Table, instant: str, partitions: Collection[str], kept: Collection[str]
 ) -> None:
     """Removes base files that other attempts of the compaction wrote."""
     for partition in sorted(partitions):

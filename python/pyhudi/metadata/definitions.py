@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyhudi.config.json_text import parse_json
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
-from pyhudi.json_text import parse_json
-
-if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 
 INDEX_DEFINITIONS = "hoodie.table.index.defs.path"
 DEFAULT_PATH = ".hoodie/.index_defs/index.json"

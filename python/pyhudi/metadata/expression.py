@@ -9,32 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.config.bloom_options import FilterOptions
+from pyhudi.metadata.changed_slices import SliceRows, alone, read_columns
+from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS, IndexDefinition
 from pyhudi.metadata.expression_values import Bounds, filter_values, refused_value, value_bounds
-from pyhudi.metadata.filter_options import FilterOptions
-from pyhudi.metadata.slice_rows import alone, read_columns
-from pyhudi.work.read import open_slice
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.definitions import IndexDefinition
-    from pyhudi.metadata.derive import Recording
-    from pyhudi.metadata.slice_rows import SliceRows
-    from pyhudi.plan.read import ReadTask, TableState
-    from pyhudi.view.slices import FileSlice
+from pyhudi.metadata.records import Recording, RecordTask
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read import open_slice
+from pyhudi.slices.read_tasks import ReadTask, TableState
 
 PREFIX = "expr_index_"
 """Of the names of its partitions."""
 
 
 @dataclass(frozen=True)
-class ExpressionTask:
+class ExpressionTask(RecordTask):
     """The files of one data partition in one index."""
 
-    recording: Recording
     definition: IndexDefinition
     partition: str
     files: tuple[tuple[str, int, ReadTask], ...]
@@ -43,13 +38,9 @@ class ExpressionTask:
     tight: bool
     """The files are all that the partition holds."""
 
-
-def expression_rows(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
-    """The record rows of a task."""
-    if task.definition.kind == BLOOM_FILTERS:
-        yield from _filters(task)
-    else:
-        yield from _statistics(task)
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A filter for each file, or bounds of each file and of the partition."""
+        yield from (_filters if self.definition.kind == BLOOM_FILTERS else _statistics)(self)
 
 
 def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:

@@ -11,18 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from pyhudi.metadata.definitions import BLOOM_FILTERS
-from pyhudi.metadata.filter_options import FILTER_OPTIONS
-from pyhudi.plan.expressions import DEFAULT_FORMAT, unixtime_bounds
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.config.bloom_options import FILTER_OPTIONS
+from pyhudi.metadata.definitions import BLOOM_FILTERS, IndexDefinition
+from pyhudi.metadata.expression_predicates import DEFAULT_FORMAT, unixtime_bounds
 
 _FROM_UNIXTIME = "from_unixtime"
 _GREATEST = "\U0010ffff"

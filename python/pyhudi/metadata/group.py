@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyhudi import _native
-
-if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
-    from pyhudi.timeline import Timeline
-    from pyhudi.view.slices import FileSlice
+from pyhudi.config.table_config import TableConfig
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.metadata.derive import FactsTask, FileTask, Recording, Task, derive
-from pyhudi.metadata.start_group import group_id
-from pyhudi.metadata.support import record_schema, statistics_columns
-from pyhudi.metadata.table import (
+from pyhudi.config.actions import INDEXING
+from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.metadata_names import (
     ALL_PARTITIONS,
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -27,20 +25,19 @@ from pyhudi.metadata.table import (
     NO_PATH,
     PARTITION_STATS,
 )
-from pyhudi.plan.read import ReadTask, TableState
-from pyhudi.timeline.instants import INDEXING
-from pyhudi.view.filesystem_view import FileSystemView
-from pyhudi.view.listing import list_files
-from pyhudi.view.names import parse_base_name, parse_log_name
-from pyhudi.work.read import read_task
-
-if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Engine
-    from pyhudi.metadata.definitions import IndexDefinition
-    from pyhudi.metadata.options import MetadataOptions
-    from pyhudi.metadata.partitioned import GroupRange
-    from pyhudi.storage import Entry
-    from pyhudi.view.slices import FileSlice
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.engine.protocol import Engine
+from pyhudi.metadata.checks_before_write import record_schema, statistics_columns
+from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.partitioned import GroupRange
+from pyhudi.metadata.records import FactsTask, FileTask, Recording, RecordTask
+from pyhudi.metadata.start_group import group_id
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import list_files
+from pyhudi.slices.read import read_task
+from pyhudi.slices.read_tasks import ReadTask, TableState
+from pyhudi.storage.storage import Entry
 
 NO_INSTANT = "00000000000000"
 """In place of a table's newest instant while it has none (`SOLO_COMMIT_TIMESTAMP`)."""
@@ -102,7 +99,7 @@ class InitialPartition:
     name: str
     groups: int
     """Number of its file groups, for good."""
-    tasks: Sequence[InitialTask]
+    tasks: Sequence[RecordTask]
     portions: int = 1
     """In how many turns its file groups are written, so that each turn's records fit in memory."""
     records: int | None = None
@@ -126,58 +123,49 @@ class InitialPartition:
 
 
 @dataclass(frozen=True)
-class LocationsTask:
+class LocationsTask(RecordTask):
     """Where the records of one file slice are."""
 
-    recording: Recording
     read: ReadTask
     """Of the record key alone."""
     instant_ms: int
 
-
-InitialTask = Task | LocationsTask
-"""Those of commits may give records of other partitions too."""
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A record for each key."""
+        recorder, ranges = self.recording.recorder(), self.recording.index_ranges
+        place = self.read.slice
+        for batch in read_task(self.read):
+            keys = batch.column(0)
+            yield recorder.locations(
+                place.partition,
+                place.file_id,
+                self.instant_ms,
+                added=keys,
+                removed=keys.slice(0, 0),
+                groups=None if ranges is None else ranges[place.partition],
+            )
 
 
 @dataclass(frozen=True)
 class PortionTask:
-    """Those records of a task that go to some file groups."""
+    """Those records of a task that go to some file groups; it may give others too."""
 
-    task: InitialTask
+    task: RecordTask
     routes: tuple[str, ...]
 
 
 def derive_initial(task: PortionTask) -> Iterator[pa.RecordBatch]:
     """The record rows of a task."""
     wanted = pa.array(task.routes, pa.string())
-    for batch in _rows(task.task):
+    for batch in task.task.rows():
         yield batch.filter(pc.is_in(batch.column("route"), value_set=wanted))
-
-
-def _rows(task: InitialTask) -> Iterator[pa.RecordBatch]:
-    if not isinstance(task, LocationsTask):
-        yield from derive(task)
-        return
-    recorder = task.recording.recorder()
-    one = task.read.slice
-    ranges = task.recording.index_ranges
-    for batch in read_task(task.read):
-        keys = batch.column(0)
-        yield recorder.locations(
-            one.partition,
-            one.file_id,
-            task.instant_ms,
-            added=keys,
-            removed=keys.slice(0, 0),
-            groups=None if ranges is None else ranges[one.partition],
-        )
 
 
 def _files(source: Source) -> InitialPartition:
     recording = source.recording({FILES: 1})
     found = source.files
     names = tuple((ALL_PARTITIONS, path or NO_PATH, 0, False) for path in found)
-    tasks: list[InitialTask] = [FileTask(recording, names, keys=(ALL_PARTITIONS,))]
+    tasks: list[RecordTask] = [FileTask(recording, names, keys=(ALL_PARTITIONS,))]
     for path, entries in found.items():
         key = path or NO_PATH
         listed = tuple((key, one.name, one.size, False) for one in entries)

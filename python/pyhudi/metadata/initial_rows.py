@@ -7,12 +7,14 @@ indexes (`HoodieBackedTableMetadataWriter`, 1.0.2 and 1.2.0). What tells about f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from pyhudi.clock import parse_instant
-from pyhudi.keys import RECORD_KEY
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata import expression, secondary
+from pyhudi.metadata.changed_slices import read_columns
 from pyhudi.metadata.initial import (
     FILE_MAKERS,
     NO_INSTANT,
@@ -20,17 +22,10 @@ from pyhudi.metadata.initial import (
     LocationsTask,
     Source,
 )
-from pyhudi.metadata.partitioned import file_id
-from pyhudi.metadata.slice_rows import read_columns
-from pyhudi.metadata.table import RECORD_INDEX
-from pyhudi.plan.read import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.work.read import open_slice
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyhudi.engine.protocol import Attempt
-    from pyhudi.metadata.partitioned import GroupRange
+from pyhudi.metadata.partitioned import GroupRange, file_id
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.read import open_slice
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 
 _RECORD_BYTES = 512
 """Of a key with its location or value, on its way through an exchange, which holds some copies."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyhudi.metadata.table import MetadataTable
-    from pyhudi.storage import Entry
-    from pyhudi.view.listing import PartitionFilter
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.slices.listing import PartitionFilter
+from pyhudi.storage.storage import Entry
 
 
 class MetadataListing:

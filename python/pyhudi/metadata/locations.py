@@ -11,28 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from pyhudi.clock import parse_instant
-from pyhudi.field_merge import field_merge
-from pyhudi.metadata.derive import KeysTask, ReplacedTask
-from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.config import TableConfig
-    from pyhudi.metadata.derive import Recording
-    from pyhudi.metadata.slice_rows import SliceRows
-    from pyhudi.timeline.metadata import CommitMetadata, WriteStat
-    from pyhudi.txn.rollback import RollbackContext
+from pyhudi.config.table_config import TableConfig
+from pyhudi.metadata.changed_slices import SliceRows
+from pyhudi.metadata.records import KeysTask, Recording, ReplacedTask
+from pyhudi.schema.payloads import field_merge
+from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
+from pyhudi.txn.table import Table
 
 _COMPACT = "COMPACT"
 _DELETE = "DELETE"
 
 
 def location_tasks(
-    context: RollbackContext,
+    data: Table,
     recording: Recording,
     instant: str,
     metadata: CommitMetadata,
@@ -48,7 +43,7 @@ def location_tasks(
     """
     if metadata.operation_type == _COMPACT:
         return
-    ms = parse_instant(instant, context.config.timezone)
+    ms = parse_instant(instant, data.config.timezone)
     for one in rows.replaced():
         yield ReplacedTask(recording, one.partition, one.file_id, ms, rows.keys(one))
     for stats in _by_group(metadata.write_stats):
@@ -56,7 +51,7 @@ def location_tasks(
         changed = any(stat.num_inserts or stat.num_deletes for stat in stats)
         if changed or (every_log and is_log_path(first.path)):
             task = KeysTask(recording, schema, first.partition_path or "", first.file_id, ms)
-            yield _looked_at(task, rows, context.config, metadata.operation_type, stats)
+            yield _looked_at(task, rows, data.config, metadata.operation_type, stats)
 
 
 def is_log_path(path: str | None) -> bool:

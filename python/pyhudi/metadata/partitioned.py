@@ -10,19 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, groupby
-from typing import TYPE_CHECKING
 
+from pyhudi.config.file_names import log_file_name
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.reader import check_group_number, escaped
 from pyhudi.metadata.start_group import START_TOKEN
-from pyhudi.metadata.table import RECORD_INDEX, check_group_number, escaped
-from pyhudi.view.names import log_file_name
-from pyhudi.view.slices import FileSlice, LogFile
-
-if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
-    from pyhudi.plan.write import FileGroup
-    from pyhudi.storage import Storage
+from pyhudi.slices.file_slice import FileSlice, LogFile
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.storage import Storage
 
 GroupRange = tuple[int, int]
 """Number of a data partition's first file group among those of the index, and how many it has."""
@@ -85,8 +83,6 @@ def new_groups(
     known: Mapping[str, GroupRange], paths: Sequence[str], instant: str
 ) -> list[FileGroup]:
     """File groups, still to be made, for the data partitions that have none."""
-    from pyhudi.plan.write import FileGroup  # noqa: PLC0415 - it imports the metadata table
-
     return [
         FileGroup(_first_slice(file_id(path, number), instant))
         for path in sorted(set(paths) - known.keys())

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyhudi.config.metadata_names import NO_PATH
 from pyhudi.metadata.group import MetadataGroup, groups_of
-from pyhudi.metadata.table import NO_PATH
-from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.own import OwnTable
-    from pyhudi.plan.write import FileGroup
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
+from pyhudi.txn.table import Table
 
 
 def removed_files(
-    own: OwnTable, groups: Sequence[FileGroup], metadata: CommitMetadata
+    own: Table, groups: Sequence[FileGroup], metadata: CommitMetadata
 ) -> Iterator[tuple[str, str, int, bool]]:
     """Entries of `files` that a commit has to add. groups: those of `files`."""
     returning = [

@@ -9,31 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.types as at
 
-from pyhudi.metadata.definitions import SECONDARY_INDEX
-from pyhudi.plan.wanted import RECORD_KEY
-from pyhudi.work.read import open_slice
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.metadata.definitions import IndexDefinition
-    from pyhudi.metadata.derive import Recording
-    from pyhudi.metadata.slice_rows import SliceRows
-    from pyhudi.plan.read import ReadTask
+from pyhudi.metadata.changed_slices import SliceRows
+from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition
+from pyhudi.metadata.records import Recording, RecordTask
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.read import open_slice
+from pyhudi.slices.read_tasks import ReadTask
 
 PREFIX = "secondary_index_"
 """Of the names of its partitions."""
 
 
 @dataclass(frozen=True)
-class SecondaryTask:
+class SecondaryTask(RecordTask):
     """The entries of one file group in one index."""
 
-    recording: Recording
     index: str
     hashed_by_value: bool
     """The file group of an entry follows from the value alone (index version 2)."""
@@ -41,14 +35,13 @@ class SecondaryTask:
     after: ReadTask | None
     """Record key and the index's column; None for no rows."""
 
-
-def secondary_rows(task: SecondaryTask) -> Iterator[pa.RecordBatch]:
-    """The record rows of a task."""
-    before = None if task.before is None else open_slice(task.before)
-    after = None if task.after is None else open_slice(task.after)
-    yield task.recording.recorder().secondary(
-        task.index, hashed_by_value=task.hashed_by_value, before=before, after=after
-    )
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A record for each entry that came or went."""
+        before = None if self.before is None else open_slice(self.before)
+        after = None if self.after is None else open_slice(self.after)
+        yield self.recording.recorder().secondary(
+            self.index, hashed_by_value=self.hashed_by_value, before=before, after=after
+        )
 
 
 def secondary_tasks(

@@ -8,17 +8,15 @@ decided here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.timeline.metadata import RuntimeStats, WriteStat
-from pyhudi.view.names import log_file_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.engine.protocol import Attempt
-    from pyhudi.storage import Storage
+from pyhudi.config.file_names import log_file_name
+from pyhudi.engine.protocol import Attempt
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 START_TOKEN = "0-0-0"  # noqa: S105 - Hudi's write token of the log file that opens a file group
 

@@ -12,23 +12,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyhudi.config_file import FILE
+from pyhudi.config.metadata_names import PARTITION_STATS, RECORD_INDEX
+from pyhudi.config.properties_file import FILE
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.define import Definitions, stored_definitions
+from pyhudi.metadata.checks_before_write import MAINTAINED
 from pyhudi.metadata.definitions import COLUMN_STATS, parse_definitions
-from pyhudi.metadata.support import MAINTAINED
-from pyhudi.metadata.table import PARTITION_STATS, RECORD_INDEX
-from pyhudi.metadata.wanted import in_order
-
-if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
-    from pyhudi.version import TableVersion
-
-UNFINISHED = "pyhudi.unfinished"
-"""The property. It is no `hoodie.` one, so that no release of Hudi takes it for its own."""
+from pyhudi.metadata.definitions_file import Definitions, stored_definitions
+from pyhudi.metadata.partitions_to_build import in_order
+from pyhudi.storage.storage import Storage
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.timeline.metadata import RuntimeStats, WriteStat
-from pyhudi.view.names import log_file_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.engine.protocol import Attempt
-    from pyhudi.plan.write import FileGroup
-    from pyhudi.storage import Storage
-    from pyhudi.version import TableVersion
+from pyhudi.config.file_names import log_file_name
+from pyhudi.config.table_version import TableVersion
+from pyhudi.engine.protocol import Attempt
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 
 @dataclass(frozen=True)

@@ -8,91 +8,98 @@ Sources: `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from pyhudi.metadata.unfinished import UNFINISHED
-from pyhudi.plan.compact import CompactTask, compact_tasks, compaction_plan
+from pyhudi.config.actions import COMPACTION, State
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.schema import schema_history
+from pyhudi.schema.table_schema import TableSchema
+from pyhudi.slices import markers
+from pyhudi.slices.compact import compact_file
+from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
+from pyhudi.slices.file_sizes import check_sizes, checks_sizes
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.planned import planned_slices
 from pyhudi.timeline import Timeline, content
-from pyhudi.timeline.instants import COMPACTION, State
-from pyhudi.timeline.metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn import markers
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
+from pyhudi.txn.table import Table
+from pyhudi.txn.task_inputs import table_state, write_target
 from pyhudi.txn.transaction import remove_unlisted
-from pyhudi.view.planned import planned_slices
-from pyhudi.view.sizes import check_sizes, checks_sizes
-from pyhudi.work.compact import compact_file
-
-if TYPE_CHECKING:
-    from pyhudi.txn.session import Session
-    from pyhudi.view.slices import FileSlice
 
 _STAGE = 1
 
 
-def compact_all(session: Session, by: str = "") -> str | None:
+def compact_all(table: Table, schema: TableSchema, by: str = "") -> str | None:
     """Compacts every slice with log files; the commit's instant, None when there is none.
 
-    by: name of the unfinished work that it is part of, which the plan then says.
-    The session must be recovered, and no compaction or clustering pending. Raises
+    schema: the table's. by: name of the unfinished work that it is part of, which the plan then
+    says. The table must be recovered, and no compaction or clustering pending. Raises
     `UnsupportedTableFeature` for a merge rule that pyhudi lacks, `CorruptTable` for a log file that
     was cut.
     """
-    _, slices = session.groups(None)
-    with_logs = [one for one in slices if one.logs]
+    view = FileSystemView(table.storage, table.config, table.timeline)
+    with_logs = [one for one in view.slices() if one.logs]
     if not with_logs:
         return None
-    _check_sizes(session, with_logs)
-    writer = session.writer
-    instant = writer.generator.next()
-    tasks = compact_tasks(session.state(), session.target(instant), with_logs)
+    _check_sizes(table, with_logs)
+    instant = table.generator.next()
+    tasks = _tasks(table, schema, instant, with_logs)
     record = compaction_plan(with_logs, {UNFINISHED: by} if by else None)
-    plan = content.encode_container("HoodieCompactionPlan", record, writer.clock)
-    writer.config.layout.request(writer.storage, instant, COMPACTION, plan)
+    plan = content.encode_container("HoodieCompactionPlan", record, table.clock)
+    table.config.layout.request(table.storage, instant, COMPACTION, plan)
     try:
-        _carry_out(session, instant, tasks)
+        _carry_out(table, schema, instant, tasks)
     except BaseException:
-        _take_back(session, instant)
+        _take_back(table, instant)
         raise
     return instant
 
 
-def complete_compactions(session: Session, by: str = "") -> list[str]:
+def complete_compactions(table: Table, schema: TableSchema, by: str = "") -> list[str]:
     """Carries out the compactions that are pending, by their plans; their instants.
 
-    by: only those that are part of this unfinished work.
+    schema: the table's. by: only those that are part of this unfinished work.
     What another writer began of them is removed first, so none must be at work. Raises
     `CorruptTable` for a plan whose files are gone.
     """
     completed = []
-    for instant in session.timeline.pending_compactions:
-        plan = session.timeline.plan(instant) or {}
+    for instant in table.timeline.pending_compactions:
+        plan = table.timeline.plan(instant) or {}
         if by and (plan.get("extraMetadata") or {}).get(UNFINISHED) != by:
             continue
-        _remove_begun(session, instant.requested)
-        slices = planned_slices(session.storage, plan.get("operations") or ())
-        _check_sizes(session, slices)
-        target = session.target(instant.requested)
-        _carry_out(session, instant.requested, compact_tasks(session.state(), target, slices))
+        _remove_begun(table, instant.requested)
+        slices = planned_slices(table.storage, plan.get("operations") or ())
+        _check_sizes(table, slices)
+        tasks = _tasks(table, schema, instant.requested, slices)
+        _carry_out(table, schema, instant.requested, tasks)
         completed.append(instant.requested)
     return completed
 
 
-def _check_sizes(session: Session, slices: Sequence[FileSlice]) -> None:
+def _check_sizes(table: Table, slices: Sequence[FileSlice]) -> None:
     """Refuses log files that lost records: a compaction would make the loss final."""
-    if checks_sizes(session.given_options):
-        check_sizes(session.timeline, slices)
+    if checks_sizes(table.options):
+        check_sizes(table.timeline, slices)
 
 
-def _carry_out(session: Session, instant: str, tasks: Sequence[CompactTask]) -> None:
-    writer = session.writer
-    storage, layout = writer.storage, writer.config.layout
+def _tasks(
+    table: Table, schema: TableSchema, instant: str, slices: Sequence[FileSlice]
+) -> list[CompactTask]:
+    target = write_target(table, schema, WriteOptions.of(table.options), instant)
+    return compact_tasks(table_state(table, schema), target, slices)
+
+
+def _carry_out(
+    table: Table, schema: TableSchema, instant: str, tasks: Sequence[CompactTask]
+) -> None:
+    storage, layout = table.storage, table.config.layout
     layout.inflight(storage, instant, COMPACTION)
-    stats = session.engine.run(
-        compact_file, tasks, stage=_STAGE, label=f"compact files of {instant}"
-    )
-    metadata = _metadata(stats, session.schema_words.extra_metadata(instant))
+    stats = table.engine.run(compact_file, tasks, stage=_STAGE, label=f"compact files of {instant}")
+    metadata = _metadata(stats, schema_history.words(schema, table.config).extra_metadata(instant))
     remove_unlisted(storage, instant, metadata)
-    data = metadata.encode(writer.config.version, COMPACTION, writer.clock)
-    layout.complete(storage, instant, COMPACTION, writer.generator.next(), data)
+    data = metadata.encode(table.config.version, COMPACTION, table.clock)
+    layout.complete(storage, instant, COMPACTION, table.generator.next(), data)
     markers.delete_all(storage, instant)
 
 
@@ -105,18 +112,18 @@ def _metadata(stats: Sequence[WriteStat], schema: Mapping[str, str]) -> CommitMe
     )
 
 
-def _take_back(session: Session, instant: str) -> None:
+def _take_back(table: Table, instant: str) -> None:
     """Leaves the table as if the compaction had not been planned, unless it is complete."""
-    found = Timeline.load(session.storage, session.config).find(instant, COMPACTION)
+    found = Timeline.load(table.storage, table.config).find(instant, COMPACTION)
     if found is None or found.is_completed:
         return
-    _remove_begun(session, instant)
-    session.config.layout.remove(session.storage, instant, COMPACTION, State.REQUESTED)
+    _remove_begun(table, instant)
+    table.config.layout.remove(table.storage, instant, COMPACTION, State.REQUESTED)
 
 
-def _remove_begun(session: Session, instant: str) -> None:
+def _remove_begun(table: Table, instant: str) -> None:
     """Removes what was written, which no reader sees; the plan stays."""
-    storage = session.storage
+    storage = table.storage
     remove_unlisted(storage, instant, CommitMetadata())
-    session.config.layout.remove(storage, instant, COMPACTION, State.INFLIGHT)
+    table.config.layout.remove(storage, instant, COMPACTION, State.INFLIGHT)
     markers.delete_all(storage, instant)

@@ -7,10 +7,7 @@ looked for whose hashes do. With a hash of another kind only the balance would b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
 DIGITS = 8
 """Of a route's number, which its name begins with."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pyhudi.config.index_options import BUCKET
 from pyhudi.index.bucket import bucket_of
 from pyhudi.index.choice import IndexChoice
-from pyhudi.index.options import BUCKET
-from pyhudi.plan.write import BASE_ROW
+from pyhudi.slices.write_tasks import BASE_ROW
 
 SEQ = "_pyhudi_seq"
 """Number of an incoming row; rises with the order of the data."""

@@ -7,26 +7,23 @@ split as Spark's file sources do it, and records that moved between file groups 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.changes import Changes, Diff, diff_rows
+from pyhudi.api.changes import Changes, Diff, diff_rows
+from pyhudi.api.outputs import Outputs
+from pyhudi.api.scan import Scan
 from pyhudi.errors import ConfigError, HudiError
-from pyhudi.plan.packs import Pack, PackSizes, change_size, packed, split, task_size
-from pyhudi.scan import Scan
-from pyhudi.schema import is_meta
+from pyhudi.query.change_rows import change_task, diff_task
+from pyhudi.query.moved_rows import paired
+from pyhudi.schema.table_schema import is_meta
+from pyhudi.slices.packs import Pack, PackSizes, change_size, packed, split, task_size
+from pyhudi.slices.read import read_task
+from pyhudi.slices.read_packs import read_pack
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.types import row_bytes, spark_schema, to_wire, wire_schema
-from pyhudi.work.changes import change_task, diff_task
-from pyhudi.work.moves import paired
-from pyhudi.work.packs import read_pack
-from pyhudi.work.read import read_task
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from pyhudi.outputs import Outputs
 
 Batches = Iterator[pa.RecordBatch]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,15 +12,13 @@ from pyspark import TaskContext
 
 from pyhudi.errors import HudiError
 from pyhudi.index import locate
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.write import row_numbers, split
+from pyhudi.schema.conform import marked_deleted
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.spark.columns import AT, SEQ, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteSession
-from pyhudi.txn.rows import marked_deleted
-
-if TYPE_CHECKING:
-    from pyhudi.txn.session import Session
+from pyhudi.write.write_context import Session
 
 _TASK_BITS = 40
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,19 +15,17 @@ import pyarrow.compute as pc
 from pyhudi.engine import routes
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index import locate
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.read import ReadTask
-from pyhudi.plan.write import row_numbers
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.tagged import row_numbers
 from pyhudi.spark.columns import ACTION, GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, deleting, numbered, task_number
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.tagging import placed_rows
-from pyhudi.txn.operations_merge import inserted_rows, keyed_source
-from pyhudi.work.merge import Matched, MatchTask, match_rows
-
-if TYPE_CHECKING:
-    from pyhudi.plan.merge_clauses import Clause
+from pyhudi.write.match_rows import Matched, MatchTask, match_rows
+from pyhudi.write.merge import inserted_rows, keyed_source
+from pyhudi.write.merge_clauses import Clause
 
 PLACE = "_pyhudi_place"
 """`HOME` and `GROUP` together."""

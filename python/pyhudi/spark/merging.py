@@ -1,37 +1,33 @@
 """Merging a DataFrame into the table by record key: the clauses run where the files are read.
 
 The source's rows are located, meet the rows of their file groups, and what comes of it is written
-like the rows of an upsert. The rules are those of `txn/operations_merge.py`.
+like the rows of an upsert. The rules are those of `write/merge.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.select import plan_select
+from pyhudi.query.select import plan_select
+from pyhudi.schema.conform import data_schema
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.columns import GROUP, HOME, NUMBERED, PLACED, SEQ, identity, with_fields
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.write_files import write
 from pyhudi.spark.write_rows import FrameRows
-from pyhudi.txn.operations_merge import checked_clauses, keyed_source
-from pyhudi.txn.rows import data_schema
-from pyhudi.txn.running import UPSERT
-
-if TYPE_CHECKING:
-    from pyhudi.plan.read import ReadTask
-    from pyhudi.txn.operations_merge import MergeClause
-    from pyhudi.txn.result import WriteResult
-    from pyhudi.txn.session import Session
+from pyhudi.txn.result import WriteResult
+from pyhudi.write.execute import UPSERT
+from pyhudi.write.merge import MergeClause, checked_clauses, keyed_source
+from pyhudi.write.write_context import Session
 
 _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
 

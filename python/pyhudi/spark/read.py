@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.api.table import open_table
+from pyhudi.clock import Moment
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.frames import frame_of
-from pyhudi.table import open_table
-
-if TYPE_CHECKING:
-    from pyhudi.clock import Moment
 
 
 def read(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.api.table import open_table
+from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.frames import frame_of, pack_sizes
 from pyhudi.spark.read import read, read_incremental
-from pyhudi.table import open_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from pyhudi.clock import Moment
 
 ViewQuery = Literal["snapshot", "read_optimized", "incremental", "changes", "diff"]
 

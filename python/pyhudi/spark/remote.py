@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from pyhudi.engine.local import LocalEngine
 from pyhudi.index.choice import IndexChoice
-from pyhudi.keys import KeySpec, add_keys
-from pyhudi.plan.write import FileGroup
-from pyhudi.txn.partial import partial_rows
-from pyhudi.txn.rows import conform, data_schema
-from pyhudi.txn.session import Session
-from pyhudi.view.slices import FileSlice
+from pyhudi.schema.conform import conform, data_schema
+from pyhudi.schema.record_keys import KeySpec, add_keys
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.write.partial_update import partial_rows
+from pyhudi.write.write_context import Session
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class RemoteSession(Session):
     def of(cls, session: Session, partitions: Sequence[str] | None = ()) -> RemoteSession:
         """What executors need. partitions: those whose file groups they need, None for all."""
         given = {field.name: getattr(session, field.name) for field in fields(Session)}
-        given["engine"] = LocalEngine(1)
-        given["writer"] = replace(session.writer, engine=LocalEngine(1))
+        given["table"] = replace(session.table, engine=LocalEngine(1))
         groups, slices = session.groups(partitions) if partitions != () else ([], [])
         found = tuple(zip(groups, slices, strict=True))
         return cls(**given, choice=session.index, spec=session.key_spec(), found=found)

@@ -1,41 +1,33 @@
 """From counts of rows to files: the driver plans with placeholders, executors fill in the rows.
 
 The driver knows how many rows go where, and no row. It makes the same plan as an embedded write
-(`plan/parts.py`); each file that is to be written is a route, and the rows of one route meet in
-one Spark task. Which of several files a new row goes to depends on the row alone, so that a task
-that runs again sends it the same way.
+(`write/plan_partitioned.py`); each file that is to be written is a route, and the rows of one route
+meet in one Spark task. Which of several files a new row goes to depends on the row alone, so that a
+task that runs again sends it the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.parts import with_deletes
-from pyhudi.plan.write import (
-    BASE_ROW,
-    BaseFileTask,
-    LogFileTask,
-    WriteTask,
-    by_base_row,
-    row_numbers,
-    split,
-)
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.tagged import row_numbers, split
+from pyhudi.slices.write_base import write_file
+from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, LogFileTask, WriteTask
 from pyhudi.spark.balance import number_of
 from pyhudi.spark.columns import ACTION, AT, GROUP, HIT, HOME, LEAVES, NEW, SEQ, TASK
 from pyhudi.spark.flow import pieces, with_types
-from pyhudi.timeline.metadata import WriteStat
-from pyhudi.work.write import write_file
-
-if TYPE_CHECKING:
-    from pyhudi.engine.protocol import Attempt
+from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.write.plan_partitioned import with_deletes
+from pyhudi.write.plan_rows import by_base_row
 
 ROUTE = "_pyhudi_route"
 _HASHES = 1 << 20

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
+from pyhudi.config.write_options import WriteOptions
 from pyhudi.spark.flow import collected, mapped, with_types
-from pyhudi.txn import targets
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from pyhudi.txn.options import WriteOptions
+from pyhudi.write import row_sizes
 
 _ROWS = 20_000
 _SIZE = pa.schema([("bytes", pa.int64())])
@@ -32,7 +28,7 @@ class RowSize:
         held = list(batches)
         if held:
             rows = with_types(pa.Table.from_batches(held), self.schema)
-            size = targets.sampled_row_size([rows], self.options)
+            size = row_sizes.sampled_row_size([rows], self.options)
             yield pa.table({"bytes": [size]}, schema=_SIZE)
 
 

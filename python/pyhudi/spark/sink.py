@@ -11,16 +11,14 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
+from pyspark.sql import DataFrame
+
+from pyhudi.api.table import HudiTable, open_table
 from pyhudi.errors import ConfigError
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.table import HudiTable, open_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from pyhudi.timeline import CommitMetadata
+from pyhudi.timeline import CommitMetadata
 
 SinkVerb = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
 

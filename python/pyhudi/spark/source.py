@@ -6,7 +6,6 @@ different Python workers; what travels between them is a `Query` and packs of re
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,17 +14,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.plan.packs import PackSizes
-from pyhudi.scan import Scan
-from pyhudi.spark.frames import packs_of
+from pyhudi.api.scan import Scan
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.slices.packs import PackSizes
+from pyhudi.spark.partitions import check_schema, partitions_of, read_partition
 from pyhudi.spark.source_filters import pushable
 from pyhudi.spark.source_options import Query
-from pyhudi.spark.types import spark_schema, to_wire, wire_schema
-from pyhudi.work.packs import read_pack
+from pyhudi.spark.types import spark_schema, wire_schema
 
-if TYPE_CHECKING:
-    from pyhudi.changes import Changes
+if TYPE_CHECKING:  # Not every PySpark that reads can write and stream.
     from pyhudi.spark.source_write import HudiWriter
     from pyhudi.spark.stream import HudiStreamReader
 
@@ -83,14 +80,6 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         )
 
 
-class Slices(InputPartition):  # type: ignore[misc]
-    """A pack of read tasks, pickled: Spark's driver passes it on."""
-
-    def __init__(self, pack: Any) -> None:
-        super().__init__(None)
-        self.packed = pickle.dumps(pack)
-
-
 class HudiReader(DataSourceReader):  # type: ignore[misc]
     """Plans a batch query in `partitions` and reads one pack of it in `read`."""
 
@@ -129,38 +118,6 @@ def fitted(query: Query, schema: StructType) -> Query:
         query = replace(query, columns=tuple(schema.names), meta_fields=False)
     check_schema(replace(query, begin=None, end=None).rows().schema, schema)
     return query
-
-
-def check_schema(found: pa.Schema, schema: StructType) -> None:
-    """Raises `SchemaMismatch` where rows are not what Spark expects."""
-    for ours, theirs in zip(spark_schema(wire_schema(found)), schema, strict=True):
-        if (ours.name, ours.dataType) != (theirs.name, theirs.dataType):
-            raise SchemaMismatch(
-                f"Spark expects the column {theirs.name!r} as {theirs.dataType.simpleString()}, "
-                f"the table has {ours.name!r} as {ours.dataType.simpleString()}",
-                hint="Make the DataFrame anew, or start the stream again.",
-            )
-
-
-def partitions_of(
-    rows: Scan | Changes, schema: StructType, sizes: PackSizes
-) -> list[InputPartition]:
-    """A partition for each pack of a query, none where there is nothing to read."""
-    check_schema(rows.schema, schema)
-    wire = wire_schema(rows.schema)
-    return [Slices((pack, rows.schema, wire)) for pack in packs_of(rows, sizes)]
-
-
-def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The rows of one pack, in the types that Spark takes."""
-    if not isinstance(partition, Slices):
-        return
-    pack, schema, wire = pickle.loads(partition.packed)  # noqa: S301  our own planning made it
-    for batch in read_pack(pack):
-        if not batch.schema.equals(schema):
-            raise SchemaMismatch(f"a read gave\n{batch.schema}\nin place of\n{schema}")
-        if batch.num_rows:
-            yield to_wire(batch, wire)
 
 
 def source_class(settings: SourceSettings) -> type[HudiDataSource]:

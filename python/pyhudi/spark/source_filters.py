@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import HudiError
-from pyhudi.where import parse_where
+from pyhudi.schema.predicate_parser import parse_where
 
 FilterTuple = tuple[Any, ...]
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
+from pyhudi.api.changes import Changes
+from pyhudi.api.scan import Scan
+from pyhudi.api.table import HudiTable, open_table
+from pyhudi.config.option_names import unknown_option
+from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError
-from pyhudi.option_names import unknown_option
-from pyhudi.options import CREATE_OPTIONS, KNOWN_OPTIONS
-from pyhudi.table import HudiTable, open_table
-from pyhudi.where import both, parse_where
-
-if TYPE_CHECKING:
-    from pyhudi.changes import Changes
-    from pyhudi.plan.commit_range import HollowCommits
-    from pyhudi.scan import Scan
+from pyhudi.query.commit_range import HollowCommits
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.schema.predicates import both
 
 QueryType = Literal["snapshot", "read_optimized", "incremental", "cdc"]
 

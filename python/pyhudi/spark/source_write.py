@@ -9,29 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
 
 from pyhudi.clock import SystemClock
+from pyhudi.config.index_options import BUCKET, INDEX_TYPE
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index.options import BUCKET, INDEX_TYPE
 from pyhudi.spark.flow import struct_schema
+from pyhudi.spark.source_options import Query
 from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.key_claims import key_claim
-from pyhudi.txn.operations import opened
-from pyhudi.txn.running import BULK_INSERT, is_worth_a_commit
 from pyhudi.txn.transaction import Transaction
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-    from pyhudi.spark.source_options import Query
-    from pyhudi.timeline.metadata import WriteStat
+from pyhudi.write.execute import BULK_INSERT, is_worth_a_commit
+from pyhudi.write.key_claims import key_claims
+from pyhudi.write.upsert import opened
 
 _HINT = "The verbs of pyhudi.open_table(uri) take a DataFrame."
 
@@ -63,7 +59,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         given = struct_schema(schema).empty_table()
         step = WriteApart.of(session, given, "strict", query.memory_limit)
         session = session.recovered()
-        txn = Transaction(session.writer, BULK_INSERT, shared=True).__enter__()
+        txn = Transaction(session.table, BULK_INSERT, shared=True).__enter__()
         txn.start(None)
         self._step = step.in_write(session, txn.instant)
 
@@ -83,7 +79,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         session = self._step.session
         with self._resumed() as txn:
             txn.by_record_index = session.index.is_record_index
-            txn.key_claim = key_claim(session, BULK_INSERT)
+            txn.companions += key_claims(session, BULK_INSERT)
             if stats or is_worth_a_commit(session):
                 txn.commit(stats, session.schema_words)
             else:
@@ -94,9 +90,9 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self._resumed().roll_back()
 
     def _resumed(self) -> Transaction:
-        writer = replace(self._step.session.writer, engine=LocalEngine())
-        writer.generator.observe(Timeline.load(writer.storage, writer.config))
-        return Transaction.resumed(writer, BULK_INSERT, self._step.instant)
+        table = replace(self._step.session.table, engine=LocalEngine())
+        table.generator.observe(Timeline.load(table.storage, table.config))
+        return Transaction.resumed(table, BULK_INSERT, self._step.instant)
 
 
 def writer_of(query: Query, schema: StructType, *, overwrite: bool) -> HudiWriter:

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi import _native
+from pyhudi.engine.protocol import Engine
 from pyhudi.index.bloom import Filters
-from pyhudi.index.simple import KeySource
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.write import BASE_ROW, row_numbers, split
+from pyhudi.index.choice import IndexChoice
+from pyhudi.index.key_source import KeySource
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged import row_numbers, split
+from pyhudi.slices.write_tasks import BASE_ROW
 from pyhudi.spark.columns import GROUP, HOME, identity
 from pyhudi.spark.flow import collected, mapped, pieces
-from pyhudi.view.slices import FileSlice
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from pyhudi.engine.protocol import Engine
-    from pyhudi.index.choice import IndexChoice
 
 _KEY = "_pyhudi_key"
 _PARTS = 1 << 23

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql.datasource import DataSourceStreamReader
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
 
+from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
-from pyhudi.plan.commit_range import range_start
-from pyhudi.plan.stream import StepLimit, newest_time, next_time, order_of
-from pyhudi.spark.source import partitions_of, read_partition
+from pyhudi.query.commit_range import range_start
+from pyhudi.query.stream import StepLimit, newest_time, next_time, order_of
+from pyhudi.slices.packs import PackSizes
+from pyhudi.spark.partitions import partitions_of, read_partition
 from pyhudi.spark.source_options import Query
 
 try:
@@ -24,13 +28,6 @@ try:
 except ImportError:  # Spark 4.0 and 4.1 know of no limits
     limits = None
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.datasource import InputPartition
-    from pyspark.sql.types import StructType
-
-    from pyhudi.plan.packs import PackSizes
-    from pyhudi.table import HudiTable
 
 Offset = dict[str, str]
 """`after`: the time, "" for the beginning; `by`: what times are, so that an upgrade is noticed;

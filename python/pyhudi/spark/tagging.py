@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from pyhudi.index import locate
 from pyhudi.index.located import Located
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.plan.write import BASE_ROW, FileGroup, Tagged, row_numbers, untagged
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.tagged import Tagged, row_numbers, untagged
+from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
 from pyhudi.spark.columns import GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ, identity
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, deleting

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame
 
+from pyhudi.clock import Clock
+from pyhudi.config.index_options import BUCKET, INDEX_TYPE
+from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.protocol import Engine
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import locate
-from pyhudi.index.options import (
-    BUCKET,
-    INDEX_TYPE,
-)
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.metadata.support import check_replaceable
+from pyhudi.metadata.checks_before_write import check_replaceable
+from pyhudi.schema.evolution import SchemaMode
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import NUMBERED, with_fields
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.flow import Kept, arrow_schema, job_group, mapped
@@ -36,23 +37,19 @@ from pyhudi.spark.write_files import (
     write_to_buckets,
 )
 from pyhudi.spark.write_rows import FrameRows, keyed
-from pyhudi.txn import intake, operations, operations_merge, operations_replace
-from pyhudi.txn.bulk import sort_order
-from pyhudi.txn.operations import opened
-from pyhudi.txn.options import INSERT_DUPLICATES
-from pyhudi.txn.partial import check_partial
+from pyhudi.storage.storage import Storage
 from pyhudi.txn.replace_commit import INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
-from pyhudi.txn.running import BULK_INSERT, DELETE, INSERT, UPSERT
-
-if TYPE_CHECKING:
-    from pyhudi.clock import Clock
-    from pyhudi.engine.protocol import Engine
-    from pyhudi.storage import Storage
-    from pyhudi.txn.bulk import SortMode
-    from pyhudi.txn.evolve import SchemaMode
-    from pyhudi.txn.operations_merge import MergeClause
-    from pyhudi.txn.result import WriteResult
-    from pyhudi.txn.session import Session, WritableTable
+from pyhudi.txn.result import WriteResult
+from pyhudi.write import incoming
+from pyhudi.write import merge as operations_merge
+from pyhudi.write import overwrite as operations_replace
+from pyhudi.write import upsert as operations
+from pyhudi.write.bulk_insert import SortMode, sort_order
+from pyhudi.write.execute import BULK_INSERT, DELETE, INSERT, UPSERT
+from pyhudi.write.merge import MergeClause
+from pyhudi.write.partial_update import check_partial
+from pyhudi.write.upsert import opened
+from pyhudi.write.write_context import Session, WritableTable
 
 MEMORY = 512 * 1024 * 1024
 """What `memory_limit` is by default, in bytes: for each task, not for the machine."""
@@ -239,7 +236,7 @@ _VERBS: dict[Callable[..., WriteResult], Callable[..., WriteResult]] = {
 
 
 def _opened(table: WritableTable, clock: Clock | None, limit: int | None) -> Session:
-    return opened(table, clock, MEMORY if limit is None else intake.memory_limit(limit))
+    return opened(table, clock, MEMORY if limit is None else incoming.memory_limit(limit))
 
 
 def _new_rows(given: FrameRows) -> tuple[FrameRows, list[str]]:

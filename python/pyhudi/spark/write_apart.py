@@ -7,28 +7,23 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from pyhudi.plan import parts
+from pyhudi.slices.write_base import write_file
 from pyhudi.spark.columns import SEQ
 from pyhudi.spark.engine import attempt_of
 from pyhudi.spark.flow import arrow_schema, collected, mapped
 from pyhudi.spark.keying import Batches, KeyRows
 from pyhudi.spark.remote import RemoteSession
-from pyhudi.timeline.metadata import WriteStat
-from pyhudi.txn import intake, targets
-from pyhudi.txn.bulk import plan_bulk
-from pyhudi.txn.running import BULK_INSERT, WRITE_STAGE, carry_out
+from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
-from pyhudi.work.write import write_file
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from pyhudi.txn.result import WriteResult
-    from pyhudi.txn.session import Session
+from pyhudi.write import incoming, plan_partitioned, row_sizes
+from pyhudi.write.bulk_insert import plan_bulk
+from pyhudi.write.execute import BULK_INSERT, WRITE_STAGE, carry_out
+from pyhudi.write.write_context import Session
 
 _FILE_BITS = 14
 """A file's number is its task's and, in so many bits, its own."""
@@ -43,7 +38,7 @@ def write_apart(
     session, _ = session.evolved(given, schema_mode)
     step = WriteApart.of(session, given, schema_mode, memory_limit)
     session = session.recovered()
-    with Transaction(session.writer, BULK_INSERT) as txn:
+    with Transaction(session.table, BULK_INSERT) as txn:
         step = step.in_write(session, txn.instant)
 
         def written() -> list[tuple[WriteStat, ...]]:
@@ -84,13 +79,13 @@ class WriteApart:
     def written(self, batches: Batches) -> tuple[WriteStat, ...]:
         """Writes the rows of one Spark task."""
         pieces = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
-        taken = intake.gathered(chain([self.schema.empty_table()], pieces), self.memory_limit)
+        taken = incoming.gathered(chain([self.schema.empty_table()], pieces), self.memory_limit)
         with ExitStack() as stack:
             rows = plan_bulk(stack, self.session, taken)
-            tasks = parts.plan_new_files(
+            tasks = plan_partitioned.plan_new_files(
                 self.session.target(self.instant),
                 rows,
-                row_bytes=targets.sampled_row_size(rows.values(), self.session.options),
+                row_bytes=row_sizes.sampled_row_size(rows.values(), self.session.options),
                 new_file_id=self.session.new_file_id,
             )
             attempt = attempt_of(WRITE_STAGE)

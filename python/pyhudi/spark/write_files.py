@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from pyhudi.config.index_options import BUCKET, INDEX_TYPE
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import bucket
 from pyhudi.index.bucket import is_shared
 from pyhudi.index.copies import groups_with_copies
-from pyhudi.index.options import BUCKET, INDEX_TYPE
 from pyhudi.index.renewal import confirm_rings, in_place, renew_rings
-from pyhudi.keys import PARTITION_PATH
-from pyhudi.plan import parts
-from pyhudi.plan import write as plan
-from pyhudi.plan.parts import UpdatePart
-from pyhudi.plan.write import BaseFileTask
+from pyhudi.schema.record_keys import PARTITION_PATH
+from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, WriteTarget, WriteTask
 from pyhudi.spark.balance import route_names, shuffle_partitions
 from pyhudi.spark.columns import (
     ACTION,
@@ -49,22 +47,18 @@ from pyhudi.spark.routing import (
     counted_deletes,
 )
 from pyhudi.spark.sample import sampled_row_size
-from pyhudi.txn import targets
-from pyhudi.txn.operations import told_kept
-from pyhudi.txn.operations_replace import groups_of
+from pyhudi.spark.write_rows import FrameRows
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.replace_commit import INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
-from pyhudi.txn.running import WRITE_STAGE, carry_out
+from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from pyhudi.plan.write import FileGroup, WriteTarget, WriteTask
-    from pyhudi.spark.write_rows import FrameRows
-    from pyhudi.timeline.metadata import WriteStat
-    from pyhudi.txn.result import WriteResult
-    from pyhudi.txn.session import Session
-
+from pyhudi.write import plan_partitioned, row_sizes
+from pyhudi.write import plan_rows as plan
+from pyhudi.write.execute import WRITE_STAGE, carry_out
+from pyhudi.write.overwrite import groups_of
+from pyhudi.write.plan_partitioned import UpdatePart
+from pyhudi.write.upsert import told_kept
+from pyhudi.write.write_context import Session
 
 _AWAY = "away"
 
@@ -88,7 +82,7 @@ def write(
         leaving: dict[int, pa.Array[Any] | None] = dict.fromkeys(placed.leaving)
         anew = groups_with_copies(rows.session, placed.groups, leaving)
         placed = replace(placed, anew=anew)
-    with Transaction(rows.session.writer, operation) as txn:
+    with Transaction(rows.session.table, operation) as txn:
         target = replace(rows.session.target(txn.instant), partial=partial)
         result = _write_placed(rows, txn, placed, target, operation, merge_by_key=merge_by_key)
     index = rows.session.index
@@ -99,7 +93,7 @@ def write(
 def write_to_buckets(rows: FrameRows, operation: str, order: tuple[str, ...]) -> WriteResult:
     """Adds rows to their buckets, as `bucketed.bulk_insert`. order: of the rows of each file."""
     placed = Placed.of(rows.session, rows.frame).beginning_with_base_files()
-    with Transaction(rows.session.writer, operation) as txn:
+    with Transaction(rows.session.table, operation) as txn:
         target = rows.session.target(txn.instant)
         merge_by_key = not target.merge_on_read
         return _write_placed(
@@ -112,7 +106,7 @@ def write_buckets_anew(rows: FrameRows, operation: str) -> WriteResult:
     session = rows.session
     placed = Placed.of(session, rows.frame, anew=True).beginning_with_base_files()
     replaced = groups_of(session, None if operation == INSERT_OVERWRITE_TABLE else placed.homes)
-    with Transaction(session.writer, operation) as txn:
+    with Transaction(session.table, operation) as txn:
         renewed = renew_rings(session, replaced, txn.instant)
         txn.on_completed(lambda: confirm_rings(session.storage, renewed, txn.instant))
         placed = replace(placed, groups=in_place(placed.groups, renewed))
@@ -186,8 +180,8 @@ def write_new_files(
     if operation in (INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE):
         paths = None if operation == INSERT_OVERWRITE_TABLE else list(totals)
         replaced = groups_of(session, paths)
-    with Transaction(session.writer, operation) as txn:
-        tasks = parts.plan_new_files(
+    with Transaction(session.table, operation) as txn:
+        tasks = plan_partitioned.plan_new_files(
             session.target(txn.instant),
             {path: Expected(path, 0, count) for path, count in totals.items()},
             row_bytes=row_bytes,
@@ -323,13 +317,13 @@ class Placed:
     ) -> list[WriteTask]:
         """The tasks, without rows but with their counts."""
         none = pa.array([], pa.string())
-        tasks = parts.plan_parts(
+        tasks = plan_partitioned.plan_parts(
             target,
             self.updates,
             {path: Expected(path, 0, count) for path, count in self.inserts.items()},  # type: ignore[misc]
             self.groups,
             leaving=dict.fromkeys(self.leaving, none),
-            row_bytes=targets.row_size(session.timeline, session.options),
+            row_bytes=row_sizes.row_size(session.timeline, session.options),
             merge_by_key=merge_by_key,
             new_file_id=session.new_file_id,
         )

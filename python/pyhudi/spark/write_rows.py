@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from pyhudi.index import bloom, locate
-from pyhudi.index.options import (
+from pyhudi.config.index_options import (
     BLOOM,
     BUCKET,
     GLOBAL_BLOOM,
     PARTITIONED_RECORD_INDEX,
     RECORD_INDEX,
 )
-from pyhudi.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.index import bloom, locate
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.keying import Combine, KeyRows
@@ -29,9 +29,7 @@ from pyhudi.spark.matching import LookUpSource
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.stored_keys import joined
 from pyhudi.spark.tagging import Joined, LookUp, LookUpDeletes, Settle
-
-if TYPE_CHECKING:
-    from pyhudi.txn.session import Session
+from pyhudi.write.write_context import Session
 
 _ASKED_BY_KEY = (BUCKET, RECORD_INDEX, PARTITIONED_RECORD_INDEX)
 _BLOOMS = (BLOOM, GLOBAL_BLOOM)

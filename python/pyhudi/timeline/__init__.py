@@ -8,11 +8,11 @@ values and back, `generator` makes instant times.
 
 from __future__ import annotations
 
+from pyhudi.config.actions import Instant, State
+from pyhudi.config.timeline_layout import TimelineLayout
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata, RuntimeStats, WriteStat
 from pyhudi.timeline.generator import InstantGenerator
-from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.layout import TimelineLayout
-from pyhudi.timeline.metadata import CommitMetadata, RuntimeStats, WriteStat
 
 __all__ = [
     "CommitMetadata",

@@ -6,15 +6,12 @@ Archived instants are `archive`'s; one that is older than the timeline's start c
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyhudi.clock import format_instant
-from pyhudi.errors import TimelineMoved
-from pyhudi.timeline import content
-from pyhudi.timeline.archive import Archive
-from pyhudi.timeline.instants import (
+from pyhudi.clock import Zone, format_instant
+from pyhudi.config.actions import (
     CLUSTERING,
     COMMIT_ACTIONS,
     COMPACTION,
@@ -24,18 +21,16 @@ from pyhudi.timeline.instants import (
     Instant,
     State,
 )
-from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
+from pyhudi.config.property_names import KEYS
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import TimelineLayout
+from pyhudi.errors import TimelineMoved
+from pyhudi.storage.storage import Entries, Entry, Paths, Storage
+from pyhudi.timeline import content
+from pyhudi.timeline.archive import Archive
+from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force
 from pyhudi.timeline.shapes import check_content
-from pyhudi.timeline.unique_keys import KEYS, keys_are_unique
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from pyhudi.clock import Zone
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Entries, Entry, Paths, Storage
-    from pyhudi.timeline.layout import TimelineLayout
 
 _Key = tuple[str, str]
 _Files = dict[_Key, dict[State, Instant]]
@@ -160,11 +155,6 @@ class Timeline:
     def pending_compactions(self) -> tuple[Instant, ...]:
         """Compactions that are planned and not complete; log compactions are not among them."""
         return self.pending(COMPACTION)
-
-    @cached_property
-    def keys_are_unique(self) -> bool:
-        """Whether the commits tell that no key is there twice; read when it is asked."""
-        return keys_are_unique(self)
 
     def requested_of_pending_compactions(self) -> frozenset[str]:
         """Requested times of the pending compactions."""

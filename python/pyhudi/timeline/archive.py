@@ -7,20 +7,18 @@ all that is here was completed. Nothing is written here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import HistoryUnavailable
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive_log import ArchiveLogs
 from pyhudi.timeline.archive_lsm import LsmHistory
-from pyhudi.timeline.instants import CLEAN, COMMIT_ACTIONS, Instant
-from pyhudi.timeline.metadata import CommitMetadata, commit_metadata_of
+from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.moved import check_in_force
 from pyhudi.timeline.shapes import check_content
-
-if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.spans import Span
+from pyhudi.timeline.spans import Span
 
 
 class Archive:

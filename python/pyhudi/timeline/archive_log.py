@@ -8,16 +8,13 @@ merge of archive files that stopped half-way leaves records twice; the last one 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from pyhudi.config.actions import COMPLETED_ACTION, Instant, State
 from pyhudi.errors import CorruptTable
-from pyhudi.timeline.instants import COMPLETED_ACTION, Instant, State
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.spans import Span
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.spans import Span
 
 PREFIX = ".commits_.archive."
 """With which the names of an archive's log files begin."""

@@ -7,13 +7,10 @@ The records are those of `MetadataConversionUtils.createMetaWrapper`, the file t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.clock import format_instant
-from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.timeline import content
-from pyhudi.timeline.archive_log import METADATA_FIELD, PREFIX, log_number
-from pyhudi.timeline.instants import (
+from pyhudi.config.actions import (
     CLEAN,
     COMMIT,
     COMMIT_ACTIONS,
@@ -24,11 +21,12 @@ from pyhudi.timeline.instants import (
     Instant,
     State,
 )
-
-if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active import Timeline
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import content
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.archive_log import METADATA_FIELD, PREFIX, log_number
 
 _PLAN_FIELD = {
     CLEAN: "hoodieCleanerPlan",

@@ -7,21 +7,20 @@ files and row groups that a question needs are read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from pyhudi.config.actions import Instant, State
 from pyhudi.errors import CorruptTable
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
-from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.lsm_manifest import current_manifest
 from pyhudi.timeline.spans import Span
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyhudi.storage import Storage
-    from pyhudi.where import Conjunct
+_Bound: TypeAlias = "tuple[str, str, pa.Array[Any]]"
+"""Column, operator, values."""
 
 _TIME, _COMPLETION, _ACTION = "instantTime", "completionTime", "action"
 _METADATA = "metadata"
@@ -77,7 +76,7 @@ class LsmHistory:
         return self._times[name]
 
     def _instants(self, name: str, span: Span) -> list[Instant]:
-        bounds: list[Conjunct] = []
+        bounds: list[_Bound] = []
         column = _COMPLETION if span.by_completion else _TIME
         if span.after is not None:
             bounds.append((column, ">", pa.array([span.after])))
@@ -89,7 +88,7 @@ class LsmHistory:
         ]
 
     def _rows(
-        self, name: str, columns: Sequence[str], bounds: Sequence[Conjunct]
+        self, name: str, columns: Sequence[str], bounds: Sequence[_Bound]
     ) -> list[dict[str, Any]]:
         """Rows of a file, row groups left out that hold none within the bounds."""
         from pyhudi import _native  # noqa: PLC0415 - tables without archive need no core

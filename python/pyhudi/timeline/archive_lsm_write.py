@@ -10,10 +10,10 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.lsm_manifest import (
     Manifest,
@@ -23,9 +23,6 @@ from pyhudi.timeline.lsm_manifest import (
     remove_manifest,
     write_manifest,
 )
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _SCHEMA = pa.schema(
     [

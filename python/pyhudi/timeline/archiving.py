@@ -8,16 +8,13 @@ instants in both places, which readers take for one, and the next archiving take
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from pyhudi.config.actions import CLEAN, COMPACTION, LOG_COMPACTION, Instant, State
+from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log_write import write_archive_log
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
-from pyhudi.timeline.instants import CLEAN, COMPACTION, LOG_COMPACTION, Instant, State
-
-if TYPE_CHECKING:
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active import Timeline
 
 _PLANNED = frozenset({CLEAN, COMPACTION, LOG_COMPACTION})
 """Actions of a metadata table whose plan the LSM history keeps."""

@@ -7,17 +7,14 @@ of itself, since a file that is gone is merely not listed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from pyhudi.config.actions import CLEAN
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import HistoryUnavailable
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.instants import CLEAN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
 
 _AGAIN = "Open the table again, or call refresh() on the handle."
 

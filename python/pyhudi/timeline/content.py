@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyhudi.clock import Clock
+from pyhudi.config.json_text import parse_json
 from pyhudi.errors import CorruptTable
-from pyhudi.json_text import parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyhudi.clock import Clock
 
 _CONTAINER_MAGIC = b"Obj\x01"
 

@@ -7,14 +7,9 @@ that from one generator that has observed the timeline.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyhudi.clock import INSTANT_DIGITS, format_instant, parse_instant
+from pyhudi.clock import INSTANT_DIGITS, Clock, Zone, format_instant, parse_instant
 from pyhudi.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyhudi.clock import Clock, Zone
-    from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.active import Timeline
 
 
 class InstantGenerator:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyhudi.config.json_text import parse_json
 from pyhudi.errors import CorruptTable
-from pyhudi.json_text import parse_json
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _PREFIX = "manifest_"
 _VERSION = "_version_"

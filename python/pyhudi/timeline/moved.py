@@ -8,15 +8,11 @@ properties of now: a folder without instants, and one with a file that says that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyhudi import property_names as names
-from pyhudi.config_file import read_now
+from pyhudi.config import property_names as names
+from pyhudi.config.properties_file import read_now
+from pyhudi.config.timeline_layout import TimelineLayout
 from pyhudi.errors import TimelineMoved
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.storage.storage import Storage
 
 MOVING = ".pyhudi_moving"
 """The file. No release of Hudi takes it for an instant."""

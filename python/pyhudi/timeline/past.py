@@ -6,19 +6,12 @@ Time travel goes by requested times in every table version. Source: `TimelineUti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, REPLACE_COMMIT, Instant
 from pyhudi.errors import ConfigError, HistoryUnavailable
-from pyhudi.timeline.instants import (
-    CLEAN,
-    COMMIT_ACTIONS,
-    REPLACE_COMMIT,
-    Instant,
-)
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.spans import Span
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active import Timeline
 
 
 def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:

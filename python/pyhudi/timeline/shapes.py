@@ -2,7 +2,7 @@
 
 Others wrote them, and files of all ages are read, so nothing but what pyhudi looks at is asked for:
 text where there must be text, and files of partitions of the table where paths are to be. Contents
-of commits are `metadata.py`'s part.
+of commits are `commit_metadata.py`'s part.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.errors import CorruptTable
-from pyhudi.timeline.instants import (
+from pyhudi.config.actions import (
     CLEAN,
     CLUSTERING,
     COMPACTION,
@@ -23,7 +22,8 @@ from pyhudi.timeline.instants import (
     Instant,
     State,
 )
-from pyhudi.timeline.layout import META_FOLDER
+from pyhudi.config.timeline_layout import META_FOLDER
+from pyhudi.errors import CorruptTable
 
 _SHOWN = 100
 """Characters of a wrong value in a message."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyhudi.timeline.instants import Instant
+from pyhudi.config.actions import Instant
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,14 @@ Not seen is that a writer of Hudi which looks in single partitions upserts a key
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
+from pyhudi.config.actions import COMMIT_ACTIONS, Instant
+from pyhudi.config.property_names import KEYS
 from pyhudi.errors import CorruptTable
-from pyhudi.timeline.instants import COMMIT_ACTIONS
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
 
-if TYPE_CHECKING:
-    from pyhudi.timeline.active import Timeline
-    from pyhudi.timeline.instants import Instant
-    from pyhudi.timeline.metadata import CommitMetadata
-
-KEYS = "pyhudi.keys"
-"""In the extra metadata of commits: what is known of the table's keys after it.
-
-In the table's properties: a commit's instant, and what was counted after it."""
 UNIQUE = "unique"
 MAY_REPEAT = "may repeat"
 
@@ -58,8 +52,22 @@ def brings_no_copies(operation: str | None) -> bool:
     return operation in _BRING_NO_COPIES
 
 
+_known: WeakKeyDictionary[Timeline, bool] = WeakKeyDictionary()
+
+
 def keys_are_unique(timeline: Timeline) -> bool:
     """Whether every key is known to be there once; in each partition, if the index is one by those.
+
+    Looked up once a timeline.
+    """
+    found = _known.get(timeline)
+    if found is None:
+        found = _known[timeline] = _look_up(timeline)
+    return found
+
+
+def _look_up(timeline: Timeline) -> bool:
+    """Whether the commits tell so.
 
     Reads commits from the newest backwards, to one that tells or to the first of all. Of a history
     that is damaged, or too long, nothing is known.

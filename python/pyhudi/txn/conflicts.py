@@ -8,10 +8,9 @@ Which instants touch which file groups is as in `ConcurrentOperation` (Hudi 1.2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pyhudi.errors import CommitConflict
-from pyhudi.timeline.instants import (
+from pyhudi.config.actions import (
     CLUSTERING,
     COMMIT_ACTIONS,
     COMPACTION,
@@ -21,12 +20,9 @@ from pyhudi.timeline.instants import (
     Instant,
     State,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyhudi.timeline import Timeline
-    from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.errors import CommitConflict
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _AGAIN = "Run the operation again."
 _EXCLUSIVE = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING, RESTORE)

@@ -17,15 +17,13 @@ import json
 import os
 import threading
 import weakref
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pyhudi.clock import Clock
-    from pyhudi.storage import Entry, Storage
+from pyhudi.clock import Clock
+from pyhudi.storage.storage import Entry, Storage
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 EXPIRES_MS = 120_000

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from pyhudi.config_file import BACKUP, recover_config
-from pyhudi.timeline.layout import META_FOLDER
+from pyhudi.clock import Clock
+from pyhudi.config.properties_file import BACKUP, recover_config
+from pyhudi.config.timeline_layout import META_FOLDER
+from pyhudi.storage.storage import Entry, Paths, Storage
+from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.clock import Clock
-    from pyhudi.storage import Entry, Paths, Storage
-    from pyhudi.timeline import Timeline
 
 OLD_MS = 600_000
 """Age from which such a file is a dead writer's."""

@@ -1,19 +1,15 @@
 """Commits that take file groups away: their action, and what their requested file says.
 
-Which groups go is `operations_replace.py`'s part.
+Which groups go is `write/overwrite.py`'s part.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyhudi.clock import Clock
+from pyhudi.config.actions import COMMIT, DELTA_COMMIT, REPLACE_COMMIT
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_version import TableVersion
 from pyhudi.timeline import content
-from pyhudi.timeline.instants import COMMIT, DELTA_COMMIT, REPLACE_COMMIT
-
-if TYPE_CHECKING:
-    from pyhudi.clock import Clock
-    from pyhudi.config import TableConfig
-    from pyhudi.version import TableVersion
 
 INSERT_OVERWRITE = "INSERT_OVERWRITE"
 INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyhudi.timeline.metadata import WriteStat
+from pyhudi.timeline.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True)

@@ -10,75 +10,58 @@ to go is `rollback_plan.py`'s part. Completed instants are not rolled back here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi import _native
+from pyhudi.config.actions import ROLLBACK, Instant, State
+from pyhudi.config.file_names import log_file_name, parse_log_name
 from pyhudi.errors import CommitConflict
-from pyhudi.metadata import upkeep
+from pyhudi.slices import markers
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
-from pyhudi.timeline.instants import ROLLBACK, Instant, State
-from pyhudi.txn import heartbeat, markers
+from pyhudi.txn import heartbeat
 from pyhudi.txn.left_files import remove_staged
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
-from pyhudi.view.names import log_file_name, parse_log_name
-
-if TYPE_CHECKING:
-    from pyhudi.clock import Clock
-    from pyhudi.config import TableConfig
-    from pyhudi.storage import Storage
-    from pyhudi.timeline import InstantGenerator
+from pyhudi.txn.table import Rollback, Table
 
 COMMAND_LOG_TOKEN = "1-0-1"  # noqa: S105 - Hudi's write token of a log that no task wrote
-
-
-@dataclass(frozen=True)
-class RollbackContext:
-    """What a rollback works with."""
-
-    storage: Storage
-    config: TableConfig
-    generator: InstantGenerator
-    clock: Clock
 
 
 # --- carrying out ---------------------------------------------------------------------------------
 
 
-def roll_back(
-    context: RollbackContext, timeline: Timeline, target: Instant, *, time: str | None = None
-) -> str:
+def roll_back(table: Table, timeline: Timeline, target: Instant, *, time: str | None = None) -> str:
     """Rolls back a pending write. Returns the rollback's own instant.
 
     time: that instant; None takes a new one. Raises `CommitConflict`, with the write as it was,
     where its writer has completed it meanwhile.
     """
-    config = context.config
-    requests = plan_rollback(context.storage, config.version, timeline, target)
-    time = time or context.generator.next()
-    record = _plan_record(context.storage.native.uri, target, requests)
-    plan = content.encode_container("HoodieRollbackPlan", record, context.clock)
-    config.layout.request(context.storage, time, ROLLBACK, plan)
-    now = Timeline.load(context.storage, config).find(target.requested, target.action)
+    config = table.config
+    requests = plan_rollback(table.storage, config.version, timeline, target)
+    time = time or table.generator.next()
+    record = _plan_record(table.storage.native.uri, target, requests)
+    plan = content.encode_container("HoodieRollbackPlan", record, table.clock)
+    config.layout.request(table.storage, time, ROLLBACK, plan)
+    now = Timeline.load(table.storage, config).find(target.requested, target.action)
     if now is not None and now.is_completed:
-        config.layout.remove(context.storage, time, ROLLBACK, State.REQUESTED)
+        config.layout.remove(table.storage, time, ROLLBACK, State.REQUESTED)
         msg = f"{now} was completed by its writer while it was to be rolled back"
         raise CommitConflict(msg, hint="Run the operation again.")
-    config.layout.inflight(context.storage, time, ROLLBACK)
-    _carry_out(context, time, target.requested, target.action, requests)
+    config.layout.inflight(table.storage, time, ROLLBACK)
+    _carry_out(table, time, target.requested, target.action, requests)
     return time
 
 
-def resume(context: RollbackContext, timeline: Timeline, pending: Instant) -> None:
+def resume(table: Table, timeline: Timeline, pending: Instant) -> None:
     """Carries out a pending rollback by the plan it has; one that has none is taken away.
 
     Raises `CommitConflict` for one of a completed commit.
     """
     plan = timeline.plan(pending)
-    layout = context.config.layout
+    layout = table.config.layout
     if plan is None or plan.get("instantToRollback") is None:
-        layout.remove(context.storage, pending.requested, ROLLBACK, State.INFLIGHT)
-        layout.remove(context.storage, pending.requested, ROLLBACK, State.REQUESTED)
+        layout.remove(table.storage, pending.requested, ROLLBACK, State.INFLIGHT)
+        layout.remove(table.storage, pending.requested, ROLLBACK, State.REQUESTED)
         return
     target = plan["instantToRollback"]
     found = timeline.find(target["commitTime"], target["action"])
@@ -86,28 +69,29 @@ def resume(context: RollbackContext, timeline: Timeline, pending: Instant) -> No
         msg = f"{pending} would take back {found}, which pyhudi does not do"
         raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
-        layout.inflight(context.storage, pending.requested, ROLLBACK)
+        layout.inflight(table.storage, pending.requested, ROLLBACK)
     requests = [_request(record) for record in plan.get("RollbackRequests") or ()]
-    _carry_out(context, pending.requested, target["commitTime"], target["action"], requests)
+    _carry_out(table, pending.requested, target["commitTime"], target["action"], requests)
 
 
 def _carry_out(
-    context: RollbackContext,
+    table: Table,
     time: str,
     target: str,
     action: str,
     requests: Iterable[RollbackRequest],
 ) -> None:
-    storage, layout = context.storage, context.config.layout
-    started = context.clock.now_ms()
+    storage, layout = table.storage, table.config.layout
+    started = table.clock.now_ms()
     requests = list(requests)
     done = [_undo(storage, request, time, target) for request in requests]
     for partition in sorted({request.partition for request in requests}):
-        remove_staged(storage, storage.list_dir(partition)[1], context.clock, dead=target)
-    record = _metadata_record(time, target, action, context.clock.now_ms() - started, done)
-    metadata = content.encode_container("HoodieRollbackMetadata", record, context.clock)
-    upkeep.record_rollback(context, time, target, record)
-    layout.complete(storage, time, ROLLBACK, context.generator.next(), metadata)
+        remove_staged(storage, storage.list_dir(partition)[1], table.clock, dead=target)
+    record = _metadata_record(time, target, action, table.clock.now_ms() - started, done)
+    metadata = content.encode_container("HoodieRollbackMetadata", record, table.clock)
+    for companion in table.companions:
+        companion.on_rollback(table, Rollback(time, target, record))
+    layout.complete(storage, time, ROLLBACK, table.generator.next(), metadata)
     layout.remove(storage, target, action, State.INFLIGHT)
     layout.remove(storage, target, action, State.REQUESTED)
     markers.delete_all(storage, target)

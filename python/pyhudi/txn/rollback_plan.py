@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pyhudi.config_file import FOLDER
+from pyhudi.config.actions import Instant, State
+from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
+from pyhudi.config.properties_file import FOLDER
+from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
-from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.metadata import NO_PREVIOUS_COMMIT, CommitMetadata
-from pyhudi.txn import markers
-from pyhudi.view.listing import walk_partitions
-from pyhudi.view.names import BASE_EXTENSION, parse_base_name, parse_log_name
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline import Timeline
-    from pyhudi.version import TableVersion
+from pyhudi.slices import markers
+from pyhudi.slices.listing import walk_partitions
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,183 @@
+"""The check of a table from end to end: what is looked at, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from pyhudi.admin import check_files, check_metadata
+from pyhudi.admin.check_contents import FactsTask, FilesTask, look_at_facts, look_at_files
+from pyhudi.admin.check_files import Named, StoredTable
+from pyhudi.admin.check_findings import CheckResult, Finding, in_order
+from pyhudi.admin.check_keys import IndexKeys, KeyRules, SliceKeys, check_keys
+from pyhudi.config.index_options import GLOBAL_BLOOM, GLOBAL_SIMPLE, IndexOptions
+from pyhudi.config.metadata_names import PARTITION_STATS, RECORD_INDEX
+from pyhudi.engine.protocol import Engine
+from pyhudi.errors import CorruptTable
+from pyhudi.metadata.checks_before_write import statistics_columns
+from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.read_tasks import ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.timeline.unique_keys import keys_are_unique
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What every part of a deep look needs."""
+
+    state: TableState
+    engine: Engine
+    view: FileSystemView
+    """By the listing of storage."""
+    table: MetadataTable | None
+
+    @cached_property
+    def slices(self) -> list[FileSlice]:
+        """What a snapshot reads."""
+        return self.view.slices()
+
+    def has(self, partition: str) -> bool:
+        """Whether the metadata table can be asked for a partition."""
+        return self.table is not None and self.table.has(partition)
+
+
+def check(state: TableState, engine: Engine, *, deep: bool) -> CheckResult:
+    """Compares timeline, storage and metadata table. See `HudiTable.check`."""
+    storage, config, timeline = state.storage, state.config, state.timeline
+    stored = check_files.stored_table(storage, config)
+    named = check_files.named_files(timeline)
+    findings = [
+        *check_files.check_files(timeline, named, stored),
+        *check_files.check_partitions(stored, named),
+        *check_metadata.check_folders(storage, config),
+    ]
+    table = None
+    if config.metadata_partitions:
+        table, found = _metadata(state, named, stored)
+        findings += found
+    look = _Look(state, engine, FileSystemView(storage, config, timeline), table)
+    if deep:
+        findings += check_files.check_archived(timeline, stored)
+        findings += _contents(look, stored)
+    elif look.has(RECORD_INDEX) and not keys_are_unique(timeline):
+        # Its one place of a key misses the others.
+        findings += _repeated_keys(look)
+    return CheckResult(in_order(findings), deep, len(stored.partitions), len(stored.files))
+
+
+def _metadata(
+    state: TableState, named: Named, stored: StoredTable
+) -> tuple[MetadataTable | None, list[Finding]]:
+    try:
+        findings = list(check_metadata.check_timelines(state.storage, state.timeline))
+    except CorruptTable:
+        findings = []
+    table, found = check_metadata.open_metadata(state.storage, state.config, state.timeline)
+    findings += found
+    if table is not None:
+        findings += check_metadata.check_listing(table, state.timeline, named, stored)
+    return table, findings
+
+
+# --- the deep part --------------------------------------------------------------------------------
+
+
+def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
+    looked = look.engine.run(
+        look_at_files, _files_tasks(look, stored), label="look at footers and blocks"
+    )
+    findings = [one for found in looked for one in found]
+    damaged = {(one.partition, one.item) for one in findings if one.kind == "damaged_file"}
+    whole = [one for one in look.slices if not damaged & set(_names(one))]
+    facts = look.engine.run(
+        look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
+    )
+    findings += [one for found in facts for one in found]
+    if look.state.config.populate_meta_fields and RECORD_KEY in look.state.schema.names:
+        tasks, rules = _key_tasks(look, whole)
+        findings += check_keys(look.engine, tasks, rules)
+    return findings
+
+
+def _names(one: FileSlice) -> Iterator[tuple[str, str]]:
+    yield from ((one.partition, log.name) for log in one.logs)
+    if one.base is not None:
+        yield (one.partition, one.base.name)
+
+
+def _files_tasks(look: _Look, stored: StoredTable) -> list[FilesTask]:
+    committed = look.state.timeline.is_committed
+    paths: dict[str, list[tuple[str, bool]]] = {}
+    for path, file in stored.files.items():
+        if committed(file.instant):
+            paths.setdefault(file.partition, []).append((path, file.is_log))
+    return [FilesTask(look.state.storage, at, tuple(paths[at])) for at in sorted(paths)]
+
+
+def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
+    table, state = look.table, look.state
+    if table is None:
+        return
+    columns = pa.schema([])
+    if look.has(COLUMN_STATS):
+        columns = statistics_columns(table.definitions, state.schema)
+    groups = {
+        name: tuple(table.file_groups(name)) if look.has(name) else ()
+        for name in (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
+    }
+    if not any(groups.values()):
+        return
+    paths: dict[str, list[tuple[str, bool]]] = {}
+    for one in slices:
+        here = paths.setdefault(one.partition, [])
+        here += [(one.base.path, False)] if one.base else []
+        here += [(log.path, True) for log in one.logs]
+    for partition in sorted(paths):
+        yield FactsTask(
+            state.storage,
+            partition,
+            tuple(paths[partition]),
+            columns,
+            statistics=groups[COLUMN_STATS],
+            of_partitions=groups[PARTITION_STATS],
+            filters=groups[BLOOM_FILTERS],
+        )
+
+
+def _repeated_keys(look: _Look) -> list[Finding]:
+    """Keys that are there twice, as far as the rows alone tell."""
+    rules = KeyRules(one_table=not _is_partitioned(look), index=False)
+    return check_keys(look.engine, _slice_tasks(look, look.slices), rules)
+
+
+def _is_partitioned(look: _Look) -> bool:
+    definition = None if look.table is None else look.table.definitions.get(RECORD_INDEX)
+    return definition is not None and definition.is_partitioned
+
+
+def _slice_tasks(look: _Look, slices: list[FileSlice]) -> list[SliceKeys | IndexKeys]:
+    request = ScanRequest(output=(RECORD_KEY,))
+    reads = slice_tasks(look.state, request, slices, merge_rule(look.state))
+    return [SliceKeys(read) for read in reads]
+
+
+def _key_tasks(
+    look: _Look, slices: list[FileSlice]
+) -> tuple[list[SliceKeys | IndexKeys], KeyRules]:
+    table, tasks = look.table, _slice_tasks(look, slices)
+    kind = IndexOptions.of(look.state.options).kind
+    one_table = kind in (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+    if table is None or not look.has(RECORD_INDEX):
+        return tasks, KeyRules(one_table, index=False)
+    partitioned = _is_partitioned(look)
+    paths = sorted({one.partition for one in slices}) if partitioned else [None]
+    for path in paths:
+        groups = table.file_groups(RECORD_INDEX, path)
+        tasks += [IndexKeys(one, number, len(groups)) for number, one in enumerate(groups)]
+    return tasks, KeyRules(not partitioned, index=True)

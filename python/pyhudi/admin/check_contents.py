@@ -1,0 +1,111 @@
+"""Looking into files, as tasks: damaged ones, statistics and bloom filters that do not hold.
+
+A task names what is wrong with the files of one partition; no rows come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.admin.check_findings import Finding, Severity
+from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import CorruptTable
+from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.storage.storage import Storage
+
+_CORRUPT = "CORRUPT_BLOCK"
+
+
+@dataclass(frozen=True)
+class FilesTask:
+    """Look whether files can be read: footers of base files, frames of log blocks."""
+
+    storage: Storage
+    partition: str
+    paths: tuple[tuple[str, bool], ...]
+    """And whether each is a log file."""
+
+
+@dataclass(frozen=True)
+class FactsTask:
+    """Look whether statistics and filters hold for the files that are read of a partition."""
+
+    storage: Storage
+    partition: str
+    paths: tuple[tuple[str, bool], ...]
+    columns: pa.Schema
+    """With statistics; none where there are none."""
+    statistics: tuple[MetadataGroup, ...] = ()
+    of_partitions: tuple[MetadataGroup, ...] = ()
+    filters: tuple[MetadataGroup, ...] = ()
+
+
+def look_at_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
+    """The damaged ones."""
+    return [one for path, is_log in task.paths for one in _damage(task, path, is_log=is_log)]
+
+
+def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
+    name = path.rsplit("/", 1)[-1]
+    try:
+        if is_log:
+            blocks = _native.log_blocks(task.storage.native, path)
+            bad = [block["offset"] for block in blocks if block["type"] == _CORRUPT]
+            if bad:
+                found = f"a damaged block at {bad[0]}"
+                yield Finding("damaged_block", "warning", task.partition, name, "", found)
+        else:
+            _native.base_file_schema(task.storage.native, path)
+    except FileNotFoundError:
+        return
+    except CorruptTable as error:
+        found = str(error).split("\n")[0]
+        yield Finding("damaged_file", "error", task.partition, name, "", found)
+
+
+def look_at_facts(task: FactsTask, _attempt: Attempt) -> list[Finding]:
+    """What the metadata table says too little of, or not at all."""
+    findings: list[Finding] = []
+    try:
+        if task.columns.names and task.statistics:
+            findings += _statistics(task)
+        if task.filters:
+            findings += _filters(task)
+    except CorruptTable as error:
+        found = str(error).split("\n")[0]
+        findings.append(Finding("damaged_file", "error", task.partition, "", "", found))
+    return findings
+
+
+def _statistics(task: FactsTask) -> Iterator[Finding]:
+    whole = open_together(task.of_partitions) if task.of_partitions else None
+    gaps = _native.statistics_gaps(
+        task.storage.native,
+        task.partition,
+        task.paths,
+        columns=task.columns,
+        of_files=open_together(task.statistics),
+        whole=whole,
+    )
+    for row in gaps.to_pylist():
+        item = f"{row['column']} of {row['file']}" if row["file"] else row["column"]
+        kind = "partition_statistics" if not row["file"] else "statistics"
+        missing = row["found"] is None
+        kind += "_missing" if missing else "_too_narrow"
+        # Without statistics a file is read.
+        severity: Severity = "warning" if missing else "error"
+        found = row["found"] or "none"
+        yield Finding(kind, severity, task.partition, item, row["expected"], found)
+
+
+def _filters(task: FactsTask) -> Iterator[Finding]:
+    names = [path.rsplit("/", 1)[-1] for path, is_log in task.paths if not is_log]
+    paths = pa.array([task.partition] * len(names), pa.string())
+    known = open_together(task.filters).may_contain(paths, pa.array(names, pa.string()), [])
+    for name, has in zip(names, known.is_valid().to_pylist(), strict=True):
+        if not has:
+            yield Finding("bloom_filter_missing", "warning", task.partition, name, "a filter")

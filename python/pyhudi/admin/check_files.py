@@ -1,0 +1,250 @@
+"""The timeline against storage: files that commits name, and files that are there.
+
+A completed commit's statistics name every file that it wrote; cleans and restores name those that
+went since, rollbacks the log files with called-off blocks (up to table version 6) and those that
+call them off. What older commits wrote is not asked of the active timeline: it was archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyhudi.admin.check_findings import Finding, Severity
+from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
+from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
+from pyhudi.config.table_config import TableConfig
+from pyhudi.slices.listing import METAFOLDER
+from pyhudi.storage.storage import Entry, Storage
+from pyhudi.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A base file or log file (CDC files too) on storage."""
+
+    entry: Entry
+    partition: str
+    instant: str
+    """The one in its name."""
+    is_log: bool
+
+    @property
+    def name(self) -> str:
+        """Without folder."""
+        return self.entry.name
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """All data files of a table, by path."""
+
+    files: Mapping[str, StoredFile]
+    partitions: frozenset[str]
+    """Folders that have a partition's metadata file."""
+
+
+@dataclass
+class Named:
+    """What the active timeline says of files, by path."""
+
+    written: dict[str, int] = field(default_factory=dict)
+    """Files of completed commits, with their sizes."""
+    removed: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
+    """Log files that a rollback left or made."""
+    rolled_back: set[str] = field(default_factory=set)
+    """Instants."""
+    deleted_partitions: set[str] = field(default_factory=set)
+
+
+def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
+    """Lists every folder but Hudi's own.
+
+    Raises `UnsupportedTableFeature` for base files in another format than the table's.
+    """
+    files: dict[str, StoredFile] = {}
+    partitions: set[str] = set()
+    pending = [""]
+    extension = config.base_file_format.lower()
+    while pending:
+        folder = pending.pop()
+        folders, entries = storage.list_dir(folder)
+        pending += [path for path in folders if path != METAFOLDER]
+        if any(is_partition_metadata(entry.name) for entry in entries):
+            partitions.add(folder)
+        for entry in entries:
+            found = _stored(entry, folder, extension)
+            if found is not None:
+                files[entry.path] = found
+    return StoredTable(files, frozenset(partitions))
+
+
+def _stored(entry: Entry, folder: str, extension: str) -> StoredFile | None:
+    base = parse_base_name(entry.name, extension)
+    if base is not None:
+        return StoredFile(entry, folder, base.instant, is_log=False)
+    log = parse_log_name(entry.name)
+    return None if log is None else StoredFile(entry, folder, log.instant, is_log=True)
+
+
+def named_files(timeline: Timeline) -> Named:
+    """What completed instants say of files."""
+    named = Named()
+    for instant in timeline.commits:
+        for stat in timeline.commit_metadata(instant).write_stats:
+            if stat.path:
+                known = named.written.get(stat.path, 0)
+                named.written[stat.path] = max(known, stat.file_size_in_bytes)
+            for path, size in (stat.cdc_stats or {}).items():
+                named.written[path] = size
+    for instant in timeline.completed(CLEAN):
+        _take_clean(named, timeline.read(instant) or {})
+    for instant in timeline.completed(ROLLBACK):
+        _take_rollback(named, timeline.read(instant) or {})
+    for instant in timeline.completed(RESTORE):
+        restored = (timeline.read(instant) or {}).get("hoodieRestoreMetadata") or {}
+        for rollbacks in restored.values():
+            for record in rollbacks:
+                _take_rollback(named, record)
+    return named
+
+
+def _take_clean(named: Named, record: Mapping[str, Any]) -> None:
+    for metadata in ("partitionMetadata", "bootstrapPartitionMetadata"):
+        for path, part in (record.get(metadata) or {}).items():
+            named.removed |= set(_paths(path, part.get("successDeleteFiles") or ()))
+            named.removed |= set(_paths(path, part.get("deletePathPatterns") or ()))
+            if part.get("isPartitionDeleted"):
+                named.deleted_partitions.add(path)
+
+
+def _take_rollback(named: Named, record: Mapping[str, Any]) -> None:
+    named.rolled_back |= set(record.get("commitsRollback") or ())
+    for path, part in (record.get("partitionMetadata") or {}).items():
+        named.removed |= set(_paths(path, part.get("successDeleteFiles") or ()))
+        for logs in ("rollbackLogFiles", "logFilesFromFailedCommit"):
+            named.kept |= set(_paths(path, part.get(logs) or ()))
+
+
+def _paths(partition: str, files: Iterable[str]) -> Iterator[str]:
+    """Relative to the table, of names or of paths from wherever the table lay."""
+    for file in files:
+        name = file.rsplit("/", 1)[-1]
+        yield f"{partition}/{name}" if partition else name
+
+
+# --- findings -------------------------------------------------------------------------------------
+
+
+def check_files(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[Finding]:
+    """Files that are missing, have another size, or that no write names."""
+    yield from _missing(timeline, named, stored)
+    for path, file in stored.files.items():
+        if path in named.written:
+            yield from _other_size(timeline, file, named.written[path])
+        else:
+            yield from _unnamed(timeline, named, path, file)
+
+
+def logs_are_shared(timeline: Timeline) -> bool:
+    """Whether log files bear their slice's instant, and each block in them its write's.
+
+    So up to table version 6, where later writes and rollbacks may append to a log file, and one
+    that no commit names holds no block that counts.
+    """
+    return not timeline.completes_in_names
+
+
+def _missing(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[Finding]:
+    lost = [
+        path for path in named.written if path not in stored.files and path not in named.removed
+    ]
+    if not lost:
+        return
+    cleaned = _archived_removals(timeline)
+    for path in lost:
+        partition, _, name = path.rpartition("/")
+        if path not in cleaned.removed and partition not in cleaned.deleted_partitions:
+            size = f"{named.written[path]} bytes"
+            yield Finding("missing_file", "error", partition, name, size, "no file")
+
+
+def _archived_removals(timeline: Timeline) -> Named:
+    """What archived cleans removed; partitions are added that cleans of either timeline emptied."""
+    removed = Named()
+    for instant in timeline.completed(CLEAN):
+        _take_clean(removed, timeline.read(instant) or {})
+    for instant in timeline.archive.instants():
+        if instant.action == CLEAN:
+            _take_clean(removed, timeline.archive.read(instant) or {})
+    return removed
+
+
+def _other_size(timeline: Timeline, file: StoredFile, size: int) -> Iterator[Finding]:
+    found = file.entry.size
+    if size == found or not size:
+        return
+    if file.is_log and logs_are_shared(timeline) and found > size:
+        return
+    sizes = (f"{size} bytes", f"{found} bytes")
+    yield Finding("size_differs", "error", file.partition, file.name, *sizes)
+
+
+def _unnamed(timeline: Timeline, named: Named, path: str, file: StoredFile) -> Iterator[Finding]:
+    instant = file.instant
+    if path in named.kept or _is_pending(timeline, instant):
+        return
+    committed = timeline.is_committed(instant)
+    if instant in named.rolled_back:
+        severity: Severity = "error" if committed else "warning"
+        yield _of("rolled_back_file", severity, file, "no file of a write that was rolled back")
+        return
+    if timeline.is_before_start(instant):
+        return
+    if not committed:
+        yield _of("unnamed_file", "warning", file, "a file of a write on the timeline")
+    elif file.is_log and logs_are_shared(timeline):
+        if not timeline.pending():
+            yield _of("unnamed_file", "warning", file, "a file that a commit names")
+    else:
+        # Readers take it for a file of that commit.
+        yield _of("unnamed_file", "error", file, f"a file that the commit {instant} names")
+
+
+def _of(kind: str, severity: Severity, file: StoredFile, expected: str) -> Finding:
+    found = f"a file of instant {file.instant}"
+    return Finding(kind, severity, file.partition, file.name, expected, found)
+
+
+def _is_pending(timeline: Timeline, instant: str) -> bool:
+    return any(one.requested == instant for one in timeline.pending())
+
+
+def check_partitions(stored: StoredTable, named: Named) -> Iterator[Finding]:
+    """Folders with files of commits that no listing would take for a partition."""
+    folders = {file.partition for path, file in stored.files.items() if path in named.written}
+    for folder in sorted(folders - stored.partitions):
+        wanted = ".hoodie_partition_metadata"
+        yield Finding("no_partition_metadata", "error", folder, "", wanted, "no such file")
+
+
+def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]:
+    """Files older than the active timeline that no archived commit wrote, though they count.
+
+    All of the archive is read. A table whose archive is gone has no such findings.
+    """
+    old = [file for file in stored.files.values() if timeline.is_before_start(file.instant)]
+    if not old:
+        return
+    archived = timeline.archive.commits()
+    if not archived:
+        return
+    known = {one.requested for one in archived}
+    for file in old:
+        if file.instant in known or _is_pending(timeline, file.instant):
+            continue
+        # Logs of a compaction that is planned bear its instant, as do first instants of bootstrap.
+        if archived[0].requested <= file.instant:
+            yield _of("unnamed_file", "error", file, "a file of an archived commit")

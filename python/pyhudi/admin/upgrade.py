@@ -1,0 +1,241 @@
+"""Upgrades and downgrades: the order of things, so that a crash leaves a table of one version.
+
+1. The metadata table goes, since its layout differs by version. The same change of the properties
+   says what there was, so that whoever writes next can make it again.
+2. Failed writes are rolled back, log files compacted into base files.
+3. The timeline is written in its new place beside the old one, which says from then that it goes.
+4. The properties change, in one step: from here on the table has the new version.
+5. The old timeline goes.
+6. The metadata table is made again, if there was one.
+
+A writer that died before the end has left a table of one version or the other; the next one does
+what is left to be done (`write/metadata_lifecycle.py`).
+
+Hudi moves the files of the timeline one by one instead (`UpgradeDowngrade`, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyhudi.admin.upgrade_timeline import archived_instants, moved_files
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config import property_names as names
+from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
+from pyhudi.config.properties import CHECKSUM
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_version import table_version
+from pyhudi.config.version_steps import VERSIONS, changed, steps
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.metadata.at_work import at_work
+from pyhudi.metadata.definitions_file import change_definitions
+from pyhudi.metadata.table_writer import remove_metadata_table
+from pyhudi.metadata.unfinished import Unfinished, all_of
+from pyhudi.schema.internal_schema import is_evolved
+from pyhudi.services.compaction import compact_all, complete_compactions
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.archive_lsm_write import add_to_history
+from pyhudi.timeline.moved import MOVING
+from pyhudi.timeline.other_layout import remove_instants, remove_other_timeline
+from pyhudi.txn.recovery import is_clustering
+from pyhudi.write import metadata_lifecycle
+from pyhudi.write.write_context import Session, WritableTable
+
+_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+_COMPLEX = ("COMPLEX", "COMPLEX_AVRO")
+_NULL_PARTITION = "default"
+
+
+@dataclass(frozen=True)
+class VersionChange:
+    """A change of a table's version, done or, with `dry_run`, thought through."""
+
+    before: int
+    after: int
+    properties_set: dict[str, str]
+    """Properties that are new or have another value."""
+    properties_removed: tuple[str, ...]
+    metadata_removed: tuple[str, ...]
+    """Partitions of the metadata table, which goes."""
+    metadata_made: tuple[str, ...]
+    """Those that are made again in the new version."""
+    compaction: str | None
+    """Instant of the compaction that came first; None where there was nothing to compact."""
+    dry_run: bool
+
+
+def change_version(
+    table: WritableTable, to: int, *, up: bool, dry_run: bool, clock: Clock | None = None
+) -> VersionChange:
+    """See `HudiTable.upgrade` and `HudiTable.downgrade`."""
+    clock = clock or SystemClock()
+    storage = table.storage
+    config = TableConfig.load(storage, clock)
+    timeline = Timeline.load(storage, config)
+    _check(storage, config, timeline, to, up=up)
+    change = _change(storage, config, to, dry_run=dry_run)
+    if dry_run or change.before == to:
+        return change
+    with at_work(storage, config, clock) as by:
+        if Unfinished.of(config).moving:
+            remove_other_timeline(storage, config)
+        config = _without_metadata(storage, config, clock, by, to)
+        if not config.version.writable:
+            _set(storage, config, changed(config.properties, 6), clock)
+        merge = config.is_merge_on_read and any(
+            step in _COMPACTED_BEFORE for step in steps(change.before, to)
+        )
+        compaction = _settled(table, clock, by, merge=merge)
+        _move(storage, to, clock)
+        if table_version(to).writable:
+            metadata_lifecycle.make_again(table, clock, by)
+        else:
+            TableConfig.load(storage, clock).updated(storage, {}, clock, removed=(UNFINISHED,))
+    return replace(change, compaction=compaction)
+
+
+# --- before anything is written -------------------------------------------------------------------
+
+
+def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *, up: bool) -> None:
+    code = config.version.code
+    if to not in VERSIONS:
+        msg = f"there is no table version {to}"
+        raise ConfigError(msg, hint=f"One of {', '.join(map(str, VERSIONS))}.")
+    if (to < code) if up else (to > code):
+        verb, other = ("upgrade", "downgrade") if up else ("downgrade", "upgrade")
+        msg = f"the table has version {code}: {verb} does not lead to {to}"
+        raise ConfigError(msg, hint=f"Use {other}.")
+    # Failed overwrites are rolled back like any write; clusterings have a plan.
+    services = timeline.pending(LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT, INDEXING, RESTORE)
+    services = tuple(
+        one for one in services if one.action != REPLACE_COMMIT or is_clustering(timeline, one)
+    )
+    if services and to != code:
+        msg = f"{services[0]} is pending"
+        raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
+    if to != code and is_evolved(storage, timeline):
+        msg = "hoodie.schema.on.read.enable: the schema history differs by table version"
+        raise UnsupportedTableFeature(msg, hint="Change the version with Apache Hudi.")
+    for step in steps(code, to):
+        _check_step(storage, config, timeline, step)
+
+
+def _check_step(
+    storage: Storage, config: TableConfig, timeline: Timeline, step: tuple[int, int]
+) -> None:
+    """What stands in the way of one step, by the property that says so."""
+    problem = None
+    indexes = [name for name in all_of(storage, config).partitions if "_index_" in name]
+    single = len(config.record_key_fields) == 1
+    if indexes:
+        problem = f"{names.METADATA_PARTITIONS} has {indexes[0]}: drop the index first"
+    elif step == (4, 5) and _NULL_PARTITION in {
+        path.rsplit("/", 1)[-1].rsplit("=", 1)[-1] for path in storage.list_dir("")[0]
+    }:
+        problem = f"{names.PARTITION_FIELDS}: rows without value are in the folder default"
+    elif step == (8, 9) and config.key_generator in _COMPLEX and single:
+        problem = (
+            f"{names.KEY_GENERATOR_TYPE} is {config.key_generator} with one key field, whose keys "
+            "version 9 spells otherwise"
+        )
+    elif step == (8, 6) and timeline.archive.instants():
+        problem = f"{names.HISTORY_PATH}: the archived timeline cannot be turned back"
+    elif step == (9, 8) and len(config.ordering_fields) > 1:
+        problem = f"{names.ORDERING_FIELDS} names several fields, version 8 knows one"
+    if problem:
+        msg = f"{problem}, so version {step[0]} cannot become {step[1]}"
+        raise UnsupportedTableFeature(msg)
+
+
+def _change(storage: Storage, config: TableConfig, to: int, *, dry_run: bool) -> VersionChange:
+    before = {k: v for k, v in config.properties.items() if k != UNFINISHED}
+    metadata = all_of(storage, config)
+    after = changed({k: v for k, v in before.items() if k not in _OF_METADATA}, to)
+    return VersionChange(
+        before=config.version.code,
+        after=to,
+        properties_set={
+            k: v for k, v in sorted(after.items()) if before.get(k) != v and k != CHECKSUM
+        },
+        properties_removed=tuple(sorted(before.keys() - after.keys() - {CHECKSUM})),
+        metadata_removed=config.metadata_partitions,
+        metadata_made=metadata.partitions_for(table_version(to)),
+        compaction=None,
+        dry_run=dry_run,
+    )
+
+
+_COMPACTED_BEFORE = ((6, 8), (8, 9), (9, 8), (8, 6))
+"""Steps before which Hudi compacts too, so that no log file is read under another rule."""
+
+_OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
+
+
+# --- the deed -------------------------------------------------------------------------------------
+
+
+def _without_metadata(
+    storage: Storage, config: TableConfig, clock: Clock, by: str, to: int
+) -> TableConfig:
+    """Without the metadata table, which the properties then say is to be made again.
+
+    The properties first, so that nobody reads half of it.
+    """
+    listed = config.metadata_partitions
+    moving = config.version.layout.version != table_version(to).layout.version
+    undone = replace(all_of(storage, config, by), removed=listed, moving=moving)
+    config = config.updated(storage, undone.properties, clock, removed=_OF_METADATA)
+    change_definitions(storage, config, {}, removed=listed)
+    remove_metadata_table(storage)
+    return config
+
+
+def _settled(table: WritableTable, clock: Clock, by: str, *, merge: bool) -> str | None:
+    """Failed writes rolled back, log files compacted; the compaction's instant."""
+    session = Session.open(table, clock).recovered()
+    if complete_compactions(session.table, session.schema):
+        session = Session.open(table, clock).recovered()
+    return compact_all(session.table, session.schema, by) if merge else None
+
+
+def _move(storage: Storage, to: int, clock: Clock) -> None:
+    old = TableConfig.load(storage, clock)
+    wanted = changed(old.properties, to)
+    new = TableConfig(wanted)
+    if not new.version.writable:
+        # The releases of such tables made metadata tables of another form.
+        wanted.update(replace(Unfinished.of(old), partitions=()).properties)
+    if new.layout.folder == old.layout.folder:
+        _set(storage, old, wanted, clock)
+        return
+    storage.put(old.layout.path(MOVING), b"")
+    timeline = Timeline.load(storage, old)
+    if new.layout.completion_in_name:
+        storage.delete_dir(new.layout.folder)
+        add_to_history(storage, new.history_folder, archived_instants(timeline, clock))
+    else:
+        remove_instants(storage, new.layout)
+    for path, data in moved_files(storage, timeline, old, new, clock):
+        storage.put(path, data)
+    _set(storage, old, wanted, clock)
+    _remove_old(storage, old)
+
+
+def _set(
+    storage: Storage, config: TableConfig, wanted: Mapping[str, str], clock: Clock
+) -> TableConfig:
+    gone = config.properties.keys() - wanted.keys()
+    return config.updated(storage, wanted, clock, removed=gone)
+
+
+def _remove_old(storage: Storage, old: TableConfig) -> None:
+    """The file that says that the timeline goes is the last of it."""
+    remove_instants(storage, old.layout)
+    storage.delete_dir(old.history_folder)
+    storage.delete(old.layout.path(MOVING))
+    if old.layout.completion_in_name:
+        storage.delete_dir(old.layout.folder)

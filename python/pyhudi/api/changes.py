@@ -1,0 +1,186 @@
+"""The lazy results of `HudiTable.changes` and `HudiTable.diff`.
+
+Nothing is read before an output is asked for. What is read is planned in `query/cdc.py` and
+`query/diff.py`, and the engine runs it; `query/moved_rows.py` pairs what moved between file groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, get_args
+
+import pyarrow as pa
+
+from pyhudi.api.outputs import Outputs, check_limit, limited, stream
+from pyhudi.clock import Moment, instant_of
+from pyhudi.engine.protocol import Engine
+from pyhudi.errors import ConfigError
+from pyhudi.query.cdc import check_changes, plan_changes
+from pyhudi.query.cdc_files import ChangeRequest, ChangeTask, Images
+from pyhudi.query.commit_range import check_range_begun, range_bounds
+from pyhudi.query.diff import plan_diff
+from pyhudi.query.match import HELD_BYTES, MatchTask, image_schema
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.timeline.past import timeline_as_of
+
+PLAN = pa.schema(
+    [
+        ("instant", pa.string()),
+        ("case", pa.string()),
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("files", pa.list_(pa.string())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Changes(Outputs):
+    """What commits changed, record by record: op, ts_ms, before, after. See `HudiTable.changes`.
+
+    Rows come commit by commit.
+    """
+
+    state: TableState
+    """The table at the moment the query is about."""
+    request: ChangeRequest
+    engine: Engine
+
+    @property
+    def schema(self) -> pa.Schema:
+        """op and ts_ms are text; images are structs of the data columns, or text."""
+        return changes_schema(self.state, self.request.images)
+
+    @cached_property
+    def tasks(self) -> list[ChangeTask]:
+        """What there is to read, for `work.changes.change_task`. Raises as `HudiTable.changes`."""
+        return plan_changes(self.state, self.request)
+
+    def plan(self) -> pa.Table:
+        """What is to be read, without reading it: instant, case, partition, file_id, files.
+
+        `case` says how the changes are had: `as_is` from change logs, else inferred.
+        """
+        rows = [{name: getattr(task, name) for name in PLAN.names} for task in self.tasks]
+        return pa.Table.from_pylist(rows, PLAN)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream that reads ahead within bounds."""
+        from pyhudi.query.change_rows import change_task  # noqa: PLC0415 - planning needs no core
+
+        label = f"changes {self.state.storage.uri}"
+        rows = stream(self.engine, change_task, self.tasks, self.schema, label)
+        return limited(rows, self.request.limit)
+
+
+@dataclass(frozen=True)
+class Diff(Outputs):
+    """What differs between two moments: op, before, after, changed. See `HudiTable.diff`.
+
+    Updates come before inserts and deletes of records that may have moved between file groups.
+    """
+
+    before: TableState
+    after: TableState
+    engine: Engine
+    held_bytes: int = HELD_BYTES
+    """About how much of the older side is in memory at once, for each file group being compared and
+    again for records that moved between groups."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """op is text, images are structs of the data columns, changed is a list of their names."""
+        return pa.schema([f for f in diff_rows(self.after) if f.name not in ("key", "place")])
+
+    @cached_property
+    def tasks(self) -> list[MatchTask]:
+        """What there is to read, for `work.changes.diff_task`: groups that differ.
+
+        Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks.
+        """
+        return plan_diff(self.before, self.after, self.held_bytes)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        from pyhudi.query.change_rows import diff_task  # noqa: PLC0415 - planning needs no core
+        from pyhudi.query.moved_rows import paired  # noqa: PLC0415
+
+        label = f"diff {self.after.storage.uri}"
+        rows = stream(self.engine, diff_task, self.tasks, diff_rows(self.after), label)
+        both = any(task.before for task in self.tasks) and any(task.after for task in self.tasks)
+        found: Iterator[pa.RecordBatch] = paired(rows, self.held_bytes) if both else iter(rows)
+        names = self.schema.names
+        return pa.RecordBatchReader.from_batches(
+            self.schema, (batch.select(names) for batch in found)
+        )
+
+
+def changes_schema(state: TableState, images: Images) -> pa.Schema:
+    """The columns of a change query."""
+    kind = pa.string()
+    if images == "struct":
+        # As change logs store values, also those that a scan shows as text.
+        kind = pa.struct(list(image_schema(replace(state, as_text=()))))
+    return pa.schema(
+        [("op", pa.string()), ("ts_ms", pa.string()), ("before", kind), ("after", kind)]
+    )
+
+
+def diff_rows(state: TableState) -> pa.Schema:
+    """The columns of `work.changes.diff_task`."""
+    image = pa.struct(list(image_schema(state)))
+    return pa.schema(
+        [
+            ("op", pa.string()),
+            ("key", pa.string()),
+            ("before", image),
+            ("after", image),
+            ("changed", pa.list_(pa.string())),
+            ("place", pa.string()),
+        ]
+    )
+
+
+def new_changes(
+    state: TableState,
+    engine: Engine,
+    *,
+    start: Moment | None,
+    end: Moment | None,
+    where: Any,
+    limit: int | None,
+    images: Images,
+) -> Changes:
+    """A change query whose arguments fit the table; see `HudiTable.changes`."""
+    if images not in get_args(Images):
+        raise ConfigError(f"images is {images!r}; it is one of {', '.join(get_args(Images))}")
+    check_limit(limit)
+    check_changes(state)
+    after, until = range_bounds(start, end, state.config.timezone)
+    by_completion = state.config.version.incremental_by_completion_time
+    check_range_begun(state, until, by_completion=by_completion)
+    request = ChangeRequest(
+        start=after,
+        end=until,
+        images=images,
+        where=None if where is None else parse_where(where, changes_schema(state, images)),
+        limit=limit,
+    )
+    return Changes(state, request, engine)
+
+
+def new_diff(state: TableState, engine: Engine, a: Moment, b: Moment) -> Diff:
+    """A comparison of two moments of a table; see `HudiTable.diff`."""
+    return Diff(state_as_of(state, a), state_as_of(state, b), engine)
+
+
+def state_as_of(state: TableState, moment: Moment) -> TableState:
+    """The table as it was, with the columns that it has now.
+
+    Raises `HistoryUnavailable` for a time that cannot be shown any more.
+    """
+    instant = instant_of(moment, state.config.timezone)
+    return replace(state, timeline=timeline_as_of(state.timeline, instant))

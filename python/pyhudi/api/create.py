@@ -1,0 +1,305 @@
+"""Making a new table: properties, timeline folders and, when rows are given, the first commit.
+
+`config/new_table.py` knows which properties each version needs, `write/metadata_lifecycle.py` how a
+metadata table comes into being.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.api.new_table import table_in_making
+from pyhudi.api.table import HudiTable, open_table
+from pyhudi.clock import SystemClock, parse_zone
+from pyhudi.config import arguments as arg
+from pyhudi.config.create import make_table
+from pyhudi.config.index_options import INDEX_TYPE, PARTITIONED_RECORD_INDEX, IndexOptions
+from pyhudi.config.merge_mode import MERGE_MODE
+from pyhudi.config.new_table import NewTable, new_table_config
+from pyhudi.config.option_values import choice, switch
+from pyhudi.config.options import WRITE_MERGE_MODE, check_options, is_handle_option
+from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
+from pyhudi.config.properties_file import FILE
+from pyhudi.config.property_names import (
+    CDC_ENABLED,
+    CDC_MODE,
+    HIVE_STYLE,
+    KEY_GENERATOR_TYPE,
+    META_FIELDS,
+    PARTITION_SPEC,
+    SLASH_DATES,
+    TIMEZONE,
+    URL_ENCODE,
+)
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timestamp_options import TIME_OPTIONS, ZONE
+from pyhudi.engine.plugins import is_spark_frame, spark
+from pyhudi.engine.protocol import Engine
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.schema.conform import conform, data_schema, to_table
+from pyhudi.schema.given import plain_schema
+from pyhudi.schema.record_keys import GENERATORS, add_keys, key_spec
+from pyhudi.schema.table_schema import field_at
+from pyhudi.slices.cdc_form import MODES
+from pyhudi.storage.storage import Storage
+from pyhudi.write.checks import check_config
+from pyhudi.write.metadata_lifecycle import announced, make_partitions, wanted_for_new
+from pyhudi.write.write_context import Session
+
+__all__ = ["create_table", "make_table"]
+
+
+TableKind = Literal["cow", "mor"]
+
+_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+
+
+@arg.checked(
+    uri=arg.location,
+    key=arg.optional(arg.name_or_names),
+    partition_by=arg.optional(arg.name_or_names),
+    order_by=arg.optional(arg.name_or_names),
+    type=arg.text,
+    version=arg.whole,
+    index=arg.optional(arg.text),
+    options=arg.optional(arg.by_name),
+    storage_options=arg.optional(arg.by_name),
+    engine=arg.optional(arg.engine),
+)
+def create_table(
+    uri: str | os.PathLike[str],
+    schema_or_data: Any,
+    *,
+    key: str | Sequence[str] | None,
+    partition_by: str | Sequence[str] | None = None,
+    order_by: str | Sequence[str] | None = None,
+    type: TableKind = "cow",  # noqa: A002 - the public name
+    version: int = 9,
+    index: str | None = None,
+    options: Mapping[str, object] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
+) -> HudiTable:
+    """Makes a table, and fills it when rows are given.
+
+    schema_or_data: a `pyarrow.Schema`, or rows as `HudiTable.insert` takes them. key: the columns
+    that tell rows apart, a dot reaching into a struct; None for a table that rows are only added
+    to, under generated keys. partition_by: the columns that partition folders are named by; with
+    `column:simple` and `column:timestamp` in it, Hudi's custom key generator. order_by: the columns
+    whose greater value wins among rows of one key; without them the last write wins.
+    type: "cow" (copy-on-write) or "mor" (merge-on-read). version: 6, 8 or 9, the table version of
+    Hudi 0.14, 1.0 and 1.1. index: how the handle's writes find keys, in lower case what
+    `hoodie.index.type` takes: "record_index" (the default where keys are stored: a key stands once
+    in the table), "simple", "global_simple", "bloom", "global_bloom" or "bucket". No table stores
+    it but as a record index; a bucket index can be told from the files. A metadata table is made
+    unless `hoodie.metadata.enable` is false. options: `hoodie.…` options; the
+    table's name is the last part of the location unless `hoodie.table.name` says otherwise;
+    `hoodie.table.keygenerator.type` may choose another generator than Hudi would, and
+    `hoodie.keygen.timebased.…` say how a timestamp generator renders (zone: UTC by default);
+    `hoodie.table.cdc.enabled` has writers note changes for `changes`. Options that `open_table`
+    takes too go with the handle that is given back.
+
+    Nothing is left of a table whose making or first write fails. Raises `ConfigError` when there is
+    a table already or arguments do not fit, `SchemaMismatch` for columns or keys that cannot be
+    stored, `UnsupportedTableFeature` for a table that pyhudi could not write to.
+    """
+    asked = dict(options or {})
+    if index is not None:
+        asked.setdefault(INDEX_TYPE, index.upper())
+    chosen = check_options(asked, creating=True)
+    _check_arguments(type, chosen)
+    storage = Storage(os.fspath(uri), storage_options)
+    clock = SystemClock()
+    _check_absent(storage)
+    frame = schema_or_data if is_spark_frame(schema_or_data) else None
+    if frame is not None:
+        schema_or_data = spark("flow").arrow_schema(frame)
+    schema, rows = _schema_and_rows(schema_or_data)
+    new = _new_table(
+        storage,
+        schema,
+        key=_names(key),
+        partition_by=_names(partition_by),
+        order_by=_names(order_by),
+        table_type=type,
+        version=version,
+        options=chosen,
+    )
+    config = new_table_config(new)
+    check_config(config)
+    kept = {name: value for name, value in chosen.items() if is_handle_option(name)}
+    if new.partition_types:
+        pairs = zip(new.partition_fields, new.partition_types, strict=True)
+        kept[PARTITION_SPEC] = ",".join(f"{name}:{kind}" for name, kind in pairs)
+    if rows is not None:
+        _check_rows(rows, config, kept)
+    else:
+        key_spec(config, existing_key=None, options=kept)
+    wanted = wanted_for_new(config, kept)
+    if wanted:
+        config = announced(config, wanted, kept, clock)
+    with table_in_making(storage, config, clock):
+        table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
+        if wanted:
+            make_partitions(table, wanted)
+            table.refresh()
+        _ = Session.open(table, clock).index  # What no write could go to is not made.
+        if rows is not None or frame is not None:
+            table.insert(rows if frame is None else frame)
+    return table
+
+
+def _check_arguments(kind: str, options: Mapping[str, str]) -> None:
+    if kind not in _TYPES:
+        msg = f"type is {kind!r}"
+        raise ConfigError(msg, hint='Give "cow" or "mor".')
+    if IndexOptions.of(options).kind == PARTITIONED_RECORD_INDEX:
+        msg = f"{INDEX_TYPE} is {options[INDEX_TYPE]}: pyhudi makes no such index"
+        raise UnsupportedTableFeature(msg, hint="Choose another index.")
+
+
+def _check_absent(storage: Storage) -> None:
+    if storage.exists(FILE) or storage.exists(f"{FILE}.backup"):
+        msg = f"there is a Hudi table at {storage.uri} already"
+        raise ConfigError(msg, hint="Open it with open_table, or choose another location.")
+
+
+def _schema_and_rows(given: Any) -> tuple[pa.Schema, pa.Table | None]:
+    if isinstance(given, pa.Schema):
+        return data_schema(plain_schema(given)), None
+    rows = to_table(given)
+    return data_schema(rows.schema), rows
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _new_table(
+    storage: Storage,
+    schema: pa.Schema,
+    *,
+    key: tuple[str, ...],
+    partition_by: tuple[str, ...],
+    order_by: tuple[str, ...],
+    table_type: TableKind,
+    version: int,
+    options: Mapping[str, str],
+) -> NewTable:
+    partition_by, types = _partition_types(partition_by)
+    _check_columns(schema, key=key, partition_by=partition_by, order_by=order_by)
+    name = options.get(TABLE_NAME) or storage.native.uri.rstrip("/").rsplit("/", 1)[-1]
+    record = _avro_name(name)
+    mode = options.get(WRITE_MERGE_MODE) or options.get(MERGE_MODE)
+    zone = {TIMEZONE: parse_zone(options[TIMEZONE])} if TIMEZONE in options else {}
+    virtual = not switch(options, META_FIELDS, default=True)
+    return NewTable(
+        name=name,
+        table_type="COPY_ON_WRITE" if table_type == "cow" else "MERGE_ON_READ",
+        version=version,
+        record_key_fields=key,
+        partition_fields=partition_by,
+        ordering_fields=order_by,
+        merge_mode=_merge_mode(mode),
+        database=options.get(DATABASE_NAME, ""),
+        create_schema=_native.avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
+        hive_style=switch(options, HIVE_STYLE, default=False),
+        url_encode=switch(options, URL_ENCODE, default=False),
+        partition_types=types,
+        generator=_generator(options),
+        extra={
+            **zone,
+            **_key_properties(options, types),
+            **({META_FIELDS: "false"} if virtual else {}),
+            **_change_logs(options),
+        },
+    )
+
+
+def _generator(options: Mapping[str, str]) -> str:
+    chosen = options.get(KEY_GENERATOR_TYPE, "").upper()
+    if chosen not in ("", *GENERATORS):
+        msg = f"{KEY_GENERATOR_TYPE} is {options[KEY_GENERATOR_TYPE]!r}"
+        raise ConfigError(msg, hint=f"One of {', '.join(GENERATORS)}, or leave it out.")
+    return chosen
+
+
+def _partition_types(given: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Fields and types of `field:type`; no types when none is given."""
+    if not any(":" in part for part in given):
+        return given, ()
+    pairs = [part.partition(":") for part in given]
+    for name, _, kind in pairs:
+        if kind.upper() not in ("SIMPLE", "TIMESTAMP"):
+            msg = f"partition_by has {name}:{kind}"
+            raise ConfigError(msg, hint="Give each column as name:simple or name:timestamp.")
+    return tuple(name for name, _, _ in pairs), tuple(kind.upper() for _, _, kind in pairs)
+
+
+def _key_properties(options: Mapping[str, str], types: tuple[str, ...]) -> dict[str, str]:
+    """What a timestamp key generator needs, and dates with slashes."""
+    found = {name: options[name] for name in TIME_OPTIONS if name in options}
+    timed = "TIMESTAMP" in (_generator(options), *types)
+    if timed and not any(name.endswith("timezone") for name in found):
+        found[ZONE] = "UTC"
+    if SLASH_DATES in options:
+        found[SLASH_DATES] = "true" if switch(options, SLASH_DATES, default=False) else "false"
+    return found
+
+
+def _change_logs(options: Mapping[str, str]) -> dict[str, str]:
+    """What a table with change data capture has; Hudi stores the mode only there."""
+    mode = choice(options, CDC_MODE, MODES, MODES[0])
+    if switch(options, CDC_ENABLED, default=False):
+        return {CDC_ENABLED: "true", CDC_MODE: mode}
+    if CDC_MODE in options:
+        msg = f"{CDC_MODE} is {options[CDC_MODE]!r}, but {CDC_ENABLED} is not true"
+        raise ConfigError(msg, hint=f"Give {CDC_ENABLED} too, or leave the mode out.")
+    return {}
+
+
+def _merge_mode(
+    text: str | None,
+) -> Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"] | None:
+    if text is None:
+        return None
+    if text.upper() == "COMMIT_TIME_ORDERING":
+        return "COMMIT_TIME_ORDERING"
+    if text.upper() == "EVENT_TIME_ORDERING":
+        return "EVENT_TIME_ORDERING"
+    msg = f"{MERGE_MODE} is {text!r}"
+    raise ConfigError(msg, hint="Give COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING.")
+
+
+def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:
+    for role, names in roles.items():
+        for name in names:
+            if not (
+                field_at(schema, name) is not None if role != "order_by" else name in schema.names
+            ):
+                msg = f"{role} names {name!r}, which is no column of the table"
+                raise ConfigError(msg, hint=f"The columns are {', '.join(schema.names)}.")
+        if len(set(names)) < len(names):
+            msg = f"{role} names a column twice"
+            raise ConfigError(msg)
+
+
+def _avro_name(table_name: str) -> str:
+    """The table's name, with `__` for what Avro names cannot hold (`sanitizeName`, 1.2.0)."""
+    name = re.sub(r"[^A-Za-z0-9_]", "__", table_name)
+    return re.sub(r"^[^A-Za-z_]", "__", name)
+
+
+def _check_rows(rows: pa.Table, config: TableConfig, options: Mapping[str, str]) -> None:
+    """Finds out before there is a table whether its first rows have keys."""
+    fields = _native.arrow_schema(config.create_schema or "")
+    spec = key_spec(config, existing_key=None, options=options)
+    add_keys(conform(rows, data_schema(fields)), spec, instant="")

@@ -1,0 +1,103 @@
+"""The verbs of a table handle that make and drop indexes. Thin: every verb is one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.config import arguments as arg
+
+if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    from pyhudi.write.write_context import WritableTable
+
+
+class IndexVerbs:
+    """What `HudiTable` can do to its metadata table. Rows never change by it."""
+
+    def refresh(self) -> Any:
+        """Looks at the table again."""
+        raise NotImplementedError
+
+    def _writable(self) -> WritableTable:
+        """The handle, if it may write."""
+        raise NotImplementedError
+
+    @arg.checked(
+        kind=arg.text,
+        columns=arg.name_or_names,
+        name=arg.optional(arg.text),
+        function=arg.optional(arg.text),
+        options=arg.optional(arg.by_name),
+        partitioned=arg.flag,
+    )
+    def create_index(
+        self,
+        kind: str,
+        columns: Sequence[str] = (),
+        *,
+        name: str | None = None,
+        function: str | None = None,
+        options: Mapping[str, str] | None = None,
+        partitioned: bool = False,
+    ) -> tuple[str, ...]:
+        """Adds an index to the table's metadata table, which is made if there is none.
+
+        kind: "column_stats", "bloom_filters", "record_index" or "secondary_index". columns: those
+        with statistics; by default the first 32 that can have some, or
+        `hoodie.metadata.index.column.stats.column.list` of the handle's options; in version 6 all
+        columns. Where the table's version has them, statistics of partitions come with those of
+        columns. Every write keeps an index up to date from then on.
+
+        A secondary index is over one column, and needs a name and a record index. With `function`,
+        such as "lower" or "from_unixtime", an index with statistics or bloom filters is an
+        expression index: over one column, with a name, and with `options` as Hudi's SQL has them,
+        such as `{"format": "yyyy-MM-dd"}`. partitioned: a record index in which each data partition
+        has its own keys (table version 9).
+
+        Returns the partitions of the metadata table. Raises `ConfigError` for an index that is
+        there already or for wrong columns, names or options, `UnsupportedTableFeature` for another
+        kind of index, a column or function that it cannot be made of, or a table that pyhudi does
+        not write to, `CommitConflict` while other work is pending that rules it out.
+        """
+        from pyhudi.metadata import index_request  # noqa: PLC0415 - not for reading
+        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - not for reading
+
+        asked = index_request.IndexRequest.of(
+            kind, columns, name, function, options, partitioned=partitioned
+        )
+        made = metadata_lifecycle.create_index(self._writable(), asked)
+        self.refresh()
+        return made
+
+    @arg.checked(name=arg.text)
+    def drop_index(self, name: str) -> tuple[str, ...]:
+        """Takes an index away, also one that pyhudi does not make, and gives what went.
+
+        name: a partition of the metadata table, or the name that Hudi's SQL gave the index; "files"
+        for the whole metadata table. Statistics of partitions go with those of columns.
+
+        Raises `ConfigError` where there is no such index or another one needs it,
+        `UnsupportedTableFeature` while another writer is building an index.
+        """
+        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
+
+        gone = metadata_lifecycle.drop_index(self._writable(), name)
+        self.refresh()
+        return gone
+
+    def rebuild_metadata(self) -> tuple[str, ...]:
+        """Makes the metadata table anew from what is on storage, and gives its partitions.
+
+        It gets the partitions that it had, column statistics of the same columns. A table without
+        one gets what the handle's options and the table's version say. What was there is removed
+        first; should the writer die, the table is read by listing until the next write makes it.
+
+        Raises `UnsupportedTableFeature` for a partition that pyhudi does not make, before anything
+        is removed, and for a table that it does not write to; `CommitConflict` while other work is
+        pending that rules it out.
+        """
+        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
+
+        made = metadata_lifecycle.rebuild(self._writable())
+        self.refresh()
+        return made

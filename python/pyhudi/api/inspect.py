@@ -1,0 +1,233 @@
+"""A table's inner life as Arrow tables: instants, commits, files, slices, log blocks.
+
+For people and their queries. Nothing in pyhudi decides by these tables. Sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config import arguments as arg
+from pyhudi.schema.predicates import column_type
+from pyhudi.slices.describe import slices_table
+from pyhudi.slices.file_slice import BaseFile, LogFile
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.timeline import CommitMetadata, Instant
+from pyhudi.timeline.spans import Span
+
+_TIMELINE = pa.schema(
+    [
+        ("requested", pa.string()),
+        ("action", pa.string()),
+        ("state", pa.string()),
+        ("completed", pa.string()),
+        ("file", pa.string()),
+    ]
+)
+_COMMITS = pa.schema(
+    [
+        ("requested", pa.string()),
+        ("completed", pa.string()),
+        ("action", pa.string()),
+        ("operation", pa.string()),
+        ("partitions", pa.list_(pa.string())),
+        ("files", pa.int64()),
+        ("rows_written", pa.int64()),
+        ("rows_inserted", pa.int64()),
+        ("rows_updated", pa.int64()),
+        ("rows_deleted", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
+_FILES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("instant", pa.string()),
+        ("size", pa.int64()),
+        ("replaced", pa.bool_()),
+    ]
+)
+_PARTITIONS = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_groups", pa.int64()),
+        ("log_files", pa.int64()),
+        ("size", pa.int64()),
+    ]
+)
+_LOGS = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("log_file", pa.string()),
+        ("offset", pa.int64()),
+        ("size", pa.int64()),
+        ("type", pa.string()),
+        ("instant", pa.string()),
+        ("header", pa.map_(pa.string(), pa.string())),
+    ]
+)
+
+
+class Inspect:
+    """Looks into a table as of the moment its handle was loaded."""
+
+    def __init__(self, state: TableState) -> None:
+        self._state = state
+
+    @arg.checked(archived=arg.flag)
+    def timeline(self, *, archived: bool = False) -> pa.Table:
+        """The timeline: one row an instant, in its furthest state, oldest first.
+
+        archived: with the instants that have left the active timeline; all of the archive is read
+        for them, and `file` is the archive's file.
+
+        Columns: requested, action, state, completed (null while pending or not noted), file.
+        """
+        timeline = self._state.timeline
+        instants = {(one.requested, one.completed_action): one for one in timeline.instants}
+        if archived:
+            past = timeline.archive.instants(Span(until=timeline.bound))
+            instants = {**{(one.requested, one.action): one for one in past}, **instants}
+        rows = [
+            {
+                "requested": one.requested,
+                "action": one.action,
+                "state": one.state.value,
+                "completed": one.completed,
+                "file": one.file_name,
+            }
+            for _, one in sorted(instants.items())
+        ]
+        return pa.Table.from_pylist(rows, _TIMELINE)
+
+    def commits(self) -> pa.Table:
+        """Completed commits of the active timeline and what they wrote, oldest first.
+
+        Columns: requested, completed, action, operation, partitions, files, rows_written,
+        rows_inserted, rows_updated, rows_deleted, bytes.
+        """
+        timeline = self._state.timeline
+        rows = [_commit(one, timeline.commit_metadata(one)) for one in timeline.commits]
+        return pa.Table.from_pylist(rows, _COMMITS)
+
+    def files(self) -> pa.Table:
+        """Every base and log file on storage, uncommitted and outdated ones too.
+
+        Columns: partition, file_id, kind (base or log), name, instant (the one in the name), size,
+        replaced (whether a completed replace commit took its group away).
+        """
+        view = self._view()
+        rows = [
+            {
+                "partition": file.partition,
+                "file_id": file.file_id,
+                "kind": "base" if isinstance(file, BaseFile) else "log",
+                "name": file.name,
+                "instant": file.instant,
+                "size": file.size,
+                "replaced": (file.partition, file.file_id) in view.replaced,
+            }
+            for file in _files(view)
+        ]
+        return pa.Table.from_pylist(rows, _FILES)
+
+    def slices(self) -> pa.Table:
+        """Every committed file slice, outdated ones too, the newest of a group first.
+
+        Columns: partition, file_id, base_instant, base_file, base_size, log_files, log_size.
+        """
+        return slices_table(self._view().all_slices())
+
+    def partitions(self) -> pa.Table:
+        """Partitions with what a snapshot reads there.
+
+        Columns: partition, file_groups, log_files, size.
+        """
+        view = self._view()
+        slices = view.slices()
+        rows = []
+        for partition in view.partitions:
+            here = [one for one in slices if one.partition == partition]
+            rows.append(
+                {
+                    "partition": partition,
+                    "file_groups": len(here),
+                    "log_files": sum(len(one.logs) for one in here),
+                    "size": sum(one.size for one in here),
+                }
+            )
+        return pa.Table.from_pylist(rows, _PARTITIONS)
+
+    def logs(self) -> pa.Table:
+        """The blocks of the log files that a snapshot reads, in the order they are merged.
+
+        Columns: partition, file_id, log_file, offset, size, type, instant, header (all entries).
+        """
+        logs = [log for one in self._view().slices() for log in one.logs]
+        rows = [row for log in logs for row in self._blocks(log)]
+        return pa.Table.from_pylist(rows, _LOGS)
+
+    def _blocks(self, log: LogFile) -> Iterator[dict[str, Any]]:
+        from pyhudi import _native  # noqa: PLC0415 - the other tables need no core
+
+        for block in _native.log_blocks(self._state.storage.native, log.path):
+            yield {
+                "partition": log.partition,
+                "file_id": log.file_id,
+                "log_file": log.name,
+                "offset": block["offset"],
+                "size": block["size"],
+                "type": block["type"],
+                "instant": block["header"].get("INSTANT_TIME"),
+                "header": list(block["header"].items()),
+            }
+
+    @arg.checked(partition=arg.text, column=arg.optional(arg.text))
+    def metadata(self, partition: str = "files", column: str | None = None) -> pa.Table:
+        """What a partition of the metadata table says.
+
+        partition: `files`, `record_index`, `column_stats`, `partition_stats` or a secondary index.
+        column: the one whose statistics are wanted. Raises `CorruptTable` where the metadata table
+        is missing, damaged or behind, `ConfigError` for a partition that has no form as a table.
+        """
+        from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
+
+        state = self._state
+        kind = pa.null() if column is None else column_type((column,), state.schema)
+        table = MetadataTable(state.storage, state.config, state.timeline)
+        return pa.Table.from_batches([table.records(partition, column, kind)])
+
+    def _view(self) -> FileSystemView:
+        state = self._state
+        return FileSystemView(state.storage, state.config, state.timeline)
+
+
+def _files(view: FileSystemView) -> Iterator[BaseFile | LogFile]:
+    for _, group in sorted(view.groups.items()):
+        yield from sorted(group.bases, key=lambda file: file.name)
+        yield from sorted(group.logs, key=lambda file: file.order)
+
+
+def _commit(instant: Instant, metadata: CommitMetadata) -> dict[str, Any]:
+    stats = [stat for some in metadata.partition_to_write_stats.values() for stat in some]
+    return {
+        "requested": instant.requested,
+        "completed": instant.completed,
+        "action": instant.action,
+        "operation": metadata.operation_type,
+        "partitions": sorted(metadata.partition_to_write_stats),
+        "files": len(stats),
+        "rows_written": sum(stat.num_writes for stat in stats),
+        "rows_inserted": sum(stat.num_inserts for stat in stats),
+        "rows_updated": sum(stat.num_update_writes for stat in stats),
+        "rows_deleted": sum(stat.num_deletes for stat in stats),
+        "bytes": sum(stat.total_write_bytes for stat in stats),
+    }

@@ -1,0 +1,76 @@
+"""The builder of a merge: clauses, then `execute`.
+
+What they do is `write/merge.py`'s part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.compute as pc
+
+from pyhudi.config import arguments as arg
+from pyhudi.errors import ConfigError
+from pyhudi.txn.result import WriteResult
+from pyhudi.write.merge import MergeClause
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A merge of a source into a table by record key; nothing happens before `execute`.
+
+    Every clause gives a new builder. Clauses for matched rows (those whose key the table has) are
+    tried in the order they were added, and so are those for the others; of those whose `where`
+    holds the first one decides, and a row that none decides is left alone. `where` and values are
+    SQL expressions (or pyarrow expressions) in which `source.name` is a column of the source and
+    `target.name` one of the table; values that are no text are taken as they are.
+    """
+
+    run: Callable[[tuple[MergeClause, ...]], WriteResult]
+    """What carries it out."""
+    clauses: tuple[MergeClause, ...] = ()
+
+    @arg.checked(values=arg.by_name)
+    def when_matched_update(
+        self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
+    ) -> Merge:
+        """Gives columns of the table's row new values; no key or partition columns."""
+        return self._with("update", where, values)
+
+    def when_matched_update_all(self, *, where: str | pc.Expression | None = None) -> Merge:
+        """Gives the table's row the values of all columns that the source has."""
+        return self._with("update", where, None)
+
+    def when_matched_delete(self, *, where: str | pc.Expression | None = None) -> Merge:
+        """Removes the table's row."""
+        return self._with("delete", where, None)
+
+    @arg.checked(values=arg.by_name)
+    def when_not_matched_insert(
+        self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
+    ) -> Merge:
+        """Adds a row of these values, null in other columns, with the key of the source's row."""
+        return self._with("insert", where, values)
+
+    def when_not_matched_insert_all(self, *, where: str | pc.Expression | None = None) -> Merge:
+        """Adds the source's row, null in columns that it lacks."""
+        return self._with("insert", where, None)
+
+    def execute(self) -> WriteResult:
+        """Carries out the merge in one commit. See `HudiTable.merge` for what it raises."""
+        if not self.clauses:
+            msg = "the merge has no clause"
+            raise ConfigError(msg, hint="Add when_matched_... or when_not_matched_... first.")
+        return self.run(self.clauses)
+
+    def _with(
+        self, kind: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None
+    ) -> Merge:
+        from pyhudi.write.merge import MergeClause  # noqa: PLC0415 - as it is needed
+
+        if values is not None and not values:
+            msg = "a clause sets no column"
+            raise ConfigError(msg)
+        return replace(self, clauses=(*self.clauses, MergeClause(kind, where, values)))

@@ -1,0 +1,74 @@
+"""Showing how far a long verb is: tasks finished of tasks to do, for each call of the engine.
+
+The verbs know nothing of it: they are handed a table whose engine tells. A callback gets every
+step; `True` draws a bar, in a terminal where `rich` is installed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.protocol import Engine, Step
+from pyhudi.storage.storage import Storage
+from pyhudi.write.write_context import WritableTable
+
+Report: TypeAlias = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A table handle with an engine that tells of its steps."""
+
+    storage: Storage
+    engine: Engine
+    options: Mapping[str, str]
+
+
+@contextmanager
+def watched(table: WritableTable, progress: bool | Report) -> Iterator[WritableTable]:
+    """The table for one verb, with its progress shown while the block runs.
+
+    progress: whether to draw a bar, or a function that gets a `Step` when an engine call begins and
+    whenever one of its tasks is finished, one call at a time. What it raises ends the verb. Engines
+    of other processes tell nothing.
+    """
+    engine = table.engine
+    if progress is False or not isinstance(engine, LocalEngine):
+        yield table
+        return
+    if progress is not True:
+        yield _Watched(table.storage, engine.telling(progress), table.options)
+        return
+    with _bar() as report:
+        told = engine if report is None else engine.telling(report)
+        yield _Watched(table.storage, told, table.options)
+
+
+@contextmanager
+def _bar() -> Iterator[Report | None]:
+    """Draws what it is told, or None where there is no terminal or no `rich`."""
+    try:
+        from rich.progress import Progress  # noqa: PLC0415 - an extra
+    except ImportError:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - an extra
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        known: dict[str, int] = {}
+
+        def show(step: Step) -> None:
+            if step.label not in known:
+                known[step.label] = int(bar.add_task(step.label, total=step.total))
+            task = bar.tasks[known[step.label]].id
+            bar.update(task, completed=step.finished, total=step.total)
+
+        yield show

@@ -1,0 +1,167 @@
+"""A lazy scan and its outputs. Nothing is read before an output is asked for.
+
+The scan belongs to the moment at which its table handle was loaded. What is read is planned in
+`query/snapshot.py`; the engine runs it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.api.outputs import Outputs, check_limit, limited, stream
+from pyhudi.engine.protocol import Engine
+from pyhudi.errors import ConfigError
+from pyhudi.query.commit_range import IncrementalRange
+from pyhudi.query.explain import Explanation
+from pyhudi.query.file_pruning import choose_slices
+from pyhudi.query.incremental import plan_incremental
+from pyhudi.query.snapshot import output_columns, plan_scan, scan_slices
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.schema.predicates import column_type
+from pyhudi.schema.table_schema import is_meta, narrow_column
+from pyhudi.slices.describe import slices_table
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState, shown_schema
+
+_LEAST_MEMORY = 1 << 20
+
+
+@dataclass(frozen=True)
+class Scan(Outputs):
+    """Rows of a table, described but not read. Made by `HudiTable.scan` and `incremental`.
+
+    It can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
+    times.
+    """
+
+    state: TableState
+    """The table at the moment the scan is about."""
+    request: ScanRequest
+    engine: Engine
+    span: IncrementalRange | None = None
+    """The range of an incremental query, None for a scan of all rows."""
+
+    @property
+    def shown(self) -> pa.Schema:
+        """All columns of the table as scans give them, Hudi's own first."""
+        return shown_schema(self.state)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result, in order."""
+        shown = self.shown
+        return pa.schema([shown.field(name) for name in self.request.output])
+
+    @cached_property
+    def tasks(self) -> list[ReadTask]:
+        """What there is to read, one picklable task a file slice, for `work.read.read_task`.
+
+        Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks,
+        `HistoryUnavailable` for an incremental range that cannot be read in whole.
+        """
+        if self.span is not None:
+            return plan_incremental(self.state, self.request, self.span)
+        return plan_scan(self.state, self.request)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream that reads ahead within bounds, by partition and file group."""
+        return self._read(self.tasks, self.schema)
+
+    def count(self) -> int:
+        """How many rows the scan gives. Only columns that matter for it are read."""
+        narrow = replace(self, request=replace(self.request, output=(self._narrow_column(),)))
+        return sum(batch.num_rows for batch in narrow.to_reader())
+
+    def plan(self) -> pa.Table:
+        """The file slices to be read, without reading them.
+
+        Columns: partition, file_id, base_instant, base_file, base_size, log_files, log_size; sizes
+        in bytes, base_file null for a slice of log files alone.
+        """
+        if self.span is not None:
+            return slices_table([task.slice for task in self.tasks])
+        return slices_table(scan_slices(self.state, self.request))
+
+    def explain(self) -> Explanation:
+        """How the scan is planned, without reading a row: `print` it.
+
+        It says whether the metadata table or storage listed the files, and what each index left
+        out; its `pruned` is an Arrow table of the partitions and file slices that are not read.
+
+        Raises `ConfigError` for an incremental query, whose files come from its commits.
+        """
+        if self.span is not None:
+            raise ConfigError("the files of an incremental query come from its commits: see plan()")
+        return choose_slices(self.state, self.request).explanation
+
+    def _read(self, tasks: Sequence[ReadTask], schema: pa.Schema) -> pa.RecordBatchReader:
+        from pyhudi.slices.read import read_task  # noqa: PLC0415 - planning needs no core
+
+        label = f"scan {self.state.storage.uri}"
+        return limited(stream(self.engine, read_task, tasks, schema, label), self.request.limit)
+
+    def _narrow_column(self) -> str:
+        """A column that is cheap to read, one that the filter reads anyway if it has any."""
+        where = self.request.where
+        if where is not None and where.columns:
+            return where.columns[0]
+        return narrow_column(self.state.schema, self.state.config.partition_fields)
+
+
+def new_scan(
+    state: TableState,
+    engine: Engine,
+    *,
+    columns: Sequence[str] | None,
+    where: Any,
+    limit: int | None,
+    meta_fields: bool,
+    read_optimized: bool = False,
+    span: IncrementalRange | None = None,
+    memory_limit: int | None = None,
+) -> Scan:
+    """A scan whose arguments fit the table; see `HudiTable.scan` for what they mean and raise.
+
+    span: the range of an incremental query, else None.
+    """
+    schema = shown_schema(state)
+    if isinstance(columns, str):
+        raise ConfigError("columns is text", hint=f"Give a list: [{columns!r}].")
+    if columns is not None and not columns:
+        raise ConfigError("columns is empty", hint="Leave it out for all; count() only counts.")
+    for name in columns or ():
+        column_type((name,), schema)
+    if columns is not None and len(set(columns)) < len(columns):
+        raise ConfigError(f"columns names a column twice: {', '.join(columns)}")
+    check_limit(limit)
+    output = output_columns(
+        schema.names, columns, meta=[n for n in schema.names if is_meta(n)], meta_fields=meta_fields
+    )
+    request = ScanRequest(
+        output=output,
+        where=None if where is None else parse_where(where, schema),
+        limit=limit,
+        read_optimized=read_optimized,
+        memory_limit=task_memory(memory_limit, engine),
+        two_threads=engine.tasks_per_process > 1,
+    )
+    return Scan(state, request, engine, span)
+
+
+def task_memory(limit: int | None, engine: Engine) -> int:
+    """The share of one task in a scan's memory; a quarter of the machine's when none is given.
+
+    Raises `ConfigError` for less than a megabyte and for what is no number.
+    """
+    if limit is None:
+        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise ConfigError(f"memory_limit is {limit!r}", hint="It is a whole number of bytes.")
+    if limit < _LEAST_MEMORY:
+        raise ConfigError(f"memory_limit is {limit}; it must be at least {_LEAST_MEMORY} bytes")
+    return limit // engine.tasks_per_process

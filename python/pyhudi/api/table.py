@@ -1,0 +1,371 @@
+"""The table handle: opening a table, and its verbs. Thin: every verb is one call to who does it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from pyhudi.api.index_verbs import IndexVerbs
+from pyhudi.api.inspect import Inspect
+from pyhudi.api.scan import Scan, new_scan
+from pyhudi.api.write_verbs import WritingVerbs
+from pyhudi.clock import Moment, instant_of
+from pyhudi.config import arguments as arg
+from pyhudi.config.options import check_options
+from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.protocol import Engine
+from pyhudi.errors import ConfigError, TimelineMoved
+from pyhudi.query.commit_range import HollowCommits, IncrementalRange, range_bounds
+from pyhudi.query.incremental import check_incremental
+from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
+from pyhudi.slices.partition_values import text_columns
+from pyhudi.slices.read_tasks import TableState, shown_schema
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.past import timeline_as_of
+
+if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    from pyhudi.admin.check_findings import CheckResult
+    from pyhudi.admin.upgrade import VersionChange
+    from pyhudi.api.changes import Changes, Diff
+
+
+@arg.checked(
+    uri=arg.location,
+    storage_options=arg.optional(arg.by_name),
+    options=arg.optional(arg.by_name),
+    engine=arg.optional(arg.engine),
+)
+def open_table(
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+    engine: Engine | None = None,
+    as_of: Moment | None = None,
+) -> HudiTable:
+    """Opens a table as it is now, or as it was.
+
+    uri: the table's folder: a path, a `file://` URI, or `s3://bucket/prefix`, also as `s3a://`.
+    storage_options: how a bucket is reached, by deltalake's names (docs/storage.md); what they
+    leave open comes from the environment. options: `hoodie.…` options. engine: what runs the work,
+    by default threads of this process. as_of: what every read of the handle shows,
+    see `HudiTable.scan`; such a handle refuses writes.
+
+    Raises `TableNotFound` when there is no table, `UnsupportedTableFeature` for one that pyhudi
+    cannot read at all, `CorruptTable` for damaged properties or timeline files, `ConfigError` for
+    an unknown option, a value that it cannot have, or an `as_of` that is no time, `StorageError`
+    where storage fails, `HistoryUnavailable` as `scan` does.
+    """
+    storage = Storage(os.fspath(uri), storage_options)
+    return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
+
+
+class HudiTable(WritingVerbs, IndexVerbs):
+    """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
+
+    Get one by `open_table` or `create_table`.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        engine: Engine,
+        options: Mapping[str, str],
+        as_of: Moment | None = None,
+    ) -> None:
+        self.storage = storage
+        self.engine = engine
+        self.options = options
+        self.as_of = as_of
+        """The time that the handle shows, None for the table as it is."""
+        self._state = _load(storage, options, as_of)
+
+    def __repr__(self) -> str:
+        return f"HudiTable({self.uri!r}, type={self.type!r}, version={self.version})"
+
+    @property
+    def uri(self) -> str:
+        """Where the table lies, as it was given."""
+        return self.storage.uri
+
+    @property
+    def state(self) -> TableState:
+        """What reads of the handle are planned from."""
+        return self._state
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties."""
+        return self._state.config
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.config.name
+
+    @property
+    def type(self) -> Literal["cow", "mor"]:
+        """Copy-on-write or merge-on-read."""
+        return "mor" if self.config.is_merge_on_read else "cow"
+
+    @property
+    def version(self) -> int:
+        """The table version: 4 to 6, 8 or 9."""
+        return self.config.version.code
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns in order, without Hudi's own."""
+        shown = shown_schema(self._state)
+        return shown.empty_table().select([n for n in shown.names if not is_meta(n)]).schema
+
+    @property
+    def inspect(self) -> Inspect:
+        """Timeline, commits, files and log blocks as Arrow tables."""
+        return Inspect(self._state)
+
+    def refresh(self) -> HudiTable:
+        """Looks at the table again, so that later commits are seen. Gives back the handle."""
+        self._state = _load(self.storage, self.options, self.as_of)
+        return self
+
+    @arg.checked(
+        columns=arg.optional(arg.names),
+        read_optimized=arg.flag,
+        meta_fields=arg.flag,
+        memory_limit=arg.optional(arg.whole),
+    )
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        *,
+        limit: int | None = None,
+        read_optimized: bool = False,
+        meta_fields: bool = False,
+        as_of: Moment | None = None,
+        memory_limit: int | None = None,
+    ) -> Scan:
+        """The table's rows, merged; nothing is read before the scan's output is asked for.
+
+        columns: names in the wanted order, None for all. where: a SQL expression ("age > 30 AND
+        city = 'osaka'"), a pyarrow expression, or filter tuples as pyarrow takes them. limit: at
+        most so many rows. read_optimized: the base files alone, without the newer records in log
+        files. meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
+        as_of: the table as it was, with the schema of then: what was requested up to that instant.
+        An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601, a date or datetime.
+        Text without an offset is a time in the table's own zone
+        (`hoodie.table.timeline.timezone`), a datetime without one, and a date, this machine's local
+        time, as everywhere in Python.
+        memory_limit: bytes that log records may take in memory at any time, a quarter of the
+        machine's by default; more of them go to local files.
+
+        Raises `SchemaMismatch` for columns or values that do not fit the schema, `ConfigError` for
+        an argument that is no filter or no time, `HistoryUnavailable` when files of that time have
+        been cleaned, when a write requested by then is incomplete, or for a time before the first
+        commit.
+        """
+        state = self._state
+        if as_of is not None:
+            then = _past(self.config, state.timeline, as_of)
+            state = _state(self.storage, self.config, then, self.options)
+        return new_scan(
+            state,
+            self.engine,
+            columns=columns,
+            where=where,
+            limit=limit,
+            read_optimized=read_optimized,
+            meta_fields=meta_fields,
+            memory_limit=memory_limit,
+        )
+
+    @arg.checked(
+        columns=arg.optional(arg.names),
+        meta_fields=arg.flag,
+        hollow_commits=arg.text,
+        fallback_full_scan=arg.optional(arg.flag),
+    )
+    def incremental(
+        self,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        limit: int | None = None,
+        meta_fields: bool = False,
+        hollow_commits: HollowCommits = "fail",
+        fallback_full_scan: bool | None = None,
+    ) -> Scan:
+        """Rows that commits after `start` and up to `end` wrote, as they stand at the end.
+
+        start, end: times as `scan` takes them for `as_of`; requested times below table version 8,
+        completion times from 8 on. No start, "earliest" or zeros: from the beginning. No end: up
+        to the last commit. Deletes do not show. hollow_commits: below version 8, when a write is
+        pending that is older than completed ones: "fail", "block" (read what was before it) or
+        "transition_time" (the range is of completion times). fallback_full_scan: where files of
+        the range have been cleaned, take its rows that are still current; by default, as in Hudi
+        1.2.0, from version 8 on, then with a warning. The rest is as in `scan`.
+
+        Raises what `scan` raises, `HistoryUnavailable` for an end before the first commit,
+        `ConfigError` for a range that ends before it begins, `UnsupportedTableFeature` for a table
+        without meta columns.
+        Its outputs raise `HistoryUnavailable` for a hollow commit under "fail", and where files of
+        the range have been cleaned and no full scan may stand in for them.
+        """
+        bounds = range_bounds(start, end, self.config.timezone)
+        span = IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
+        check_incremental(self._state, span)
+        return new_scan(
+            self._state,
+            self.engine,
+            columns=columns,
+            where=where,
+            limit=limit,
+            meta_fields=meta_fields,
+            span=span,
+        )
+
+    @arg.checked(images=arg.text)
+    def changes(
+        self,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        *,
+        where: Any = None,
+        limit: int | None = None,
+        images: Literal["struct", "json"] = "struct",
+    ) -> Changes:
+        """What commits changed, record by record, in a table with change data capture.
+
+        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it), `before` and
+        `after`: the record's data columns as a struct, or null.
+
+        start, end: the commits after `start` and up to `end`, times as `scan` takes them for
+        `as_of`; requested times below table version 8, completion times from 8 on. No start,
+        "earliest" or zeros: from the beginning. No end: up to the last commit. where: a filter on
+        the four columns, as `scan` takes it ("op = 'd' AND before.city = 'osaka'"). limit: at most
+        so many rows. images: "json" gives them as Hudi's JSON text.
+
+        Raises `UnsupportedTableFeature` for a table without `hoodie.table.cdc.enabled`,
+        `HistoryUnavailable` when commits of the range were archived or files of it cleaned, when a
+        writer rewrote a file without a change log, or for an end before the first commit;
+        `ConfigError` for wrong arguments, a range that ends before it begins among them.
+        """
+        from pyhudi.api.changes import new_changes  # noqa: PLC0415 - scans need none of it
+
+        return new_changes(
+            self._state,
+            self.engine,
+            start=start,
+            end=end,
+            where=where,
+            limit=limit,
+            images=images,
+        )
+
+    def diff(self, a: Moment, b: Moment) -> Diff:
+        """What differs between the table as of `a` and as of `b`, by record key.
+
+        Columns: `op` (i, u or d), `before` and `after` (the record's data columns as a struct, or
+        null), `changed` (of updates the names of the columns that differ). Only file groups that
+        differ are read; no change logs are needed. A record that moved to another partition or file
+        group is no delete and insert. Both states come with the columns that the table has now.
+
+        Raises `HistoryUnavailable` for a moment that is no longer known or before the first commit,
+        `ConfigError` for what is none, `UnsupportedTableFeature` for rows without key or of a merge
+        rule that pyhudi lacks.
+        """
+        from pyhudi.api.changes import new_diff  # noqa: PLC0415 - scans need none of it
+
+        return new_diff(self._state, self.engine, a, b)
+
+    @arg.checked(deep=arg.flag)
+    def check(self, *, deep: bool = False) -> CheckResult:
+        """Compares the timeline, the files on storage and the metadata table; changes nothing.
+
+        The table is looked at as it is now, not as the handle shows it.
+        The result has a finding for each difference, and is false when there is none. deep: look
+        into files too: footers and log blocks, statistics and bloom filters, keys that are there
+        twice, and the record index key by key. It reads the keys of all rows.
+
+        Raises `UnsupportedTableFeature`, deep, for a merge rule that pyhudi lacks.
+        """
+        from pyhudi.admin.check import check  # noqa: PLC0415 - reading needs none of it
+
+        table = self._writable()
+        return check(_load(table.storage, table.options, None), table.engine, deep=deep)
+
+    @arg.checked(to=arg.whole, dry_run=arg.flag)
+    def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
+        """Makes the table one of a later version; nothing else ever does.
+
+        to: 5, 6, 8 or 9. Log files are compacted first, the metadata table is removed, and made
+        again in the new version. What a writer that dies leaves undone, the next write does.
+        dry_run: say what would change, and change nothing.
+
+        Raises `UnsupportedTableFeature` for a table that cannot become one of that version, naming
+        the property; `CommitConflict` while a compaction, clustering or the like is pending;
+        `ConfigError` for a version that is none or not a later one.
+        """
+        return self._at_version(to, up=True, dry_run=dry_run)
+
+    @arg.checked(to=arg.whole, dry_run=arg.flag)
+    def downgrade(self, to: int, *, dry_run: bool = False) -> VersionChange:
+        """Makes the table one of an earlier version: 8, 6, 5 or 4. As `upgrade` otherwise."""
+        return self._at_version(to, up=False, dry_run=dry_run)
+
+    def _at_version(self, to: int, *, up: bool, dry_run: bool) -> VersionChange:
+        from pyhudi.admin.upgrade import change_version  # noqa: PLC0415 - reading needs none of it
+
+        change = change_version(self._writable(), to, up=up, dry_run=dry_run)
+        self.refresh()
+        return change
+
+    def _writable(self) -> HudiTable:
+        if self.as_of is not None:
+            raise ConfigError(
+                f"the table was opened as of {self.as_of}: it is for reading",
+                hint="Open it without as_of to write.",
+            )
+        return self
+
+
+_LOOKS = 3
+"""How often a table is looked at that changes its version, or archives, meanwhile."""
+
+
+def _load(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> TableState:
+    for _ in range(_LOOKS - 1):
+        with suppress(TimelineMoved):
+            return _load_once(storage, options, as_of)
+    return _load_once(storage, options, as_of)
+
+
+def _load_once(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> TableState:
+    config = TableConfig.load(storage)
+    timeline = Timeline.load(storage, config)
+    then = timeline if as_of is None else _past(config, timeline, as_of)
+    return _state(storage, config, then, options)
+
+
+def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:
+    return timeline_as_of(timeline, instant_of(as_of, config.timezone))
+
+
+def _state(
+    storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
+) -> TableState:
+    found = table_schema(storage, config, timeline)
+    schema = readable_schema(found.arrow)
+    as_text = text_columns(config, schema)
+    return TableState(
+        storage, config, timeline, schema, as_text, found.avro, found.evolution, options
+    )

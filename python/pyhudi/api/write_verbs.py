@@ -1,0 +1,283 @@
+"""The verbs of a table handle that write. Thin: every verb is one call to who does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyhudi.config import arguments as arg
+from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.plugins import is_spark_frame, spark
+from pyhudi.engine.protocol import Step
+from pyhudi.errors import ConfigError
+
+if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    from pyhudi.api.alter_builder import Alter
+    from pyhudi.api.merge_builder import Merge
+    from pyhudi.schema.evolution import SchemaMode
+    from pyhudi.txn.result import WriteResult
+    from pyhudi.write.bulk_insert import SortMode
+    from pyhudi.write.write_context import WritableTable
+
+Progress: TypeAlias = "bool | Callable[[Step], None]"
+"""Whether to draw a bar in a terminal, or what to call at each step."""
+
+
+class WritingVerbs:
+    """What `HudiTable` can do to its table."""
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties."""
+        raise NotImplementedError
+
+    def refresh(self) -> Any:
+        """Looks at the table again."""
+        raise NotImplementedError
+
+    def _writable(self) -> WritableTable:
+        """The handle, if it may write."""
+        raise NotImplementedError
+
+    @arg.checked(
+        schema_mode=arg.text,
+        partial=arg.flag,
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+    )
+    def upsert(
+        self,
+        data: Any,
+        *,
+        schema_mode: SchemaMode = "strict",
+        partial: bool = False,
+        memory_limit: int | None = None,
+        progress: Progress = False,
+    ) -> WriteResult:
+        """Replaces rows whose keys the table has, adds the others, in one commit.
+
+        data: anything with the Arrow PyCapsule interface, such as a `pyarrow.RecordBatchReader`,
+        a pandas DataFrame, or a Spark DataFrame, whose session then does the work. schema_mode:
+        "strict" wants the table's columns, "merge" gives the table new ones and wider numbers, and
+        nulls to columns that the data lack; the same for every piece of a stream, by its schema.
+        partial: the data may lack columns, which rows of the table then keep, and which are null in
+        new rows. memory_limit: bytes, a quarter of the machine's memory by default; larger data are
+        read as a stream and go through local files. With a Spark DataFrame it is for each task,
+        512 MiB by default.
+        progress: True draws a bar in a terminal, if `rich` is installed; a function is called with
+        a `pyhudi.Step` at each step.
+
+        Rows of one key among the data are combined first. Under a record index a row whose
+        partition column changed stays in the partition that has its key, with a
+        `PartitionChangeWarning`: `hoodie.record.index.update.partition.path` decides. An exception,
+        Ctrl-C among them, rolls the write back. Raises `SchemaMismatch` for data that do not fit,
+        `UnsupportedTableFeature` for a table that pyhudi does not write to, `CommitConflict` for
+        one that it must not write to now, `ConfigError` for wrong arguments.
+        """
+        from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(
+            upsert.upsert,
+            progress,
+            data,
+            schema_mode=schema_mode,
+            partial=partial,
+            memory_limit=memory_limit,
+        )
+
+    @arg.checked(schema_mode=arg.text, memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    def insert(
+        self,
+        data: Any,
+        *,
+        schema_mode: SchemaMode = "strict",
+        memory_limit: int | None = None,
+        progress: Progress = False,
+    ) -> WriteResult:
+        """Adds rows without looking for their keys, in one commit. Arguments as in `upsert`.
+
+        A row whose key the table has stands beside the row that has it. With the option
+        `hoodie.datasource.insert.dup.policy` keys are looked for: "drop" leaves out rows whose keys
+        the table has, "fail" raises `SchemaMismatch`. Rows of one key among the data are not
+        compared.
+        """
+        from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(
+            upsert.insert, progress, data, schema_mode=schema_mode, memory_limit=memory_limit
+        )
+
+    @arg.checked(
+        sort=arg.text,
+        sort_columns=arg.names,
+        schema_mode=arg.text,
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+    )
+    def bulk_insert(
+        self,
+        data: Any,
+        *,
+        sort: SortMode = "none",
+        sort_columns: Sequence[str] = (),
+        schema_mode: SchemaMode = "strict",
+        memory_limit: int | None = None,
+        progress: Progress = False,
+    ) -> WriteResult:
+        """Adds rows to new files, without looking for their keys, in one commit.
+
+        A row whose key the table has stands beside the row that has it: bring the same data twice,
+        and every row is there twice. sort: "none", "partition" (each run of rows that is in memory
+        at once) or "global" (all rows of a partition); by `sort_columns`, else by record key. Under
+        a bucket index rows go to their buckets, where they meet rows of their keys. The rest as in
+        `upsert`.
+        """
+        from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(
+            upsert.bulk_insert,
+            progress,
+            data,
+            sort=sort,
+            sort_columns=sort_columns,
+            schema_mode=schema_mode,
+            memory_limit=memory_limit,
+        )
+
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    def delete_keys(
+        self, keys: Any, *, memory_limit: int | None = None, progress: Progress = False
+    ) -> WriteResult:
+        """Removes the rows with the given keys, all of a key, in one commit.
+
+        keys: Arrow data with the table's key columns and, to look in their partitions only, all
+        partition columns.
+        """
+        from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(upsert.delete_keys, progress, keys, memory_limit=memory_limit)
+
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    def delete(
+        self, where: Any, *, memory_limit: int | None = None, progress: Progress = False
+    ) -> WriteResult:
+        """Removes the rows that a filter finds, in one commit; `where` as in `scan`.
+
+        Columns are compared as they are stored, partition columns as a scan has them. Rows that
+        share their key and file group with one that is found go too.
+        """
+        from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(update_delete.delete, progress, where, memory_limit=memory_limit)
+
+    @arg.checked(set=arg.by_name, memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    def update(
+        self,
+        where: Any,
+        set: Mapping[str, Any],  # noqa: A002 - SQL's word
+        *,
+        memory_limit: int | None = None,
+        progress: Progress = False,
+    ) -> WriteResult:
+        """Gives the rows that a filter finds new values, in one commit; `where` as in `scan`.
+
+        set: by column a SQL expression over the table's columns as text (`"fare * 2"`, `"'text'"`),
+        a pyarrow expression, or a value that is no text. Key and partition columns cannot be set. A
+        smaller value of an ordering column makes the row lose, as in an upsert.
+        """
+        from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(update_delete.update, progress, where, set, memory_limit=memory_limit)
+
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    def overwrite(
+        self, data: Any, *, memory_limit: int | None = None, progress: Progress = False
+    ) -> WriteResult:
+        """Puts the data in place of all rows of the table, in one commit. Arguments as in `upsert`.
+
+        Older states stay readable until a cleaner removes their files.
+        """
+        from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(overwrite.overwrite, progress, data, memory_limit=memory_limit)
+
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    def overwrite_partitions(
+        self, data: Any, *, memory_limit: int | None = None, progress: Progress = False
+    ) -> WriteResult:
+        """Puts the data in place of all rows of the partitions that they are in, in one commit."""
+        from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(
+            overwrite.overwrite_partitions, progress, data, memory_limit=memory_limit
+        )
+
+    def delete_partitions(self, partitions: Any) -> WriteResult:
+        """Removes all rows of some partitions, in one commit.
+
+        partitions: a list of partition paths, or of mappings of every partition column to its
+        value; or a filter on partition columns, as `scan` takes it.
+        """
+        from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(overwrite.delete_partitions, progress=False, given=partitions)
+
+    @arg.checked(on=arg.optional(arg.names), progress=arg.progress)
+    def merge(
+        self, source: Any, on: Sequence[str] | None = None, *, progress: Progress = False
+    ) -> Merge:
+        """A builder that merges a source into the table by record key; `execute` carries it out.
+
+        source: rows with the table's key and partition columns, one a key; other columns need not
+        be the table's. on: the record key's columns, for those who want to say so; nothing else can
+        be matched by. Source and changed rows must fit in memory.
+
+            table.merge(source).when_matched_update({"fare": "source.fare"})
+                .when_not_matched_insert_all().execute()
+
+        Raises, when executed, `SchemaMismatch` for a source that lacks key columns or has a key
+        twice, and for values that do not fit; `ConfigError` for clauses that cannot be carried out.
+        """
+        from pyhudi.api.merge_builder import Merge  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import merge  # noqa: PLC0415 - reading needs none of it
+
+        if on is not None and list(on) != list(self.config.record_key_fields):
+            raise ConfigError(
+                f"on is {list(on)}; rows are matched by the record key",
+                hint=f"It is {', '.join(self.config.record_key_fields)}: leave `on` out.",
+            )
+        return Merge(partial(self._write, merge.merge, progress, source))
+
+    def alter(self) -> Alter:
+        """A builder that changes the table's columns; `execute` carries the changes out.
+
+            table.alter().rename_column("fare", "price").add_column("tip", pa.float64()).execute()
+
+        Columns get ids with the first such change, and keep them: no file is rewritten, and older
+        files are read by the ids. Apache Hudi reads and writes such a table with
+        `hoodie.schema.on.read.enable=true`.
+        """
+        from pyhudi.api.alter_builder import Alter  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write.alter import alter  # noqa: PLC0415 - reading needs none of it
+
+        return Alter(partial(self._write, alter, False))  # noqa: FBT003 - one file, no progress
+
+    def _write(
+        self,
+        verb: Callable[..., WriteResult],
+        progress: Progress,
+        given: Any,
+        *more: Any,
+        **how: Any,
+    ) -> WriteResult:
+        from pyhudi.api.progress import watched  # noqa: PLC0415 - reading needs none of it
+
+        if is_spark_frame(given):
+            result: WriteResult = spark("write").carry(verb, self._writable(), given, *more, **how)
+            self.refresh()
+            return result
+        with watched(self._writable(), progress) as table:
+            result = verb(table, given, *more, **how)
+        self.refresh()
+        return result

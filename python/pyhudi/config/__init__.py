@@ -1,0 +1,1 @@
+"""hoodie.properties, options, table versions; the names of files and actions they decide."""

@@ -1,0 +1,102 @@
+"""The options of indexes, read once. Names and defaults are Hudi's (`HoodieIndexConfig`, 1.2.0).
+
+No table stores any of them: Hudi keeps them with the writer. Which index a table gets is
+`index/choice.py`'s part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.errors import ConfigError
+
+INDEX_TYPE = "hoodie.index.type"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+BUCKET_FIELDS = "hoodie.bucket.index.hash.field"
+BUCKET_ENGINE = "hoodie.index.bucket.engine"
+MOVE_SIMPLE = "hoodie.simple.index.update.partition.path"
+MOVE_BLOOM = "hoodie.bloom.index.update.partition.path"
+MOVE_RECORD = "hoodie.record.index.update.partition.path"
+
+INDEX_OPTIONS = (
+    INDEX_TYPE,
+    BUCKETS,
+    BUCKET_FIELDS,
+    BUCKET_ENGINE,
+    MOVE_SIMPLE,
+    MOVE_BLOOM,
+    MOVE_RECORD,
+)
+"""Every option that `IndexOptions.of` reads."""
+
+SIMPLE = "SIMPLE"
+GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+BLOOM = "BLOOM"
+GLOBAL_BLOOM = "GLOBAL_BLOOM"
+BUCKET = "BUCKET"
+RECORD_INDEX = "RECORD_INDEX"
+PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
+"""The record index with file groups of each data partition, as Hudi 1.1 and later call it."""
+
+CONSISTENT = "CONSISTENT_HASHING"
+_ENGINES = ("SIMPLE", CONSISTENT)
+_SAME = {"GLOBAL_RECORD_LEVEL_INDEX": RECORD_INDEX}
+_TYPES = (
+    SIMPLE,
+    GLOBAL_SIMPLE,
+    BLOOM,
+    GLOBAL_BLOOM,
+    BUCKET,
+    RECORD_INDEX,
+    PARTITIONED_RECORD_INDEX,
+)
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """Which index a writer asks for, and how it works."""
+
+    kind: str | None = None
+    """None to take what the table shows."""
+    buckets: int = 256
+    """File groups of a partition under a simple bucket index; those that a ring starts with."""
+    bucket_fields: tuple[str, ...] = ()
+    """Key fields that are hashed; none for all."""
+    consistent: bool = False
+    """The bucket index hashes onto a ring."""
+    move_simple: bool = True
+    """A row whose partition path changed moves there, under GLOBAL_SIMPLE."""
+    move_bloom: bool = True
+    """The same under GLOBAL_BLOOM."""
+    move_record: bool = False
+    """The same under the global record index."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> IndexOptions:
+        """From `hoodie.…` options. Raises `ConfigError` for a value that Hudi does not know."""
+        fields = options.get(BUCKET_FIELDS, "").split(",")
+        return cls(
+            kind=_kind(options.get(INDEX_TYPE)),
+            buckets=whole_number(options, BUCKETS, default=256, most=_MOST_BUCKETS),
+            bucket_fields=tuple(name.strip() for name in fields if name.strip()),
+            consistent=choice(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
+            move_simple=switch(options, MOVE_SIMPLE, default=True),
+            move_bloom=switch(options, MOVE_BLOOM, default=True),
+            move_record=switch(options, MOVE_RECORD, default=False),
+        )
+
+
+def _kind(text: str | None) -> str | None:
+    if text is None:
+        return None
+    kind = _SAME.get(text.upper(), text.upper())
+    if kind not in _TYPES:
+        msg = f"{INDEX_TYPE} is {text!r}"
+        raise ConfigError(msg, hint=f"One of {', '.join(_TYPES)}.")
+    return kind
+
+
+_MOST_BUCKETS = 99999
+"""More would make file ids that are not told from random ones."""

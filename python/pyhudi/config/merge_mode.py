@@ -1,0 +1,180 @@
+"""How two records of one key become one: what a table's properties say, made explicit.
+
+Tables before version 9 name a payload class, a strategy id, or nothing, and the merge mode follows
+from them; version 9 stores the mode. Merging itself is the Rust core's. The rules are those of Hudi
+1.2.0 (`HoodieTableConfig.inferMergingConfigsForPreV9Table`): where the release that wrote a table
+merges it differently, 1.2.0's reading counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from pyhudi.config.table_version import TableVersion
+from pyhudi.errors import UnsupportedTableFeature
+
+BuiltInMode = Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"]
+"""The modes whose rules are in the Rust core."""
+
+MergeMode = Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM"]
+
+MERGE_MODE = "hoodie.record.merge.mode"
+PAYLOAD_CLASS = "hoodie.compaction.payload.class"
+STRATEGY_ID = "hoodie.record.merge.strategy.id"
+OLD_STRATEGY_ID = "hoodie.compaction.record.merger.strategy"
+PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
+MERGE_PROPERTY = "hoodie.record.merge.property."
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
+
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+
+_MODEL = "org.apache.hudi.common.model."
+EVENT_TIME_PAYLOAD = _MODEL + "DefaultHoodieRecordPayload"
+COMMIT_TIME_PAYLOAD = _MODEL + "OverwriteWithLatestAvroPayload"
+_AWS_DMS_PAYLOAD = _MODEL + "AWSDmsAvroPayload"
+_DEBEZIUM_PAYLOADS = (
+    _MODEL + "debezium.MySqlDebeziumAvroPayload",
+    _MODEL + "debezium.PostgresDebeziumAvroPayload",
+)
+
+_MODE_OF_PAYLOAD: dict[str, MergeMode] = {
+    EVENT_TIME_PAYLOAD: "EVENT_TIME_ORDERING",
+    _MODEL + "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
+    COMMIT_TIME_PAYLOAD: "COMMIT_TIME_ORDERING",
+    # Its only rule beyond "the last commit wins" is the delete marker, which is expressed apart.
+    _AWS_DMS_PAYLOAD: "COMMIT_TIME_ORDERING",
+}
+_MODE_OF_STRATEGY: dict[str, MergeMode] = {
+    EVENT_TIME_STRATEGY: "EVENT_TIME_ORDERING",
+    COMMIT_TIME_STRATEGY: "COMMIT_TIME_ORDERING",
+}
+_MODES = ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM")
+
+
+@dataclass(frozen=True)
+class MergeConfig:
+    """The merge rules of a table."""
+
+    mode: MergeMode
+    payload_class: str | None = None
+    """As stored, the package of Hudi's first years renamed; None when none is stored."""
+    strategy_id: str | None = None
+    partial_update_mode: str | None = None
+    """IGNORE_DEFAULTS or FILL_UNAVAILABLE."""
+    delete_field: str | None = None
+    """Column that marks deletes, with `delete_marker` as the text of its value; both or neither."""
+    delete_marker: str | None = None
+
+
+def merge_config(
+    properties: Mapping[str, str], version: TableVersion, *, has_ordering: bool
+) -> MergeConfig:
+    """The merge rules of a table with those properties.
+
+    Raises `UnsupportedTableFeature` for a mode that is not known, or a delete field without marker.
+    """
+    payload = _payload_class(properties)
+    strategy = properties.get(STRATEGY_ID) or properties.get(OLD_STRATEGY_ID) or None
+    stored = _stored_mode(properties)
+    if version.merge_inferred:
+        mode = _inferred_mode(version, stored, payload, strategy, has_ordering=has_ordering)
+    else:
+        mode = stored or _mode_of_ordering(has_ordering=has_ordering)
+    field, marker = _delete_rule(properties, payload if version.merge_inferred else None)
+    return MergeConfig(
+        mode=mode,
+        payload_class=payload,
+        strategy_id=strategy,
+        partial_update_mode=_partial_update_mode(properties, version),
+        delete_field=field,
+        delete_marker=marker,
+    )
+
+
+def unsupported_rule(merge: MergeConfig) -> str | None:
+    """The property that keeps records of a table from being merged, None when nothing does.
+
+    It matters only where records are merged: copy-on-write tables are read without.
+    """
+    if merge.partial_update_mode is not None:
+        return f"{PARTIAL_UPDATE_MODE}={merge.partial_update_mode}"
+    if merge.mode != "CUSTOM":
+        return None
+    if merge.payload_class is not None:
+        return f"{PAYLOAD_CLASS}={merge.payload_class}"
+    if merge.strategy_id is not None:
+        return f"{STRATEGY_ID}={merge.strategy_id}"
+    return f"{MERGE_MODE}={merge.mode}"
+
+
+def _payload_class(properties: Mapping[str, str]) -> str | None:
+    name = properties.get(PAYLOAD_CLASS, "").replace("com.uber.hoodie", "org.apache.hudi")
+    return name or None
+
+
+def _stored_mode(properties: Mapping[str, str]) -> MergeMode | None:
+    mode = properties.get(MERGE_MODE, "").upper()
+    if not mode:
+        return None
+    if mode not in _MODES:
+        msg = f"{MERGE_MODE} is {mode}; pyhudi knows {', '.join(_MODES)}"
+        raise UnsupportedTableFeature(msg)
+    return cast("MergeMode", mode)
+
+
+def _inferred_mode(
+    version: TableVersion,
+    stored: MergeMode | None,
+    payload: str | None,
+    strategy: str | None,
+    *,
+    has_ordering: bool,
+) -> MergeMode:
+    """The mode of a table before version 9.
+
+    A table that Spark made with Hudi 0.15.0 and an ordering field, but without naming a payload,
+    has OverwriteWithLatestAvroPayload beside the event-time strategy id. There the payload counts.
+    """
+    of_payload = None if payload is None else _MODE_OF_PAYLOAD.get(payload, "CUSTOM")
+    of_strategy = None if strategy is None else _MODE_OF_STRATEGY.get(strategy, "CUSTOM")
+    if version.payload_outranks_strategy:
+        mode = of_payload or of_strategy or stored
+    else:
+        mode = stored or of_strategy or of_payload
+        if mode == "CUSTOM" and payload == _AWS_DMS_PAYLOAD:
+            mode = of_payload
+    return mode or _mode_of_ordering(has_ordering=has_ordering)
+
+
+def _mode_of_ordering(*, has_ordering: bool) -> MergeMode:
+    return "EVENT_TIME_ORDERING" if has_ordering else "COMMIT_TIME_ORDERING"
+
+
+def _partial_update_mode(properties: Mapping[str, str], version: TableVersion) -> str | None:
+    """Versions before 9 ignore the property."""
+    mode = properties.get(PARTIAL_UPDATE_MODE, "").upper()
+    return None if version.merge_inferred or mode in {"", "NONE"} else mode
+
+
+def _delete_rule(
+    properties: Mapping[str, str], payload: str | None
+) -> tuple[str | None, str | None]:
+    """Delete field and marker, stored or, before version 9, implied by the payload class."""
+    found = [
+        properties.get(MERGE_PROPERTY + key) or properties.get(key)
+        for key in (DELETE_FIELD, DELETE_MARKER)
+    ]
+    if all(found):
+        return found[0], found[1]
+    if any(found):
+        msg = f"{DELETE_FIELD} and {DELETE_MARKER} are not both set"
+        raise UnsupportedTableFeature(msg)
+    if payload == _AWS_DMS_PAYLOAD:
+        return "Op", "D"
+    if payload in _DEBEZIUM_PAYLOADS:
+        return "_change_operation_type", "d"
+    return None, None

@@ -1,0 +1,156 @@
+"""The options that say which partitions a metadata table gets, read once.
+
+Names are Hudi's (`HoodieMetadataConfig`, 1.2.0, and the older names that it still takes), defaults
+are those of the release that matches the table's version. They matter only where partitions come
+into being: those that a table has are kept up to date whatever the options say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+from pyhudi.config.index_options import INDEX_TYPE, PARTITIONED_RECORD_INDEX, RECORD_INDEX
+from pyhudi.config.option_values import number, switch, whole_number
+from pyhudi.errors import ConfigError
+
+METADATA_ENABLE = "hoodie.metadata.enable"
+"""Whether a new table gets a metadata table, and one that is there is used: true by default. Given
+as true, the next write makes what a table lacks of it."""
+COLUMN_STATS_ENABLE = "hoodie.metadata.index.column.stats.enable"
+PARTITION_STATS_ENABLE = "hoodie.metadata.index.partition.stats.enable"
+BLOOM_ENABLE = "hoodie.metadata.index.bloom.filter.enable"
+RECORD_INDEX_ENABLE = (
+    "hoodie.metadata.global.record.level.index.enable",
+    "hoodie.metadata.record.index.enable",
+)
+PARTITIONED_RECORD_INDEX_ENABLE = "hoodie.metadata.record.level.index.enable"
+"""A record index by data partition (Hudi 1.1 and later)."""
+STATS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
+MOST_STATS_COLUMNS = "hoodie.metadata.index.column.stats.max.columns.to.index"
+COLUMN_STATS_GROUPS = "hoodie.metadata.index.column.stats.file.group.count"
+PARTITION_STATS_GROUPS = "hoodie.metadata.index.partition.stats.file.group.count"
+BLOOM_GROUPS = "hoodie.metadata.index.bloom.filter.file.group.count"
+LEAST_RECORD_GROUPS = (
+    "hoodie.metadata.global.record.level.index.min.filegroup.count",
+    "hoodie.metadata.record.index.min.filegroup.count",
+)
+MOST_RECORD_GROUPS = (
+    "hoodie.metadata.global.record.level.index.max.filegroup.count",
+    "hoodie.metadata.record.index.max.filegroup.count",
+)
+LEAST_PARTITIONED_GROUPS = "hoodie.metadata.record.level.index.min.filegroup.count"
+MOST_PARTITIONED_GROUPS = "hoodie.metadata.record.level.index.max.filegroup.count"
+EXPRESSION_GROUPS = "hoodie.metadata.index.expression.file.group.count"
+RECORD_GROWTH = "hoodie.metadata.record.index.growth.factor"
+RECORD_GROUP_BYTES = "hoodie.metadata.record.index.max.filegroup.size"
+
+METADATA_OPTIONS = (
+    METADATA_ENABLE,
+    COLUMN_STATS_ENABLE,
+    PARTITION_STATS_ENABLE,
+    BLOOM_ENABLE,
+    *RECORD_INDEX_ENABLE,
+    PARTITIONED_RECORD_INDEX_ENABLE,
+    STATS_COLUMNS,
+    MOST_STATS_COLUMNS,
+    COLUMN_STATS_GROUPS,
+    PARTITION_STATS_GROUPS,
+    BLOOM_GROUPS,
+    *LEAST_RECORD_GROUPS,
+    *MOST_RECORD_GROUPS,
+    LEAST_PARTITIONED_GROUPS,
+    MOST_PARTITIONED_GROUPS,
+    EXPRESSION_GROUPS,
+    RECORD_GROWTH,
+    RECORD_GROUP_BYTES,
+)
+"""Every option that `MetadataOptions.of` reads."""
+
+_RECORD_BYTES = 48
+"""Of one entry of a record index, as Hudi reckons (`RECORD_INDEX_AVERAGE_RECORD_SIZE`)."""
+
+
+@dataclass(frozen=True)
+class MetadataOptions:
+    """What a writer wants of a metadata table. None: what the table's version has by default."""
+
+    enable: bool | None = None
+    column_stats: bool | None = None
+    partition_stats: bool | None = None
+    bloom_filters: bool = False
+    record_index: bool | None = None
+    record_index_by_partition: bool | None = None
+    """A record index is one by data partition."""
+    stats_columns: tuple[str, ...] = ()
+    """None named: the first ones that can have statistics."""
+    most_stats_columns: int = 32
+    column_stats_groups: int = 2
+    """Numbers of file groups."""
+    partition_stats_groups: int = 1
+    bloom_groups: int = 4
+    least_record_groups: int = 10
+    most_record_groups: int = 10000
+    least_partitioned_groups: int = 1
+    """Of each data partition."""
+    most_partitioned_groups: int = 10
+    expression_groups: int = 2
+    record_growth: float = 2.0
+    """How many times as many keys the record index is laid out for."""
+    record_group_bytes: int = 1 << 30
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> MetadataOptions:
+        """From `hoodie.…` options. Raises `ConfigError` for a value that is none."""
+        record_index = switch(options, *RECORD_INDEX_ENABLE, default=None)
+        if options.get(INDEX_TYPE, "").upper() in (RECORD_INDEX, "GLOBAL_RECORD_LEVEL_INDEX"):
+            record_index = True if record_index is None else record_index
+        by_partition = switch(options, PARTITIONED_RECORD_INDEX_ENABLE, default=None)
+        if options.get(INDEX_TYPE, "").upper() == PARTITIONED_RECORD_INDEX:
+            by_partition = True if by_partition is None else by_partition
+        if by_partition and not record_index:
+            record_index = True
+        elif by_partition:
+            msg = f"{PARTITIONED_RECORD_INDEX_ENABLE} and {RECORD_INDEX_ENABLE[0]} are both true"
+            raise ConfigError(msg, hint="A table has one record index: choose.")
+        columns = options.get(STATS_COLUMNS, "").split(",")
+        return cls(
+            enable=switch(options, METADATA_ENABLE, default=None),
+            column_stats=switch(options, COLUMN_STATS_ENABLE, default=None),
+            partition_stats=switch(options, PARTITION_STATS_ENABLE, default=None),
+            bloom_filters=switch(options, BLOOM_ENABLE, default=False),
+            record_index=record_index,
+            record_index_by_partition=by_partition,
+            stats_columns=tuple(name.strip() for name in columns if name.strip()),
+            most_stats_columns=whole_number(options, MOST_STATS_COLUMNS, default=32),
+            column_stats_groups=whole_number(options, COLUMN_STATS_GROUPS, default=2),
+            partition_stats_groups=whole_number(options, PARTITION_STATS_GROUPS, default=1),
+            bloom_groups=whole_number(options, BLOOM_GROUPS, default=4),
+            least_record_groups=whole_number(options, *LEAST_RECORD_GROUPS, default=10),
+            most_record_groups=whole_number(options, *MOST_RECORD_GROUPS, default=10000),
+            least_partitioned_groups=whole_number(options, LEAST_PARTITIONED_GROUPS, default=1),
+            most_partitioned_groups=whole_number(options, MOST_PARTITIONED_GROUPS, default=10),
+            expression_groups=whole_number(options, EXPRESSION_GROUPS, default=2),
+            record_growth=number(
+                options, RECORD_GROWTH, lambda value: 0 < value < inf, "above 0", 2.0
+            ),
+            record_group_bytes=whole_number(options, RECORD_GROUP_BYTES, default=1 << 30),
+        )
+
+    @property
+    def for_new_table(self) -> bool:
+        """Whether a new table gets a metadata table."""
+        return self.enable is not False
+
+    def record_groups(self, records: int) -> int:
+        """Number of file groups of a record index (`estimateFileGroupCount`, 1.2.0)."""
+        return self._estimate(records, self.least_record_groups, self.most_record_groups)
+
+    def partitioned_groups(self, records: int) -> int:
+        """Number of file groups of a data partition in a record index by data partition."""
+        return self._estimate(records, self.least_partitioned_groups, self.most_partitioned_groups)
+
+    def _estimate(self, records: int, least: int, most: int) -> int:
+        expected = -(-records * self.record_growth // 1)
+        return int(min(max(expected // (self.record_group_bytes // _RECORD_BYTES), least), most))

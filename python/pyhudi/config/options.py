@@ -1,0 +1,92 @@
+"""The `hoodie.…` options that a table handle takes. What each means is said where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
+from pyhudi.config.merge_mode import MERGE_MODE
+from pyhudi.config.metadata_options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
+from pyhudi.config.option_names import unknown_option
+from pyhudi.config.option_values import switch
+from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
+from pyhudi.config.property_names import (
+    CDC_ENABLED,
+    CDC_MODE,
+    HIVE_STYLE,
+    KEY_GENERATOR_TYPE,
+    META_FIELDS,
+    SLASH_DATES,
+    TIMEZONE,
+    URL_ENCODE,
+)
+from pyhudi.config.service_options import SERVICE_OPTIONS, ServiceOptions
+from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
+
+DATA_SKIPPING = "hoodie.enable.data.skipping"
+"""Whether files are left out by indexes; true by default."""
+CHECK_SIZES = "pyhudi.read.check.file.sizes"
+"""Whether a data file of another size than was written is an error; true by default."""
+
+READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS, CHECK_SIZES)
+
+KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS, *METADATA_OPTIONS, *SERVICE_OPTIONS))
+"""Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
+
+WRITE_MERGE_MODE = "hoodie.write.record.merge.mode"
+CREATE_OPTIONS = (
+    TABLE_NAME,
+    DATABASE_NAME,
+    HIVE_STYLE,
+    URL_ENCODE,
+    SLASH_DATES,
+    KEY_GENERATOR_TYPE,
+    TIMEZONE,
+    META_FIELDS,
+    MERGE_MODE,
+    WRITE_MERGE_MODE,
+    CDC_ENABLED,
+    CDC_MODE,
+)
+"""What `create_table` takes besides: the table keeps it, or what follows from it."""
+
+COMMIT_METADATA_PREFIX = "_"
+"""Options whose names begin so go into the extra metadata of commits, as in Hudi by the default of
+`hoodie.datasource.write.commitmeta.key.prefix`."""
+
+_SWITCHES = (METADATA_ENABLE, DATA_SKIPPING, CHECK_SIZES)
+
+
+def check_options(
+    options: Mapping[str, object] | None, *, creating: bool = False
+) -> dict[str, str]:
+    """The options as text. Raises `ConfigError` for an unknown one, and a value that is none.
+
+    creating: those that say what a new table is are known too.
+    """
+    checked = {}
+    for name, value in (options or {}).items():
+        if not (is_handle_option(name) or (creating and name in CREATE_OPTIONS)):
+            raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
+        checked[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    for name in _SWITCHES:
+        switch(checked, name, default=True)
+    WriteOptions.of(checked)
+    MetadataOptions.of(checked)
+    ServiceOptions.of(checked)
+    return checked
+
+
+def is_handle_option(name: str) -> bool:
+    """Whether a table handle takes an option of this name."""
+    return name in KNOWN_OPTIONS or name.startswith(COMMIT_METADATA_PREFIX)
+
+
+def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:
+    """What the options add to the extra metadata of each commit."""
+    return {name: text for name, text in options.items() if name.startswith(COMMIT_METADATA_PREFIX)}
+
+
+def is_enabled(options: Mapping[str, str], name: str) -> bool:
+    """Whether a switch is on; all are by default."""
+    return options.get(name, "true").lower() == "true"

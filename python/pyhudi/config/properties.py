@@ -1,0 +1,138 @@
+r"""The text of `hoodie.properties`: Java's properties format and Hudi's checksum over it.
+
+Only text and keys are known here; what a key means is `table_config.py`'s part, when the file is
+read or replaced is `properties_file.py`'s. The format (`java.util.Properties`): ISO-8859-1, one
+`key=value` a logical line, `#` or `!` starts a comment, a line that ends in an odd number of
+backslashes goes on in the next one, and `\uXXXX` stands for a UTF-16 unit.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from pyhudi.errors import CorruptTable
+
+CHECKSUM = "hoodie.table.checksum"
+TABLE_NAME = "hoodie.table.name"
+DATABASE_NAME = "hoodie.database.name"
+
+_MAX_BYTES = 16 << 20
+_BLANKS = " \t\f"
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
+_KEY_END = re.compile(rf"(?:[^\\=:{_BLANKS}]|\\.|\\$)*", re.DOTALL)
+_SEPARATOR = re.compile(rf"[{_BLANKS}]*[=:]?[{_BLANKS}]*")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.|$)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_UNESCAPED = {value: f"\\{letter}" for letter, value in _ESCAPED.items()}
+_PRINTABLE = range(0x20, 0x7F)
+
+
+def parse_properties(data: bytes, file: str) -> dict[str, str]:
+    r"""Keys and values in the order of the file; of a repeated key the last value counts.
+
+    Raises `CorruptTable` with `file` and the offset of a broken `\u` escape or of a zero byte:
+    no writer makes one, and a file that was not written to its end can have some.
+    """
+    if len(data) > _MAX_BYTES:
+        raise _damaged(file, _MAX_BYTES, f"it has {len(data)} bytes, {_MAX_BYTES} at most")
+    zero = data.find(b"\0")
+    if zero >= 0:
+        raise _damaged(file, zero, "a zero byte")
+    properties: dict[str, str] = {}
+    for line in _logical_lines(data.decode("latin-1"), file):
+        key_end = _matched_end(_KEY_END, line, 0)
+        value_start = _matched_end(_SEPARATOR, line, key_end)
+        properties[_unescape(line[:key_end])] = _unescape(line[value_start:])
+    return properties
+
+
+def _matched_end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _logical_lines(text: str, file: str) -> Iterator[str]:
+    """Each logical line that is no comment and not blank, its escapes checked but left in."""
+    begun: str | None = None
+    for match in _LINE.finditer(text):
+        line = match.group(1).lstrip(_BLANKS)
+        if begun is None and (not line or line[0] in "#!"):
+            continue
+        _check_escapes(line, match.end(1) - len(line), file)
+        if _continues(line):
+            begun = (begun or "") + line[:-1]
+            continue
+        yield (begun or "") + line
+        begun = None
+    if begun is not None:
+        yield begun
+
+
+def _continues(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _check_escapes(line: str, offset: int, file: str) -> None:
+    for match in _ESCAPE.finditer(line):
+        if match.group(1) == "u":
+            what = "a \\u escape without four hexadecimal digits"
+            raise _damaged(file, offset + match.start(), what)
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    units = _ESCAPE.sub(lambda match: _character(match.group(1)), text)
+    return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _character(escape: str) -> str:
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
+
+
+def _damaged(file: str, offset: int, what: str) -> CorruptTable:
+    return CorruptTable(f"{file}: {what} at byte {offset}", file=file, offset=offset)
+
+
+def render_properties(properties: Mapping[str, str], comments: Sequence[str] = ()) -> bytes:
+    """The file's bytes: the comments as `#` lines, then every property in order."""
+    lines = [f"#{comment}" for comment in comments]
+    lines += [
+        f"{_escape(key, blanks=True)}={_escape(value, blanks=False)}"
+        for key, value in properties.items()
+    ]
+    return "".join(f"{line}\n" for line in lines).encode("latin-1")
+
+
+def _escape(text: str, *, blanks: bool) -> str:
+    """`blanks`: escape every blank, as in keys; else only leading ones."""
+    body = text if blanks else text.lstrip(" ")
+    leading = "\\ " * (len(text) - len(body))
+    return leading + "".join(_escape_character(character, blanks=blanks) for character in body)
+
+
+def _escape_character(character: str, *, blanks: bool) -> str:
+    if character in _UNESCAPED:
+        return _UNESCAPED[character]
+    if character in "\\=:#!" or (blanks and character == " "):
+        return f"\\{character}"
+    if ord(character) in _PRINTABLE:
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i : i + 2].hex().upper()}" for i in range(0, len(units), 2))
+
+
+def checksum(properties: Mapping[str, str]) -> str:
+    """Hudi's checksum of a table's properties: CRC-32 of `<database name>.<table name>`, decimal.
+
+    Nothing else is covered (`HoodieTableConfig.generateChecksum`, Hudi 0.15.0 to 1.2.0).
+    """
+    database = properties.get(DATABASE_NAME, "")
+    return str(zlib.crc32(f"{database}.{properties.get(TABLE_NAME, '')}".encode()))
+
+
+def has_valid_checksum(properties: Mapping[str, str]) -> bool:
+    """Whether the checksum is there and right."""
+    return properties.get(CHECKSUM) == checksum(properties)

@@ -1,0 +1,78 @@
+"""Names of the properties in `hoodie.properties`, and Hudi's key generators by type.
+
+Names alone: defaults and meaning are `table_config.py`'s part; those of merge rules stand in
+`merge_mode.py`. Source: Hudi 1.2.0 `HoodieTableConfig`, `KeyGeneratorType`.
+"""
+
+from __future__ import annotations
+
+TABLE_TYPE = "hoodie.table.type"
+TABLE_VERSION = "hoodie.table.version"
+LAYOUT_VERSION = "hoodie.timeline.layout.version"
+TIMELINE_PATH = "hoodie.timeline.path"
+HISTORY_PATH = "hoodie.timeline.history.path"
+ARCHIVE_FOLDER = "hoodie.archivelog.folder"
+TIMEZONE = "hoodie.table.timeline.timezone"
+RECORD_KEY_FIELDS = "hoodie.table.recordkey.fields"
+PARTITION_FIELDS = "hoodie.table.partition.fields"
+ORDERING_FIELDS = "hoodie.table.ordering.fields"
+PRECOMBINE_FIELD = "hoodie.table.precombine.field"
+KEY_GENERATOR_CLASS = "hoodie.table.keygenerator.class"
+KEY_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
+CREATE_SCHEMA = "hoodie.table.create.schema"
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+SLASH_DATES = "hoodie.datasource.write.slash.separated.date.partitioning"
+DROP_PARTITION_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
+META_FIELDS = "hoodie.populate.meta.fields"
+BASE_FILE_FORMAT = "hoodie.table.base.file.format"
+LOG_FILE_FORMAT = "hoodie.table.log.file.format"
+SEVERAL_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
+TABLE_FORMAT = "hoodie.table.format"
+BOOTSTRAP_PATH = "hoodie.bootstrap.base.path"
+BOOTSTRAP_INDEX_ENABLE = "hoodie.bootstrap.index.enable"
+BOOTSTRAP_INDEX_CLASS = "hoodie.bootstrap.index.class"
+BOOTSTRAP_INDEX_TYPE = "hoodie.bootstrap.index.type"
+METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+CDC_ENABLED = "hoodie.table.cdc.enabled"
+CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
+
+_KEYGEN = "org.apache.hudi.keygen."
+_SQL = "org.apache.spark.sql.hudi.command."
+KEY_GENERATOR_CLASSES = {
+    "SIMPLE": _KEYGEN + "SimpleKeyGenerator",
+    "SIMPLE_AVRO": _KEYGEN + "SimpleAvroKeyGenerator",
+    "COMPLEX": _KEYGEN + "ComplexKeyGenerator",
+    "COMPLEX_AVRO": _KEYGEN + "ComplexAvroKeyGenerator",
+    "TIMESTAMP": _KEYGEN + "TimestampBasedKeyGenerator",
+    "TIMESTAMP_AVRO": _KEYGEN + "TimestampBasedAvroKeyGenerator",
+    "CUSTOM": _KEYGEN + "CustomKeyGenerator",
+    "CUSTOM_AVRO": _KEYGEN + "CustomAvroKeyGenerator",
+    "NON_PARTITION": _KEYGEN + "NonpartitionedKeyGenerator",
+    "NON_PARTITION_AVRO": _KEYGEN + "NonpartitionedAvroKeyGenerator",
+    "GLOBAL_DELETE": _KEYGEN + "GlobalDeleteKeyGenerator",
+    "GLOBAL_DELETE_AVRO": _KEYGEN + "GlobalAvroDeleteKeyGenerator",
+    "AUTO_RECORD": _KEYGEN + "AutoRecordGenWrapperKeyGenerator",
+    "AUTO_RECORD_AVRO": _KEYGEN + "AutoRecordGenWrapperAvroKeyGenerator",
+    "HOODIE_TABLE_METADATA": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+    "SPARK_SQL": _SQL + "SqlKeyGenerator",
+    "SPARK_SQL_UUID": _SQL + "UuidKeyGenerator",
+    "SPARK_SQL_MERGE_INTO": _SQL + "MergeIntoKeyGenerator",
+}
+"""Class of each key generator type (`KeyGeneratorType`, Hudi 1.2.0)."""
+
+KEY_GENERATOR_TYPES = {name: kind for kind, name in KEY_GENERATOR_CLASSES.items()}
+"""Type of each key generator class."""
+
+
+PARTITION_SPEC = "hoodie.datasource.write.partitionpath.field"
+"""Option that tells the types of a custom key generator's fields: version 6 does not store them."""
+
+
+UNFINISHED = "pyhudi.unfinished"
+"""The property. It is no `hoodie.` one, so that no release of Hudi takes it for its own."""
+
+KEYS = "pyhudi.keys"
+"""Also in the extra metadata of commits: what is known of the table's keys after it.
+
+In the table's properties: a commit's instant, and what was counted after it."""

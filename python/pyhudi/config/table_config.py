@@ -1,0 +1,305 @@
+"""A table's configuration: what is in `.hoodie/hoodie.properties`, read with Hudi's defaults.
+
+`TableConfig` is a frozen view; changing a table's file is `properties_file.py`'s part, merge rules
+are `merge_mode.py`'s. Keys and defaults: Hudi 1.2.0 `HoodieTableConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from pyhudi.clock import Clock, SystemClock, Zone, parse_zone
+from pyhudi.config import properties_file
+from pyhudi.config import property_names as names
+from pyhudi.config.bootstrap import check_bootstrap
+from pyhudi.config.merge_mode import MergeConfig, MergeMode, merge_config, unsupported_rule
+from pyhudi.config.properties import (
+    CHECKSUM,
+    DATABASE_NAME,
+    TABLE_NAME,
+    checksum,
+    parse_properties,
+    render_properties,
+)
+from pyhudi.config.table_version import TableVersion, table_version
+from pyhudi.config.timeline_layout import TimelineLayout
+from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
+from pyhudi.storage.storage import Storage
+
+__all__ = ["MergeConfig", "MergeMode", "TableConfig", "TableType", "unsupported_merge"]
+
+TableType = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
+COPY_ON_WRITE: TableType = "COPY_ON_WRITE"
+MERGE_ON_READ: TableType = "MERGE_ON_READ"
+
+_VERSION_DIGITS = 4
+
+_ONLY_VALUES = {
+    names.BASE_FILE_FORMAT: "PARQUET",
+    names.LOG_FILE_FORMAT: "HOODIE_LOG",
+    names.SEVERAL_FORMATS: "FALSE",
+    names.TABLE_FORMAT: "NATIVE",
+}
+"""Properties of which only one value, the default, is supported."""
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """What a table's properties say. A missing property reads as Hudi's default for readers."""
+
+    properties: Mapping[str, str]
+    """All of them, also those that pyhudi does not know, in the order of the file."""
+
+    @classmethod
+    def load(cls, storage: Storage, clock: Clock | None = None) -> TableConfig:
+        """Reads a table's properties.
+
+        Raises `TableNotFound` without a table, `CorruptTable` for damaged or incomplete properties,
+        `UnsupportedTableFeature` for a table that pyhudi cannot read at all.
+        """
+        config = cls(properties_file.read_config(storage, clock or SystemClock()))
+        config.check_readable()
+        return config
+
+    @classmethod
+    def parse(cls, data: bytes, file: str = properties_file.FILE) -> TableConfig:
+        """From the bytes of a properties file; nothing about them is checked but their syntax."""
+        return cls(parse_properties(data, file))
+
+    def render(self) -> bytes:
+        """The bytes of a properties file with these properties and the right checksum."""
+        return render_properties({**self.properties, CHECKSUM: checksum(self.properties)})
+
+    def save_new(self, storage: Storage, clock: Clock) -> None:
+        """Makes a new table of this configuration. Raises `ConfigError` when there is one."""
+        properties_file.create_config(storage, self.properties, clock)
+
+    def updated(
+        self,
+        storage: Storage,
+        changes: Mapping[str, str],
+        clock: Clock,
+        *,
+        removed: Collection[str] = (),
+    ) -> TableConfig:
+        """Changes properties of the table on storage and gives the new ones. Hold the lock."""
+        return TableConfig(properties_file.update_config(storage, changes, clock, removed=removed))
+
+    def check_readable(self) -> None:
+        """Raises `UnsupportedTableFeature` naming the property that rules out reading.
+
+        Merge rules are not among them: `unsupported_merge` tells of those.
+        """
+        _ = self.table_type
+        layout = self.version.layout.version
+        if self.properties.get(names.LAYOUT_VERSION, str(layout)) != str(layout):
+            stored = self.properties[names.LAYOUT_VERSION]
+            msg = f"{names.LAYOUT_VERSION} is {stored} in a table of version {self.version.code}"
+            raise UnsupportedTableFeature(msg)
+        for key, supported in _ONLY_VALUES.items():
+            value = self.properties.get(key) or supported
+            if value.upper() != supported:
+                msg = f"{key} is {value}; pyhudi supports {supported}"
+                raise UnsupportedTableFeature(msg)
+        for key in (names.TIMELINE_PATH, names.HISTORY_PATH, names.ARCHIVE_FOLDER):
+            _check_inside(key, self.properties.get(key, ""))
+        check_bootstrap(self.properties)
+
+    @cached_property
+    def name(self) -> str:
+        """The table's name."""
+        return self._required(TABLE_NAME)
+
+    @cached_property
+    def database(self) -> str:
+        """The database's name, "" when there is none."""
+        return self.properties.get(DATABASE_NAME, "")
+
+    @cached_property
+    def table_type(self) -> TableType:
+        """COPY_ON_WRITE or MERGE_ON_READ."""
+        kind = self.properties.get(names.TABLE_TYPE) or COPY_ON_WRITE
+        if kind == COPY_ON_WRITE:
+            return COPY_ON_WRITE
+        if kind == MERGE_ON_READ:
+            return MERGE_ON_READ
+        msg = f"{names.TABLE_TYPE} is {kind}; pyhudi knows {COPY_ON_WRITE} and {MERGE_ON_READ}"
+        raise UnsupportedTableFeature(msg)
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        """Whether updates go to log files."""
+        return self.table_type == MERGE_ON_READ
+
+    @cached_property
+    def version(self) -> TableVersion:
+        """The rules of the table's version."""
+        code = self._required(names.TABLE_VERSION)
+        if not code.isdecimal() or len(code) > _VERSION_DIGITS:
+            raise _bad_value(names.TABLE_VERSION, code)
+        return table_version(int(code))
+
+    @cached_property
+    def layout(self) -> TimelineLayout:
+        """The timeline's layout, with the folder that this table names."""
+        layout = self.version.layout
+        folder = self.properties.get(names.TIMELINE_PATH, "").strip("/")
+        if not layout.completion_in_name or not folder:
+            return layout
+        return replace(layout, folder=f"{properties_file.FOLDER}/{folder}")
+
+    @property
+    def timeline_path(self) -> str:
+        """Folder of the active timeline, relative to the table."""
+        return self.layout.folder
+
+    @property
+    def history_folder(self) -> str:
+        """Folder of the archived timeline, relative to the table."""
+        if not self.layout.completion_in_name:
+            folder = self.properties.get(names.ARCHIVE_FOLDER) or "archived"
+            return f"{properties_file.FOLDER}/{folder.strip('/')}"
+        folder = self.properties.get(names.HISTORY_PATH) or "history"
+        return f"{self.layout.folder}/{folder.strip('/')}"
+
+    @cached_property
+    def timezone(self) -> Zone:
+        """In which zone instants are rendered."""
+        try:
+            return parse_zone(self.properties.get(names.TIMEZONE) or "LOCAL")
+        except ConfigError as error:
+            raise _bad_value(names.TIMEZONE, self.properties[names.TIMEZONE]) from error
+
+    @cached_property
+    def record_key_fields(self) -> tuple[str, ...]:
+        """Fields of the record key; none where Hudi makes the keys itself."""
+        return self._names(names.RECORD_KEY_FIELDS)
+
+    @cached_property
+    def partition_fields(self) -> tuple[str, ...]:
+        """Fields of the partition path, without the types that custom key generators add."""
+        return tuple(field.partition(":")[0] for field in self._names(names.PARTITION_FIELDS))
+
+    @cached_property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """Fields whose values order records of one key; either property name counts."""
+        return self._names(names.ORDERING_FIELDS) or self._names(names.PRECOMBINE_FIELD)
+
+    @cached_property
+    def key_generator(self) -> str:
+        """Type of the key generator: a key of `KEY_GENERATOR_CLASSES`, or USER_PROVIDED."""
+        named = self.properties.get(names.KEY_GENERATOR_CLASS)
+        if named:
+            return names.KEY_GENERATOR_TYPES.get(named, "USER_PROVIDED")
+        kind = self.properties.get(names.KEY_GENERATOR_TYPE)
+        return kind.upper() if kind else self._inferred_key_generator()
+
+    @cached_property
+    def merge(self) -> MergeConfig:
+        """How records of one key are merged."""
+        return merge_config(self.properties, self.version, has_ordering=bool(self.ordering_fields))
+
+    @property
+    def hive_style(self) -> bool:
+        """Partition folders are named `field=value`."""
+        return self._flag(names.HIVE_STYLE)
+
+    @property
+    def url_encode(self) -> bool:
+        """Values in partition paths are URL-encoded."""
+        return self._flag(names.URL_ENCODE)
+
+    @property
+    def slash_separated_dates(self) -> bool:
+        """Dates in partition paths have `/` for `-` (Hudi 1.2)."""
+        return self._flag(names.SLASH_DATES)
+
+    @property
+    def drop_partition_columns(self) -> bool:
+        """Data files lack the partition columns."""
+        return self._flag(names.DROP_PARTITION_COLUMNS)
+
+    @property
+    def populate_meta_fields(self) -> bool:
+        """Records carry their `_hoodie_` fields."""
+        return self._flag(names.META_FIELDS, default=True)
+
+    @property
+    def base_file_format(self) -> str:
+        """Format of base files, upper case."""
+        return (self.properties.get(names.BASE_FILE_FORMAT) or "PARQUET").upper()
+
+    @cached_property
+    def metadata_partitions(self) -> tuple[str, ...]:
+        """Partitions of the metadata table that readers may use."""
+        return self._names(names.METADATA_PARTITIONS)
+
+    @property
+    def cdc_enabled(self) -> bool:
+        """Writers log changes."""
+        return self._flag(names.CDC_ENABLED)
+
+    @property
+    def cdc_mode(self) -> str:
+        """What CDC files hold, upper case."""
+        return (self.properties.get(names.CDC_MODE) or "DATA_BEFORE_AFTER").upper()
+
+    @property
+    def bootstrap_path(self) -> str | None:
+        """The folder of the files that the table was bootstrapped from, None for other tables."""
+        return self.properties.get(names.BOOTSTRAP_PATH) or None
+
+    @property
+    def create_schema(self) -> str | None:
+        """The Avro schema, without meta fields, that the table was created with."""
+        return self.properties.get(names.CREATE_SCHEMA) or None
+
+    def _required(self, key: str) -> str:
+        value = self.properties.get(key)
+        if not value:
+            msg = f"{properties_file.FILE} lacks {key}"
+            raise CorruptTable(msg, file=properties_file.FILE)
+        return value
+
+    def _names(self, key: str) -> tuple[str, ...]:
+        parts = (part.strip() for part in self.properties.get(key, "").split(","))
+        return tuple(part for part in parts if part)
+
+    def _flag(self, key: str, *, default: bool = False) -> bool:
+        value = self.properties.get(key) or str(default)
+        return value.strip().lower() == "true"
+
+    def _inferred_key_generator(self) -> str:
+        fields: Sequence[str] = self._names(names.PARTITION_FIELDS)
+        if not fields:
+            return "NON_PARTITION"
+        if ":" in fields[0]:
+            return "CUSTOM"
+        return "SIMPLE" if len(fields) == 1 and len(self.record_key_fields) <= 1 else "COMPLEX"
+
+
+def unsupported_merge(config: TableConfig) -> str | None:
+    """The property, with its value, that keeps a table's records from being merged; None if none.
+
+    It matters only where records are merged: copy-on-write tables are read without.
+    """
+    return unsupported_rule(config.merge)
+
+
+def _check_inside(key: str, folder: str) -> None:
+    """Refuses a folder outside the table's own: Hudi resolves such a path as Hadoop does.
+
+    Taken for one below `.hoodie` it would show a table without rows.
+    """
+    if folder.startswith("/") or ":" in folder or ".." in folder.split("/"):
+        within = properties_file.FOLDER
+        msg = f"{key} is {folder}: pyhudi looks for timelines below the table's {within}"
+        raise UnsupportedTableFeature(msg, hint=f"Give {key} as a path relative to it.")
+
+
+def _bad_value(key: str, value: str) -> CorruptTable:
+    msg = f"{properties_file.FILE}: {key} is {value!r}"
+    return CorruptTable(msg, file=properties_file.FILE)

@@ -1,0 +1,187 @@
+"""All that differs by table version, chosen once when a table is opened.
+
+The rest of the code asks the `TableVersion` and never compares version numbers. A new version is
+one more object here. Source: Hudi 0.15.0 and 1.2.0 `HoodieTableVersion`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Literal
+
+from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
+from pyhudi.errors import UnsupportedTableFeature
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The rules of one `hoodie.table.version`."""
+
+    code: int
+    layout: TimelineLayout
+    """Folder and names of the timeline's files."""
+    writable: bool
+    """Whether pyhudi writes to tables of this version."""
+    logs_named_by_base_instant: bool
+    """A log file's name holds its slice's base instant (else: the delta commit's own instant)."""
+    blocks_need_commit_check: bool
+    """One log file can hold blocks of failed commits, so each block's instant must be looked up."""
+    rollback_appends_command: bool
+    """A rollback appends command blocks to log files (else: it deletes the log files)."""
+    log_marker_type: Literal["APPEND", "CREATE"]
+    """The kind of marker of a log file; the wrong one makes Hudi's rollback fail or miss it."""
+    writes_positions: bool
+    """Log blocks may tell which rows of the base file they update; older readers fail on that."""
+    hfile_blocks: bool
+    """Hudi's readers take HFile log blocks (Spark's since 1.0 fail: the rows are Avro records)."""
+    commit_metadata_as_json: bool
+    """Commit metadata is JSON text (else: an Avro container)."""
+    writes_old_property_names: bool
+    """New tables get the property names that Hudi 0.15 knows, and no merge mode."""
+    merge_inferred: bool
+    """The merge mode follows from payload class, strategy id and ordering field."""
+    payload_outranks_strategy: bool
+    """When the merge mode is inferred, the payload class wins over the strategy id."""
+    splits_bucket_keys: bool
+    """The version's first release cuts hash fields out of record keys by commas alone."""
+    incremental_by_completion_time: bool
+    """Ranges of incremental reads are completion times (else: requested times)."""
+    lists_absent_partitions: bool
+    """A commit that deletes partitions lists those too that the table lacks."""
+    delete_partition_is_named: bool
+    """The requested file of such a commit says what it is (else: as that of an overwrite)."""
+    metadata_schema: str
+    """Name of the schema of metadata records, that of the matching release."""
+    virtual_log_keys: int
+    """With so many key columns Hudi's readers merge log files of rows without stored keys: 0.15
+    takes one, 1.0.2 fails on every such log file."""
+    internal_schema_has_all_types: bool
+    """Internal schemas tell how decimals are stored, millisecond and local times (else: not)."""
+    has_index_definitions: bool
+    """Index definitions say which columns have statistics (else: all that can)."""
+    index_versions: bool
+    """Index definitions name their version, statistics are of version 2, and the record index has
+    a definition too."""
+    column_stats_by_default: bool
+    """A new metadata table has column statistics."""
+    metadata_starts_with_data: bool
+    """A metadata table's partitions begin at the data table's newest instant with a suffix (else:
+    at zeros with a counter)."""
+    metadata_services_have_suffixes: bool
+    """Instants of the metadata table's services are its last delta commit's with a suffix (else:
+    times of their own)."""
+    clean_inflight_has_plan: bool
+    """The inflight file of a clean repeats the plan (else: it is empty)."""
+
+
+def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
+    return TableVersion(
+        code=code,
+        layout=LAYOUT_1,
+        writable=writable,
+        logs_named_by_base_instant=True,
+        blocks_need_commit_check=True,
+        rollback_appends_command=True,
+        log_marker_type="APPEND",
+        writes_positions=False,
+        hfile_blocks=True,
+        commit_metadata_as_json=True,
+        writes_old_property_names=True,
+        merge_inferred=True,
+        payload_outranks_strategy=True,
+        splits_bucket_keys=True,
+        incremental_by_completion_time=False,
+        lists_absent_partitions=True,
+        delete_partition_is_named=False,
+        metadata_schema="HoodieMetadataRecord_v6",
+        virtual_log_keys=1,
+        internal_schema_has_all_types=False,
+        has_index_definitions=False,
+        index_versions=False,
+        column_stats_by_default=False,
+        metadata_starts_with_data=True,
+        metadata_services_have_suffixes=True,
+        clean_inflight_has_plan=True,
+    )
+
+
+def _layout_2_version(
+    code: int,
+    *,
+    merge_inferred: bool,
+    delete_partition_is_named: bool,
+    virtual_log_keys: int,
+    internal_schema_has_all_types: bool,
+    index_versions: bool,
+) -> TableVersion:
+    return TableVersion(
+        code=code,
+        layout=LAYOUT_2,
+        writable=True,
+        logs_named_by_base_instant=False,
+        blocks_need_commit_check=False,
+        rollback_appends_command=False,
+        log_marker_type="CREATE",
+        writes_positions=True,
+        hfile_blocks=False,
+        commit_metadata_as_json=False,
+        writes_old_property_names=False,
+        merge_inferred=merge_inferred,
+        payload_outranks_strategy=False,
+        splits_bucket_keys=False,
+        incremental_by_completion_time=True,
+        lists_absent_partitions=False,
+        delete_partition_is_named=delete_partition_is_named,
+        metadata_schema=f"HoodieMetadataRecord_v{code}",
+        virtual_log_keys=virtual_log_keys,
+        internal_schema_has_all_types=internal_schema_has_all_types,
+        has_index_definitions=True,
+        index_versions=index_versions,
+        column_stats_by_default=True,
+        metadata_starts_with_data=False,
+        metadata_services_have_suffixes=False,
+        clean_inflight_has_plan=False,
+    )
+
+
+_VERSIONS = {
+    version.code: version
+    for version in (
+        _layout_1_version(4, writable=False),
+        _layout_1_version(5, writable=False),
+        _layout_1_version(6, writable=True),
+        _layout_2_version(
+            8,
+            merge_inferred=True,
+            delete_partition_is_named=False,
+            virtual_log_keys=0,
+            internal_schema_has_all_types=False,
+            index_versions=False,
+        ),
+        _layout_2_version(
+            9,
+            merge_inferred=False,
+            delete_partition_is_named=True,
+            virtual_log_keys=sys.maxsize,
+            internal_schema_has_all_types=True,
+            index_versions=True,
+        ),
+    )
+}
+
+
+def table_version(code: int) -> TableVersion:
+    """The rules of a table version. Raises `UnsupportedTableFeature` for one that is not known."""
+    version = _VERSIONS.get(code)
+    if version is None:
+        known = ", ".join(str(known) for known in _VERSIONS)
+        msg = f"hoodie.table.version is {code}; pyhudi knows {known}"
+        raise UnsupportedTableFeature(msg, hint=_unknown_version_hint(code))
+    return version
+
+
+def _unknown_version_hint(code: int) -> str:
+    if code > max(_VERSIONS):
+        return "A newer Hudi wrote this table: look for a newer pyhudi."
+    return "Upgrade the table with Apache Hudi first."

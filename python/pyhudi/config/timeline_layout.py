@@ -1,0 +1,166 @@
+"""The two timeline layouts: which folder, which file names, and how a state is reached.
+
+Layout 1 (table versions up to 6) keeps instants in `.hoodie/`, layout 2 (8 and later) in
+`.hoodie/timeline/` with the completion time in completed names::
+
+    layout 1   <t>.commit.requested   <t>.inflight   <t>.commit
+    layout 2   <t>.commit.requested   <t>.inflight   <t>_<c>.commit
+
+`<t>.inflight` alone belongs to a commit; every other action has `<t>.<action>.inflight`. A layout-2
+name without `<c>` is a completed instant that a half-done upgrade left. Sources: Hudi 1.2.0
+`InstantFileNameGeneratorV1/V2`, `InstantFileNameParserV1/V2`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyhudi.config.actions import ACTIONS, CLUSTERING, COMMIT, COMPLETED_ACTION, State
+from pyhudi.errors import CommitConflict
+from pyhudi.storage.storage import Storage
+
+META_FOLDER = ".hoodie"
+"""Folder of everything that is not data, relative to the table."""
+
+_NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.(requested|inflight))?", re.ASCII)
+_PENDING_STATES = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}
+
+
+@dataclass(frozen=True)
+class InstantFile:
+    """What the name of an instant's file says."""
+
+    name: str
+    requested: str
+    action: str
+    state: State
+    completed: str | None
+    """Completion time in the name, None where the name has none."""
+
+
+@dataclass(frozen=True)
+class TimelineLayout:
+    """Folder and names of the files of an active timeline, and the only way to make new ones."""
+
+    version: int
+    """`hoodie.timeline.layout.version`."""
+    folder: str
+    """Folder of the active timeline, relative to the table."""
+    completion_in_name: bool
+    has_clustering_action: bool
+    """A pending clustering is its own action (else: `replacecommit`)."""
+
+    def parse(self, name: str) -> InstantFile | None:
+        """What a file name says, None for a file that is no instant.
+
+        Left-over `<name>.<uuid>` files of a writer that died before its rename, and checksum side
+        files, are no instants.
+        """
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        requested, completed, word, suffix = match.groups()
+        if word == "inflight" and suffix is None:
+            action, state = COMMIT, State.INFLIGHT
+        else:
+            action, state = word, _PENDING_STATES.get(suffix or "", State.COMPLETED)
+        if not self._is_possible(action, state, completed):
+            return None
+        return InstantFile(name, requested, action, state, completed)
+
+    def _is_possible(self, action: str, state: State, completed: str | None) -> bool:
+        if action not in ACTIONS or (action == CLUSTERING and not self.has_clustering_action):
+            return False
+        if completed is not None and not (self.completion_in_name and state is State.COMPLETED):
+            return False
+        return not (state is State.COMPLETED and action in COMPLETED_ACTION)
+
+    def file_name(
+        self, time: str, action: str, state: State, completion_time: str | None = None
+    ) -> str:
+        """The name of an instant's file; a completed one takes its completed action's name."""
+        if state is State.REQUESTED:
+            return f"{time}.{action}.requested"
+        if state is State.INFLIGHT:
+            return f"{time}.inflight" if action == COMMIT else f"{time}.{action}.inflight"
+        done = COMPLETED_ACTION.get(action, action)
+        if not self.completion_in_name:
+            return f"{time}.{done}"
+        if completion_time is None:
+            msg = f"the completed {done} {time} has no completion time"
+            raise ValueError(msg)
+        return f"{time}_{completion_time}.{done}"
+
+    def path(self, name: str) -> str:
+        """A timeline file's path, relative to the table."""
+        return f"{self.folder}/{name}"
+
+    def request(self, storage: Storage, time: str, action: str, content: bytes = b"") -> None:
+        """Creates the requested file. Raises `CommitConflict` if the instant is there already."""
+        self._create(storage, self.file_name(time, action, State.REQUESTED), content)
+
+    def inflight(self, storage: Storage, time: str, action: str, content: bytes = b"") -> None:
+        """Creates the inflight file. Raises `CommitConflict` if there is one."""
+        self._create(storage, self.file_name(time, action, State.INFLIGHT), content)
+
+    def complete(
+        self, storage: Storage, time: str, action: str, completion_time: str, content: bytes
+    ) -> None:
+        """Creates the completed file, which publishes the instant. The caller holds the lock.
+
+        Raises `CommitConflict` if the instant is complete already, whatever its completion time.
+        Layout 1 does not store `completion_time`.
+        """
+        done = COMPLETED_ACTION.get(action, action)
+        if self.completion_in_name and self._completed_file(storage, time, done) is not None:
+            raise _already_there(f"{time}.{done}")
+        self.publish(storage, time, action, completion_time, content)
+
+    def publish(
+        self, storage: Storage, time: str, action: str, completion_time: str, content: bytes
+    ) -> None:
+        """`complete` for a caller that has just seen that the instant is pending."""
+        name = self.file_name(time, action, State.COMPLETED, completion_time)
+        self._create(storage, name, content)
+
+    def remove(self, storage: Storage, time: str, action: str, state: State) -> bool:
+        """Removes the file of one state, False when there was none. What a rollback ends with."""
+        if state is not State.COMPLETED:
+            return storage.delete(self.path(self.file_name(time, action, state)))
+        name = self._completed_file(storage, time, COMPLETED_ACTION.get(action, action))
+        return name is not None and storage.delete(self.path(name))
+
+    def _completed_file(self, storage: Storage, time: str, action: str) -> str | None:
+        for entry in storage.list_dir(self.folder)[1]:
+            parsed = self.parse(entry.name)
+            if parsed is None or parsed.state is not State.COMPLETED:
+                continue
+            if (parsed.requested, parsed.action) == (time, action):
+                return parsed.name
+        return None
+
+    def _create(self, storage: Storage, name: str, content: bytes) -> None:
+        if storage.put_if_absent(self.path(name), content):
+            return
+        # A store whose answer was lost tries again and finds the file that it made.
+        if not content or storage.read_or_none(self.path(name)) != content:
+            raise _already_there(name)
+
+
+def _already_there(name: str) -> CommitConflict:
+    return CommitConflict(
+        f"the timeline already has {name}",
+        hint="Another writer took the same instant: run the operation again.",
+    )
+
+
+LAYOUT_1 = TimelineLayout(
+    version=1, folder=META_FOLDER, completion_in_name=False, has_clustering_action=False
+)
+LAYOUT_2 = TimelineLayout(
+    version=2,
+    folder=f"{META_FOLDER}/timeline",
+    completion_in_name=True,
+    has_clustering_action=True,
+)

@@ -1,0 +1,210 @@
+"""What a step between two table versions changes in `hoodie.properties`. Pure.
+
+Sources: `SevenToEightUpgradeHandler`, `EightToNineUpgradeHandler`, `NineToEightDowngradeHandler`,
+`EightToSevenDowngradeHandler` (Hudi 1.2.0). Where those leave properties behind that the older
+release would misread, such as the folder of its archive, they are put right here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+
+from pyhudi.config import merge_mode as merging
+from pyhudi.config import property_names as names
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_version import table_version
+
+Properties = Mapping[str, str]
+
+VERSIONS = (4, 5, 6, 8, 9)
+
+INITIAL_VERSION = "hoodie.table.initial.version"
+LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+
+_MODEL = "org.apache.hudi.common.model."
+_DMS = {merging.DELETE_FIELD: "Op", merging.DELETE_MARKER: "D"}
+_DEBEZIUM = {
+    merging.DELETE_FIELD: "_change_operation_type",
+    merging.DELETE_MARKER: "d",
+}
+
+# Payload class: merge mode, partial update mode, merge properties, ordering fields it brings.
+_OF_PAYLOAD: Mapping[str, tuple[str, str | None, Properties, str | None]] = {
+    merging.EVENT_TIME_PAYLOAD: ("EVENT_TIME_ORDERING", None, {}, None),
+    _MODEL + "EventTimeAvroPayload": ("EVENT_TIME_ORDERING", None, {}, None),
+    merging.COMMIT_TIME_PAYLOAD: ("COMMIT_TIME_ORDERING", None, {}, None),
+    _MODEL + "OverwriteNonDefaultsWithLatestAvroPayload": (
+        "COMMIT_TIME_ORDERING",
+        "IGNORE_DEFAULTS",
+        {},
+        None,
+    ),
+    _MODEL + "PartialUpdateAvroPayload": ("EVENT_TIME_ORDERING", "IGNORE_DEFAULTS", {}, None),
+    _MODEL + "AWSDmsAvroPayload": ("COMMIT_TIME_ORDERING", None, _DMS, None),
+    _MODEL + "debezium.PostgresDebeziumAvroPayload": (
+        "EVENT_TIME_ORDERING",
+        "FILL_UNAVAILABLE",
+        {UNAVAILABLE: "__debezium_unavailable_value", **_DEBEZIUM},
+        "_event_lsn",
+    ),
+    _MODEL + "debezium.MySqlDebeziumAvroPayload": (
+        "EVENT_TIME_ORDERING",
+        None,
+        _DEBEZIUM,
+        "_event_bin_file,_event_pos",
+    ),
+}
+_KEEP_THEIR_CLASS = (
+    merging.EVENT_TIME_PAYLOAD,
+    _MODEL + "EventTimeAvroPayload",
+    merging.COMMIT_TIME_PAYLOAD,
+)
+
+
+def changed(properties: Properties, target: int) -> dict[str, str]:
+    """All properties of the table once it has the target version, the checksum left out."""
+    found = dict(properties)
+    for step in steps(int(found[names.TABLE_VERSION]), target):
+        change = _CHANGES.get(step)
+        found = change(found) if change else found
+        found[names.TABLE_VERSION] = str(step[1])
+        found[names.LAYOUT_VERSION] = str(table_version(step[1]).layout.version)
+    return found
+
+
+def steps(start: int, target: int) -> list[tuple[int, int]]:
+    """The steps from one version to another, each between neighbours."""
+    between = [code for code in VERSIONS if min(start, target) <= code <= max(start, target)]
+    if target < start:
+        between.reverse()
+    return list(itertools.pairwise(between))
+
+
+def _six_to_eight(properties: Properties) -> dict[str, str]:
+    found = dict(properties)
+    config = TableConfig(found)
+    mode, payload, strategy = _merge_rules(config)
+    found.update(
+        {
+            names.TIMELINE_PATH: "timeline",
+            names.HISTORY_PATH: "history",
+            names.ARCHIVE_FOLDER: "history",
+            names.KEY_GENERATOR_TYPE: config.key_generator,
+            merging.MERGE_MODE: mode,
+            merging.PAYLOAD_CLASS: payload,
+            merging.STRATEGY_ID: strategy,
+        }
+    )
+    found.setdefault(INITIAL_VERSION, found[names.TABLE_VERSION])
+    found.pop(merging.OLD_STRATEGY_ID, None)
+    if config.ordering_fields:
+        found.setdefault(names.PRECOMBINE_FIELD, ",".join(config.ordering_fields))
+    if names.BOOTSTRAP_INDEX_CLASS in found:
+        found[names.BOOTSTRAP_INDEX_TYPE] = "HFILE"
+    return found
+
+
+def _merge_rules(config: TableConfig) -> tuple[str, str, str]:
+    """Mode, payload class and strategy id from version 8 on.
+
+    A merge-on-read table with an ordering field goes by event time, whatever its payload class.
+    """
+    payload = config.merge.payload_class or merging.COMMIT_TIME_PAYLOAD
+    if payload not in _KEEP_THEIR_CLASS:
+        return "CUSTOM", payload, PAYLOAD_STRATEGY
+    if payload != merging.COMMIT_TIME_PAYLOAD:
+        return "EVENT_TIME_ORDERING", payload, merging.EVENT_TIME_STRATEGY
+    if config.is_merge_on_read and config.ordering_fields:
+        return "EVENT_TIME_ORDERING", merging.EVENT_TIME_PAYLOAD, merging.EVENT_TIME_STRATEGY
+    return "COMMIT_TIME_ORDERING", payload, merging.COMMIT_TIME_STRATEGY
+
+
+def _eight_to_nine(properties: Properties) -> dict[str, str]:
+    found = dict(properties)
+    ordering = found.pop(names.PRECOMBINE_FIELD, None) or found.get(names.ORDERING_FIELDS)
+    if ordering:
+        found[names.ORDERING_FIELDS] = ordering
+    payload = found.get(merging.PAYLOAD_CLASS, "").replace("com.uber.hoodie", "org.apache.hudi")
+    if payload in _OF_PAYLOAD:
+        mode, partial, merge_properties, forced = _OF_PAYLOAD[payload]
+        found.pop(merging.PAYLOAD_CLASS)
+        found.pop(merging.STRATEGY_ID, None)
+        found[LEGACY_PAYLOAD] = payload
+        found[merging.MERGE_MODE] = mode
+        if partial:
+            found[merging.PARTIAL_UPDATE_MODE] = partial
+        if forced:
+            found[names.ORDERING_FIELDS] = forced
+        for name, value in merge_properties.items():
+            found[merging.MERGE_PROPERTY + name] = value
+        for name in (merging.DELETE_FIELD, merging.DELETE_MARKER):
+            if name in found:
+                found[merging.MERGE_PROPERTY + name] = found[name]
+    elif found.get(merging.MERGE_MODE) != "CUSTOM":
+        found.pop(merging.STRATEGY_ID, None)
+    return found
+
+
+def _nine_to_eight(properties: Properties) -> dict[str, str]:
+    mode = TableConfig(properties).merge.mode
+    found = {k: v for k, v in properties.items() if not k.startswith(merging.MERGE_PROPERTY)}
+    found.pop(merging.PARTIAL_UPDATE_MODE, None)
+    payload = found.pop(LEGACY_PAYLOAD, None)
+    if payload is not None and payload not in _KEEP_THEIR_CLASS:
+        found[merging.MERGE_MODE] = "CUSTOM"
+        found[merging.PAYLOAD_CLASS] = payload
+        found[merging.STRATEGY_ID] = PAYLOAD_STRATEGY
+    elif mode != "CUSTOM":
+        by_event = mode == "EVENT_TIME_ORDERING"
+        of_mode = merging.EVENT_TIME_PAYLOAD if by_event else merging.COMMIT_TIME_PAYLOAD
+        found[merging.MERGE_MODE] = mode
+        found[merging.PAYLOAD_CLASS] = payload or of_mode
+        found[merging.STRATEGY_ID] = (
+            merging.EVENT_TIME_STRATEGY if by_event else merging.COMMIT_TIME_STRATEGY
+        )
+    ordering = found.pop(names.ORDERING_FIELDS, None)
+    if payload is not None and payload.endswith("MySqlDebeziumAvroPayload"):
+        ordering = "_event_seq"
+    if ordering:
+        found[names.PRECOMBINE_FIELD] = ordering
+    found.pop(names.TABLE_FORMAT, None)
+    return found
+
+
+def _eight_to_six(properties: Properties) -> dict[str, str]:
+    config = TableConfig(properties)
+    dropped = (
+        names.TIMELINE_PATH,
+        names.HISTORY_PATH,
+        names.KEY_GENERATOR_TYPE,
+        names.ORDERING_FIELDS,
+        names.SEVERAL_FORMATS,
+        INITIAL_VERSION,
+        merging.MERGE_MODE,
+        merging.STRATEGY_ID,
+    )
+    found = {k: v for k, v in properties.items() if k not in dropped}
+    found[names.ARCHIVE_FOLDER] = "archived"
+    generator = names.KEY_GENERATOR_CLASSES.get(config.key_generator)
+    if generator:
+        found.setdefault(names.KEY_GENERATOR_CLASS, generator)
+    if config.ordering_fields:
+        found[names.PRECOMBINE_FIELD] = ",".join(config.ordering_fields)
+    if config.merge.mode != "CUSTOM":
+        by_event = config.merge.mode == "EVENT_TIME_ORDERING"
+        of_mode = merging.EVENT_TIME_PAYLOAD if by_event else merging.COMMIT_TIME_PAYLOAD
+        found.setdefault(merging.PAYLOAD_CLASS, of_mode)
+    found[merging.OLD_STRATEGY_ID] = config.merge.strategy_id or merging.EVENT_TIME_STRATEGY
+    return found
+
+
+_CHANGES: Mapping[tuple[int, int], Callable[[Properties], dict[str, str]]] = {
+    (6, 8): _six_to_eight,
+    (8, 9): _eight_to_nine,
+    (9, 8): _nine_to_eight,
+    (8, 6): _eight_to_six,
+}
+"""The other steps change the numbers alone."""

@@ -1,0 +1,197 @@
+"""The write options that pyhudi honours, read once. Names and defaults are Hudi's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal, cast
+
+from pyhudi.config.index_options import INDEX_OPTIONS, IndexOptions
+from pyhudi.config.option_values import choice, number, switch, whole_number
+from pyhudi.config.property_names import PARTITION_SPEC, SLASH_DATES
+from pyhudi.config.timestamp_options import TIME_OPTIONS
+
+Codec = Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]
+InsertDuplicates = Literal["none", "drop", "fail"]
+LogBlocks = Literal["avro", "parquet", "hfile"]
+BloomType = Literal["DYNAMIC_V0", "SIMPLE"]
+
+SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit"
+MAX_FILE_SIZE = "hoodie.parquet.max.file.size"
+ROW_GROUP_SIZE = "hoodie.parquet.block.size"
+CODEC = "hoodie.parquet.compression.codec"
+RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
+RECORD_SIZE_THRESHOLD = "hoodie.record.size.estimation.threshold"
+INSERT_SPLIT_SIZE = "hoodie.copyonwrite.insert.split.size"
+AUTO_SPLIT = "hoodie.copyonwrite.insert.auto.split"
+SMALL_SLICES = "hoodie.merge.small.file.group.candidates.limit"
+BLOOM_ENTRIES = "hoodie.index.bloom.num_entries"
+BLOOM_FPP = "hoodie.index.bloom.fpp"
+BLOOM_MAX_ENTRIES = "hoodie.bloom.index.filter.dynamic.max.entries"
+BLOOM_TYPE = "hoodie.bloom.index.filter.type"
+PAGE_SIZE = "hoodie.parquet.page.size"
+DICTIONARY = "hoodie.parquet.dictionary.enabled"
+LOG_BLOCK_SIZE = "hoodie.logfile.data.block.max.size"
+COMBINE_INSERTS = "hoodie.combine.before.insert"
+COMBINE_UPSERTS = "hoodie.combine.before.upsert"
+COMBINE_DELETES = "hoodie.combine.before.delete"
+ALLOW_DUPLICATES = "hoodie.merge.allow.duplicate.on.inserts"
+INSERT_DUPLICATES = "hoodie.datasource.insert.dup.policy"
+LOG_FILE_SIZE = "hoodie.logfile.max.size"
+LOG_BLOCKS = "hoodie.logfile.data.block.format"
+POSITIONS = "hoodie.write.record.positions"
+ALLOW_EMPTY_COMMIT = "hoodie.allow.empty.commit"
+
+WRITE_OPTIONS = (
+    SMALL_FILE_LIMIT,
+    MAX_FILE_SIZE,
+    ROW_GROUP_SIZE,
+    CODEC,
+    RECORD_SIZE,
+    RECORD_SIZE_THRESHOLD,
+    INSERT_SPLIT_SIZE,
+    AUTO_SPLIT,
+    SMALL_SLICES,
+    BLOOM_ENTRIES,
+    BLOOM_FPP,
+    BLOOM_MAX_ENTRIES,
+    BLOOM_TYPE,
+    PAGE_SIZE,
+    DICTIONARY,
+    LOG_BLOCK_SIZE,
+    COMBINE_INSERTS,
+    COMBINE_UPSERTS,
+    COMBINE_DELETES,
+    ALLOW_DUPLICATES,
+    INSERT_DUPLICATES,
+    *INDEX_OPTIONS,
+    PARTITION_SPEC,
+    SLASH_DATES,
+    *TIME_OPTIONS,
+    LOG_FILE_SIZE,
+    LOG_BLOCKS,
+    POSITIONS,
+    ALLOW_EMPTY_COMMIT,
+)
+"""Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
+
+_CODECS = ("zstd", "snappy", "gzip", "lz4_raw", "uncompressed")
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How files are sized and encoded. Sizes in bytes."""
+
+    small_file_limit: int = 100 * 1024 * 1024
+    """A base file below this takes inserts; 0 means none does."""
+    max_file_size: int = 120 * 1024 * 1024
+    row_group_bytes: int = 120 * 1024 * 1024
+    codec: Codec = "zstd"
+    """As `docs/decisions/0008-base-files-are-zstd.md` says; Hudi's own default is gzip."""
+    record_size_estimate: int = 1024
+    """Bytes of a row while no commit tells better."""
+    record_size_threshold: float = 1.0
+    """A commit tells if it wrote more than so many small-file limits."""
+    insert_split_rows: int | None = None
+    """Rows of a new file of inserts; None for as many as make a file of the greatest size."""
+    small_slices_per_partition: int = 1
+    """Merge-on-read: so many small file groups of a partition take inserts."""
+    bloom_entries: int = 60000
+    bloom_fpp: float = 1e-9
+    bloom_max_entries: int = 100000
+    bloom_type: BloomType = "DYNAMIC_V0"
+    page_bytes: int = 1024 * 1024
+    dictionary: bool = True
+    log_block_bytes: int = 256 * 1024 * 1024
+    combine_inserts: bool = False
+    """Rows of one key among the data become one by the table's merge mode, also on bulk_insert and
+    the overwriting verbs."""
+    combine_upserts: bool = True
+    combine_deletes: bool = True
+    allow_duplicates: bool = True
+    """Rows inserted into a small file stand beside rows of their keys (else: they are merged)."""
+    insert_duplicates: InsertDuplicates = "none"
+    """What becomes of inserted rows whose keys the table has; "none": nobody looks."""
+    index: IndexOptions = field(default_factory=IndexOptions)
+    """How keys are found."""
+    log_file_bytes: int = 1024 * 1024 * 1024
+    """A log file beyond this is followed by another one."""
+    log_blocks: LogBlocks = "avro"
+    positions: bool = True
+    """Log blocks tell the rows of the base file that they update, where the version knows that."""
+    allow_empty_commit: bool = False
+    """A write that changes nothing is a commit too. Hudi's own default is true."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> WriteOptions:
+        """From `hoodie.…` options; others than `WRITE_OPTIONS` are not looked at.
+
+        Raises `ConfigError` for a value that is no number, negative, or none of those allowed.
+        """
+        standard = cls()
+        return cls(
+            small_file_limit=whole_number(
+                options, SMALL_FILE_LIMIT, default=standard.small_file_limit, least=0
+            ),
+            max_file_size=whole_number(options, MAX_FILE_SIZE, default=standard.max_file_size),
+            row_group_bytes=whole_number(options, ROW_GROUP_SIZE, default=standard.row_group_bytes),
+            codec=cast("Codec", choice(options, CODEC, _CODECS, standard.codec)),
+            record_size_estimate=whole_number(
+                options, RECORD_SIZE, default=standard.record_size_estimate
+            ),
+            record_size_threshold=number(
+                options,
+                RECORD_SIZE_THRESHOLD,
+                lambda value: 0 <= value < inf,
+                "of at least 0",
+                standard.record_size_threshold,
+            ),
+            insert_split_rows=_insert_split(options),
+            small_slices_per_partition=whole_number(
+                options, SMALL_SLICES, default=standard.small_slices_per_partition, least=0
+            ),
+            bloom_entries=whole_number(options, BLOOM_ENTRIES, default=standard.bloom_entries),
+            bloom_fpp=number(
+                options,
+                BLOOM_FPP,
+                lambda value: 0 < value < 1,
+                "between 0 and 1",
+                standard.bloom_fpp,
+            ),
+            bloom_max_entries=whole_number(
+                options, BLOOM_MAX_ENTRIES, default=standard.bloom_max_entries
+            ),
+            bloom_type=cast(
+                "BloomType", choice(options, BLOOM_TYPE, ("DYNAMIC_V0", "SIMPLE"), "DYNAMIC_V0")
+            ),
+            page_bytes=whole_number(options, PAGE_SIZE, default=standard.page_bytes),
+            dictionary=switch(options, DICTIONARY, default=standard.dictionary),
+            log_block_bytes=whole_number(options, LOG_BLOCK_SIZE, default=standard.log_block_bytes),
+            combine_inserts=switch(options, COMBINE_INSERTS, default=standard.combine_inserts),
+            combine_upserts=switch(options, COMBINE_UPSERTS, default=standard.combine_upserts),
+            combine_deletes=switch(options, COMBINE_DELETES, default=standard.combine_deletes),
+            allow_duplicates=switch(options, ALLOW_DUPLICATES, default=standard.allow_duplicates),
+            insert_duplicates=cast(
+                "InsertDuplicates",
+                choice(options, INSERT_DUPLICATES, ("none", "drop", "fail"), "none"),
+            ),
+            index=IndexOptions.of(options),
+            log_file_bytes=whole_number(options, LOG_FILE_SIZE, default=standard.log_file_bytes),
+            log_blocks=cast(
+                "LogBlocks", choice(options, LOG_BLOCKS, ("avro", "parquet", "hfile"), "avro")
+            ),
+            positions=switch(options, POSITIONS, default=standard.positions),
+            allow_empty_commit=switch(
+                options, ALLOW_EMPTY_COMMIT, default=standard.allow_empty_commit
+            ),
+        )
+
+
+def _insert_split(options: Mapping[str, str]) -> int | None:
+    """Rows of a new file, where they are not to follow from sizes (`UpsertPartitioner`, 1.2.0)."""
+    rows = whole_number(options, INSERT_SPLIT_SIZE, default=_INSERT_SPLIT_ROWS)
+    return None if switch(options, AUTO_SPLIT, default=True) else rows
+
+
+_INSERT_SPLIT_ROWS = 500_000

@@ -1,0 +1,176 @@
+"""Rows put aside by a route, in memory up to a limit and then in local files. Not a table's files.
+
+What does not fit in memory goes through here on its way to the files of a table: rows come in any
+order of routes, and come back one route at a time. Rows of one route keep the order they came in,
+unless the shelf sorts them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.engine.spill import local_files
+
+Route = TypeVar("Route", str, int)
+
+_BATCH_ROWS = 16 * 1024
+_ROUTE = "__route"
+"""Name of the route column while rows are sorted; no column of a table may have it."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Some rows of one batch of a file."""
+
+    path: str
+    batch: int
+    start: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class ShelvedRows:
+    """Rows on a shelf: an Arrow stream that can be read as often as wanted while the shelf is open.
+
+    Pickled, it is the rows themselves, since another machine does not have the files.
+    """
+
+    schema: pa.Schema
+    places: tuple[_Place, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return sum(place.rows for place in self.places)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def slice(self, start: int, count: int | None = None) -> ShelvedRows:
+        """Some of the rows, in their order."""
+        stop = self.num_rows if count is None else start + count
+        kept, first = [], 0
+        for place in self.places:
+            low, high = max(start - first, 0), min(stop - first, place.rows)
+            if low < high:
+                kept.append(_Place(place.path, place.batch, place.start + low, high - low))
+            first += place.rows
+        return ShelvedRows(self.schema, tuple(kept))
+
+    def __add__(self, other: ShelvedRows) -> ShelvedRows:
+        return ShelvedRows(self.schema, self.places + other.places)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, a batch in memory at a time."""
+        path, reader = None, None
+        for place in self.places:
+            with local_files():
+                if reader is None or place.path != path:
+                    path, reader = place.path, pa.ipc.open_file(pa.OSFile(place.path))
+                batch = reader.get_batch(place.batch)
+            yield batch.slice(place.start, place.rows)
+
+    def to_table(self) -> pa.Table:
+        """All of the rows in memory."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _same, (self.to_table(),)
+
+
+def _same(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+class Shelf(Generic[Route]):
+    """Takes rows with their routes, and gives them back by route once all have come."""
+
+    def __init__(self, in_memory: int, order: Sequence[str] = ()) -> None:
+        """`in_memory`: bytes held before they go to a file.
+
+        order: columns by which the rows of one route in one file are sorted.
+        """
+        self._limit = in_memory
+        self._order = [(name, "ascending") for name in order]
+        with local_files():
+            self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._files = 0
+        self._places: dict[Route, list[_Place]] = {}
+        self._schema: pa.Schema | None = None
+
+    def add(self, routes: pa.Array[Any], rows: pa.Table) -> None:
+        """Puts rows aside; `routes` has one text or number for each."""
+        self._schema = rows.schema
+        self._held.append(rows.append_column(_ROUTE, routes))
+        self._held_bytes += rows.nbytes
+        if self._held_bytes > self._limit:
+            self._write()
+
+    def routes(self) -> dict[Route, ShelvedRows]:
+        """The rows of every route, in ascending order of routes."""
+        if self._held:
+            self._write()
+        schema = self._schema
+        if schema is None:
+            return {}
+        return {
+            route: ShelvedRows(schema, tuple(self._places[route])) for route in sorted(self._places)
+        }
+
+    def close(self) -> None:
+        """Removes the files."""
+        self._held = []
+        self._folder.cleanup()
+
+    def __enter__(self) -> Shelf[Route]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self) -> None:
+        # One chunk, since taking rows from many goes through all of them for each part.
+        rows = pa.concat_tables(self._held).combine_chunks()
+        self._held, self._held_bytes = [], 0
+        order = pc.sort_indices(rows, sort_keys=[(_ROUTE, "ascending"), *self._order])
+        path = str(Path(self._folder.name) / f"{self._files}.arrow")
+        self._files += 1
+        kept, batch = rows.drop_columns([_ROUTE]), 0
+        with (
+            local_files(),
+            pa.OSFile(path, "wb") as file,
+            pa.ipc.new_file(file, self._schema) as writer,
+        ):
+            for route, start, stop in _runs(rows.column(_ROUTE).combine_chunks().take(order)):
+                places = self._places.setdefault(route, [])
+                for first in range(start, stop, _BATCH_ROWS):
+                    count = min(_BATCH_ROWS, stop - first)
+                    part = kept.take(order.slice(first, count))
+                    writer.write_batch(part.combine_chunks().to_batches()[0])
+                    places.append(_Place(path, batch, 0, count))
+                    batch += 1
+
+
+def _runs(routes: pa.Array[Any]) -> Iterator[tuple[Any, int, int]]:
+    """Runs of equal routes: (route, first row, row after the last)."""
+    encoded = pc.run_end_encode(routes)
+    start = 0
+    for route, stop in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
+        yield route, start, stop
+        start = stop

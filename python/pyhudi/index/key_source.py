@@ -1,0 +1,41 @@
+"""How the keys of a table's file slices are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class KeySource:
+    """How the keys of a table's slices are read."""
+
+    storage: Storage
+    schema: pa.Schema
+    """With meta fields, as files have them."""
+    valid_instants: tuple[str, ...] | None = None
+    """Committed instants, where log files can hold blocks of others."""
+    timeline_start: str | None = None
+
+    positions: bool = False
+    """Tagging notes the rows of base files too."""
+    key_columns: tuple[str, ...] = (RECORD_KEY,)
+    """What the keys are read from."""
+
+    def keys_of(self, slice_: FileSlice, *, with_base: bool = True) -> _native.BatchReader:
+        """Every key of a slice, deleted ones too. with_base: those of the base file too."""
+        return _native.read_keys(
+            self.storage.native,
+            base=slice_.base.path if slice_.base and with_base else None,
+            logs=[log.path for log in slice_.logs],
+            schema=self.schema,
+            valid_instants=self.valid_instants,
+            timeline_start=self.timeline_start,
+            key_fields=self.key_columns,
+        )

@@ -1,0 +1,43 @@
+"""Being seen at work that is no write: making a metadata table, changing a table's version.
+
+Such work has no instant on the timeline. It has a heartbeat of its own, which the table's
+properties name for as long as something is undone (`metadata/unfinished.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from pyhudi.clock import Clock
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import CommitConflict
+from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import InstantGenerator
+from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
+
+
+@contextmanager
+def at_work(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[str]:
+    """Holds a heartbeat and gives its name, that of the work that one who died left undone.
+
+    Raises `CommitConflict` where that one is alive.
+    """
+    undone = Unfinished.of(config)
+    if undone and live_instants(storage, {undone.by}, clock):
+        msg = "another writer is making the metadata table, or changing the table's version"
+        raise CommitConflict(
+            msg, hint="Wait until it is done, or two minutes if it has died, then try again."
+        )
+    name = undone.by or InstantGenerator(clock, config.timezone).next()
+    heartbeat = Heartbeat(storage, name, clock)
+    try:
+        heartbeat.start()
+        yield name
+    except BaseException:
+        heartbeat.rest()
+        with suppress(Exception):
+            storage.delete(path_of(name))
+        raise
+    heartbeat.stop()

@@ -1,0 +1,207 @@
+"""Making partitions of the metadata table, for a new table or one that has lacked them so far.
+
+Each partition is one delta commit: a log file without records for every file group, and a base file
+for those that get some. All partitions are made before the table's properties name the first of
+them, so that a writer that dies leaves nothing that anybody looks at; the next attempt starts over.
+The properties then say too that nothing is left to be done (`unfinished.py`).
+Instants, names and order are those of `HoodieBackedTableMetadataWriter` (0.15.0 and 1.2.0). Which
+partitions there are to be is `partitions_to_build.py`'s part, what they hold `initial.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from pyhudi import _native
+from pyhudi.clock import INSTANT_DIGITS
+from pyhudi.config import property_names as names
+from pyhudi.config.actions import DELTA_COMMIT, INDEXING, Instant, State
+from pyhudi.config.create import make_table
+from pyhudi.config.file_names import PARTITION_METADATA_PREFIX
+from pyhudi.config.metadata_names import FILES, FOLDER
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.metadata_table_config import own_config
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import CommitConflict
+from pyhudi.metadata.checks_before_write import record_schema
+from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions, parse_definitions
+from pyhudi.metadata.definitions_file import Definitions, change_definitions, new_definitions
+from pyhudi.metadata.initial import (
+    NO_INSTANT,
+    InitialPartition,
+    Source,
+    derive_initial,
+)
+from pyhudi.metadata.initial_rows import initial_partition
+from pyhudi.metadata.partitions_to_build import in_order, stats_columns
+from pyhudi.metadata.records import RECORD_ROWS
+from pyhudi.metadata.start_group import StartTarget, start_log, store_start_log, write_base
+from pyhudi.metadata.table_writer import open_metadata_table, remove_metadata_table
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.timeline.unique_keys import counted_words
+from pyhudi.txn.table import Table
+
+OPERATION = "BULK_INSERT"
+STAGE = 3
+"""Of the engine call that writes base files."""
+
+_FIRST_SUFFIX = 10
+_TOGETHER = 8
+"""First log files that are written at a time."""
+
+
+def initialise(
+    data: Table,
+    state: TableState,
+    partitions: set[str],
+    options: MetadataOptions,
+    memory: int,
+    definitions: Definitions | None = None,
+) -> TableConfig:
+    """Makes partitions that the table lacks, and gives its properties with them.
+
+    data, state: of the data table, cleaned up after dead writers. Without a metadata table
+    `files` is made too. memory: bytes for records that are on their way to files. definitions:
+    those of partitions that are not known by their names alone. With a record index the properties
+    say whether a key is there twice.
+
+    Raises `CommitConflict` while other work is pending that rules it out.
+    """
+    config = data.config
+    listed = config.metadata_partitions
+    wanted = in_order((partitions | {FILES}) - set(listed))
+    if not wanted:
+        return config
+    check_can_start(config, state.timeline.pending())
+    columns = stats_columns(state.schema, options) if COLUMN_STATS in wanted else ()
+    added = new_definitions(
+        config, wanted, columns, partitioned=options.record_index_by_partition is True
+    )
+    added |= definitions or {}
+    known = index_definitions(data.storage, config)
+    defined = {**known, **parse_definitions(added)}
+    source = Source(state, data.engine, options, defined, memory)
+    own = _cleared(data, listed)
+    counted: dict[str, str] = {}
+    for name in wanted:
+        own = own.reloaded()
+        partition = initial_partition(source, name)
+        made = _Making(data, own, partition, source).carry_out()
+        if partition.records is not None:
+            counted = counted_words(state.timeline, unique=made == partition.records)
+    changes = change_definitions(data.storage, config, added)
+    changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
+    changes.update(counted)
+    return config.updated(data.storage, changes, data.clock, removed=(UNFINISHED,))
+
+
+def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
+    """Raises `CommitConflict` where what is pending rules out to make partitions.
+
+    Up to table version 6 log files are named by instants that may be pending (0.15.0).
+    """
+    pending = [one for one in pending if one.action != INDEXING]
+    if pending and config.version.logs_named_by_base_instant:
+        msg = f"{pending[0]} is pending: a metadata table cannot be made"
+        raise CommitConflict(msg, hint="Complete it first.")
+
+
+def _cleared(data: Table, listed: Sequence[str]) -> Table:
+    """The metadata table without what an attempt that died has left; a new one where none is."""
+    if not listed:
+        _make_table(data)
+        return open_metadata_table(data)
+    own = open_metadata_table(data)
+    for folder in own.storage.list_dir("")[0]:
+        if folder != ".hoodie" and folder not in listed:
+            own.storage.delete_dir(folder)
+    for instant in own.timeline.pending(DELTA_COMMIT):
+        if _is_initial(instant.requested):
+            for one in (State.INFLIGHT, State.REQUESTED):
+                own.config.layout.remove(own.storage, instant.requested, DELTA_COMMIT, one)
+    return own.reloaded()
+
+
+def _is_initial(time: str) -> bool:
+    """Whether a delta commit of the metadata table makes a partition, by its instant."""
+    return time.startswith(NO_INSTANT) or len(time) > INSTANT_DIGITS
+
+
+def _make_table(data: Table) -> None:
+    remove_metadata_table(data.storage)
+    make_table(data.storage.below(FOLDER), own_config(data.config), data.clock)
+
+
+@dataclass(frozen=True)
+class _Making:
+    """The delta commit that makes one partition."""
+
+    data: Table
+    own: Table
+    partition: InitialPartition
+    source: Source
+
+    def carry_out(self) -> int:
+        """The number of its records."""
+        own, name = self.own, self.partition.name
+        version, layout = own.config.version, own.config.layout
+        instant = self._instant()
+        own.storage.delete_dir(name)
+        layout.request(own.storage, instant, DELTA_COMMIT)
+        layout.inflight(own.storage, instant, DELTA_COMMIT)
+        schema = record_schema(version.metadata_schema)
+        target = StartTarget(own.storage, name, instant, schema, self.partition.file_ids)
+        self._open_groups(target)
+        stats = self._write(target)
+        self._remove_unlisted({stat.path for stat in stats})
+        metadata = CommitMetadata(
+            {name: tuple(stats)} if stats else {},
+            extra_metadata={SCHEMA_KEY: _native.without_meta_fields(schema)},
+            operation_type=OPERATION,
+        )
+        data = metadata.encode(version, DELTA_COMMIT, own.clock)
+        layout.complete(own.storage, instant, DELTA_COMMIT, own.generator.next(), data)
+        return sum(stat.num_inserts for stat in stats)
+
+    def _instant(self) -> str:
+        """The first free one (`generateUniqueInstantTime`)."""
+        known = {one.requested for one in self.own.timeline.completed()}
+        known |= {one.requested for one in self.own.timeline.pending()}
+        start, offset = NO_INSTANT, 0
+        if self.data.config.version.metadata_starts_with_data:
+            start, offset = self.source.last_instant or NO_INSTANT, _FIRST_SUFFIX
+        while f"{start}{offset:03d}" in known:
+            offset += 1
+        return f"{start}{offset:03d}"
+
+    def _open_groups(self, target: StartTarget) -> None:
+        """A folder, and in it a log file without records for each file group."""
+        text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth=1\n"
+        path = f"{target.partition}/{PARTITION_METADATA_PREFIX}"
+        target.storage.put(path, text.encode())
+        paths = [start_log(target, number) for number in range(self.partition.groups)]
+        # Small files, each of which waits for storage: together they wait once.
+        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-start") as pool:
+            list(pool.map(partial(store_start_log, target), paths))
+
+    def _write(self, target: StartTarget) -> list[WriteStat]:
+        if not self.partition.tasks:
+            return []
+        label = f"make {target.partition}"
+        stats: list[WriteStat] = []
+        for turn, tasks in enumerate(self.partition.turns()):
+            rows = self.own.engine.scan(derive_initial, tasks, RECORD_ROWS, label=label)
+            write = partial(write_base, target)
+            stats += self.own.engine.exchange(rows, "route", write, stage=STAGE + turn, label=label)
+        return stats
+
+    def _remove_unlisted(self, listed: set[str | None]) -> None:
+        """Base files of failed or repeated attempts go: nothing else tells them apart."""
+        for file in self.own.storage.list_dir(self.partition.name)[1]:
+            if file.name.endswith(".hfile") and file.path not in listed:
+                self.own.storage.delete(file.path)

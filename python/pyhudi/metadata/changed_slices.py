@@ -1,0 +1,205 @@
+"""The file groups that a commit changes, before and after it, for indexes that follow rows.
+
+Indexes follow records, not what files hold: what a log file deletes may be elsewhere by now, and
+what it seems to delete may win by its ordering value. So both sides are read merged, as a snapshot
+reads them. Nothing is read here but what files there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.table_schema import table_schema
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.txn.table import Table
+
+_LOG_MEMORY = 64 * 1024 * 1024
+"""Bytes of log records that one task holds; more of them go to local files."""
+
+AloneFile = tuple[str, int, FileSlice]
+"""Name and bytes of a file, and a slice of nothing else."""
+
+
+@dataclass(frozen=True)
+class GroupChange:
+    """One file group that a commit changes; None for no rows."""
+
+    before: FileSlice | None
+    after: FileSlice | None
+
+
+class SliceRows:
+    """The file groups that a commit touches, while it is still pending."""
+
+    def __init__(
+        self,
+        data: Table,
+        instant: str,
+        metadata: CommitMetadata,
+        schema: pa.Schema,
+        avro: str,
+    ) -> None:
+        """`schema`, `avro`: the table's with the commit, the first with meta fields."""
+        self._data = data
+        self._instant = instant
+        self._metadata = metadata
+        self._schema = schema
+        self._avro = avro
+
+    @cached_property
+    def changes(self) -> list[GroupChange]:
+        """Every group that files came to, and every one that is taken away."""
+        return [*self._written(), *(GroupChange(one, None) for one in self.replaced())]
+
+    def task(self, one: FileSlice | None, columns: tuple[str, ...]) -> ReadTask | None:
+        """The reading of some columns of a slice, as they are stored."""
+        return None if one is None else self.read(one, columns)
+
+    def read(self, one: FileSlice, columns: tuple[str, ...]) -> ReadTask:
+        """As `task`, of a slice that there is."""
+        return read_columns(self._state, one, columns)
+
+    def keys(self, one: FileSlice, *, with_own: bool = False) -> ReadTask:
+        """The reading of a slice's record keys. with_own: blocks of the commit count, too."""
+        return read_columns(
+            self._state, one, (RECORD_KEY,), pending=self._instant if with_own else None
+        )
+
+    def before(self, stat: WriteStat) -> FileSlice | None:
+        """The file group that a stat is of, None for a new one."""
+        return self._slices(stat.partition_path or "").get(stat.file_id)
+
+    def after(self, stats: list[WriteStat], *, alone: bool) -> FileSlice:
+        """The file group that the stats' log files went to, with them.
+
+        alone: with nothing else.
+        """
+        before = None if alone else self.before(stats[0])
+        return _after(stats[0].partition_path or "", stats[0].file_id, before, stats)
+
+    def replaced(self) -> Iterator[FileSlice]:
+        """Every file group that the commit takes away."""
+        for partition, ids in (self._metadata.partition_to_replace_file_ids or {}).items():
+            known = self._slices(partition) if ids else {}
+            yield from (known[one] for one in ids if one in known)
+
+    @cached_property
+    def files(self) -> dict[str, list[AloneFile]]:
+        """Every written file by partition, each as a slice of nothing else."""
+        found: dict[str, list[AloneFile]] = {}
+        for partition, stats in self._metadata.partition_to_write_stats.items():
+            for stat in stats:
+                if stat.path:
+                    one = _after(partition, stat.file_id, None, [stat])
+                    found.setdefault(partition, []).extend(alone(one))
+        return found
+
+    def _written(self) -> Iterator[GroupChange]:
+        for partition, stats in self._metadata.partition_to_write_stats.items():
+            known = self._slices(partition)
+            groups: dict[str, list[WriteStat]] = {}
+            for stat in stats:
+                if stat.path:
+                    groups.setdefault(stat.file_id, []).append(stat)
+            for file_id, written in groups.items():
+                before = known.get(file_id)
+                yield GroupChange(before, _after(partition, file_id, before, written))
+
+    def _slices(self, partition: str) -> dict[str, FileSlice]:
+        if partition not in self._known:
+            state = self._state
+            view = FileSystemView(state.storage, state.config, state.timeline, {partition})
+            self._known[partition] = {one.file_id: one for one in view.slices()}
+        return self._known[partition]
+
+    @cached_property
+    def _known(self) -> dict[str, dict[str, FileSlice]]:
+        return {}
+
+    @cached_property
+    def _state(self) -> TableState:
+        storage, config = self._data.storage, self._data.config
+        timeline = Timeline.load(storage, config)
+        evolution = table_schema(storage, config, timeline).evolution
+        return TableState(
+            storage, config, timeline, self._schema, avro=self._avro, evolution=evolution
+        )
+
+
+def alone(one: FileSlice) -> list[AloneFile]:
+    """The files of a slice, each by itself."""
+    base = one.base
+    found = [] if base is None else [(base.name, base.size, replace(one, logs=()))]
+    logs = ((log.name, log.size, replace(one, base=None, logs=(log,))) for log in one.logs)
+    return [*found, *logs]
+
+
+def read_columns(
+    state: TableState, one: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
+) -> ReadTask:
+    """The reading of a slice that may hold files of a pending commit.
+
+    pending: the commit's instant, where its log blocks shall count as committed ones do.
+    """
+    request = ScanRequest(output=columns, memory_limit=_LOG_MEMORY)
+    rule = replace(merge_rule(state), max_instant=None)
+    if pending is not None and rule.valid_instants is not None:
+        rule = replace(rule, valid_instants=(*rule.valid_instants, pending))
+    return replace(slice_tasks(state, request, [one], rule)[0], path_values=())
+
+
+def _after(
+    partition: str, file_id: str, before: FileSlice | None, written: list[WriteStat]
+) -> FileSlice:
+    """The slice with the written files: a new base file takes the place of all that was."""
+    bases = [base for stat in written if (base := _base(partition, stat)) is not None]
+    new = [log for stat in written if (log := _log(partition, stat)) is not None]
+    if bases:
+        return FileSlice(partition, file_id, bases[-1].instant, bases[-1], _in_order(new))
+    if before is None:
+        return FileSlice(partition, file_id, new[0].instant, None, _in_order(new))
+    names = {log.name for log in new}
+    kept = [log for log in before.logs if log.name not in names]
+    return replace(before, logs=(*kept, *_in_order(new)))
+
+
+def _in_order(logs: list[LogFile]) -> tuple[LogFile, ...]:
+    return tuple(sorted((log for log in logs if not log.suffix), key=lambda log: log.order))
+
+
+def _base(partition: str, stat: WriteStat) -> BaseFile | None:
+    name = (stat.path or "").rsplit("/", 1)[-1]
+    one = None if name.startswith(".") else parse_base_name(name)
+    if one is None:
+        return None
+    size = stat.file_size_in_bytes
+    return BaseFile(partition, name, one.file_id, one.instant, one.write_token, size)
+
+
+def _log(partition: str, stat: WriteStat) -> LogFile | None:
+    """The log file that a stat is of, None for another file."""
+    name = (stat.path or "").rsplit("/", 1)[-1]
+    one = parse_log_name(name)
+    if one is None:
+        return None
+    size = stat.file_size_in_bytes
+    return LogFile(
+        partition,
+        name,
+        one.file_id,
+        one.instant,
+        one.version,
+        one.write_token,
+        one.suffix,
+        size,
+    )

@@ -1,0 +1,164 @@
+"""Whether a metadata table can be trusted: no commit and no file of it is missing.
+
+A reader that trusts one with a gap loses rows without a word, so what the timelines promise is
+looked for on storage. Contents are checked where they are read, in the Rust core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION
+from pyhudi.config.file_names import parse_log_name
+from pyhudi.errors import CorruptTable, HistoryUnavailable
+from pyhudi.metadata.start_group import START_TOKEN
+from pyhudi.timeline import Instant, Timeline
+
+_ORIGIN = "00000000000000"
+"""Start of the instants at which Hudi initialises a metadata table."""
+_MILLISECOND_TIME = 17
+"""Digits of an instant; up to table version 6 those of services and initialisation have 3 more."""
+
+
+def check_not_behind(data: Timeline, own: Timeline) -> None:
+    """Raises `CorruptTable` when a completed commit of the data table is not in the metadata table.
+
+    A commit of the data table has a delta commit of the same time in the metadata table, completed
+    before it (`HoodieBackedTableMetadataWriter`). Older ones may have been archived, or be in what
+    the metadata table was initialised with.
+    """
+    missing = missing_commits(data, own)
+    if missing:
+        raise CorruptTable(f"it is behind the table: it lacks the commit {missing[0]}")
+
+
+def missing_commits(data: Timeline, own: Timeline) -> list[str]:
+    """Completed commits of the data table that the metadata table lacks, oldest first."""
+    recorded = {instant.requested for instant in own.completed()}
+    since = _first_ordinary(own)
+    if since is not None:
+        missing = [i.requested for i in data.commits if i.requested > since]
+    else:
+        missing = list(_after_initialisation(data, own))
+    return [time for time in missing if time not in recorded]
+
+
+def may_be_ahead(data: Timeline, own: Timeline) -> bool:
+    """Whether a metadata table may know of commits that the data table's loaded timeline does not.
+
+    True wherever it does, and at times without reason: after a partition of it was made, or while a
+    writer is between its two timelines. The data table's timeline of now tells for certain.
+    """
+    known = {one.requested for one in data.completed()}
+    pending = {one.requested for one in data.pending()}
+    latest = data.latest_time() or ""
+    for one in own.completed(DELTA_COMMIT):
+        time = one.requested
+        is_later = time in pending or time[:_MILLISECOND_TIME] > latest
+        if time not in known and is_later and not _is_log_compaction(own, one):
+            return True
+    return bool(own.commits and pending) and _begin(own) > min(pending)
+
+
+def _begin(own: Timeline) -> str:
+    """When the first commit of a metadata table was made: what was done by then may be in it."""
+    first = own.commits[0]
+    if own.completes_in_names:
+        return first.completed or first.requested
+    return first.requested[:_MILLISECOND_TIME]
+
+
+def _is_log_compaction(own: Timeline, instant: Instant) -> bool:
+    return any(file.action == LOG_COMPACTION for file in own.files(instant))
+
+
+def is_ordinary(time: str) -> bool:
+    """Whether a delta commit of that time is that of an instant of the data table."""
+    return len(time) <= _MILLISECOND_TIME and not time.startswith(_ORIGIN)
+
+
+def _first_ordinary(own: Timeline) -> str | None:
+    """The first delta commit that is no initialisation and no service."""
+    times = (one.requested for one in own.completed(DELTA_COMMIT) if is_ordinary(one.requested))
+    return next(times, None)
+
+
+def _after_initialisation(data: Timeline, own: Timeline) -> Iterator[str]:
+    """Commits that a metadata table knows only if they were written to it."""
+    first = own.commits[0] if own.commits else None
+    if first is None:
+        yield from (instant.requested for instant in data.commits)
+    elif first.requested.startswith(_ORIGIN) and own.completes_in_names:
+        for one in data.commits:
+            if (one.completed or one.requested) > (first.completed or first.requested):
+                yield one.requested
+    else:
+        start = first.requested[:_MILLISECOND_TIME]
+        yield from (one.requested for one in data.commits if one.requested > start)
+
+
+def check_files(own: Timeline, partition: str, present: Mapping[str, tuple[str, int]]) -> None:
+    """Raises `CorruptTable` when a file of a partition of the metadata table is gone or cut off.
+
+    present: file id and size of each file on storage, by name. Looked for are the newest base file
+    of each file group and all log files written since, by what their commits say. Commits from
+    before the partition was made do not count: it may have been dropped in between.
+    """
+    made = _made(own, present)
+    groups = {file_id for file_id, _ in present.values()}
+    based: dict[str, str] = {}
+    for instant in reversed(own.commits):
+        if _order(own, instant) < made:
+            continue
+        if groups and groups <= based.keys() and not _may_follow(own, instant, based.values()):
+            continue
+        stats = own.commit_metadata(instant).partition_to_write_stats.get(partition, ())
+        for stat in stats:
+            group = stat.file_id
+            if group in based and not _may_follow(own, instant, (based[group],)):
+                continue
+            name = (stat.path or "").rsplit("/", 1)[-1]
+            _check_file(f"{partition}/{name}", present.get(name), stat.file_size_in_bytes)
+            if not name.startswith("."):
+                based[group] = instant.requested
+
+
+def _made(own: Timeline, present: Mapping[str, tuple[str, int]]) -> str:
+    """When a partition was made, as `_order` has it; "" where nothing tells any more.
+
+    Its file groups begin with log files that no task wrote.
+    """
+    logs = (parse_log_name(name) for name in present)
+    times = {log.instant for log in logs if log is not None and log.write_token == START_TOKEN}
+    if not own.completes_in_names:
+        return max(times, default="")
+    return max((_completion(own, time) for time in times), default="")
+
+
+def _completion(own: Timeline, time: str) -> str:
+    """When a commit was completed, "" where no timeline says."""
+    try:
+        return own.completion_time(time) or own.archive.completion_time(time)
+    except HistoryUnavailable:
+        return ""
+
+
+def _order(own: Timeline, instant: Instant) -> str:
+    """What tells which of two commits was first."""
+    return (instant.completed or "") if own.completes_in_names else instant.requested
+
+
+def _may_follow(own: Timeline, instant: Instant, bases: Iterable[str]) -> bool:
+    """Whether log files of an older instant may lie on top of a base file: if completed after it.
+
+    Up to table version 6 they never do.
+    """
+    completed = instant.completed
+    return own.completes_in_names and completed is not None and completed >= min(bases)
+
+
+def _check_file(path: str, found: tuple[str, int] | None, size: int) -> None:
+    if found is None:
+        raise CorruptTable(f"{path} is missing")
+    if found[1] < size:
+        raise CorruptTable(f"{path} has {found[1]} of its {size} bytes")

@@ -1,0 +1,111 @@
+"""Conditions on a column as conditions on an expression of it, for expression indexes.
+
+Filters hold no functions, so an expression index helps where a condition on its source column
+implies one on its value. Known here are `identity`, `lower` and `upper` (equality of plain ASCII
+text) and `from_unixtime` (ranges). Others are left alone. Functions: `HoodieSparkExpressionIndex`
+(Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.schema.predicate_literals import is_text
+from pyhudi.schema.predicates import Conjunct
+
+_ZONES = timedelta(days=1)
+"""No time zone is further from UTC; the index was made in that of a session nobody noted."""
+
+_FIELDS = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"))
+DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
+"""Of `from_unixtime`."""
+_BELOW = {"<": "<=", "<=": "<="}
+_ABOVE = {">": ">=", ">=": ">="}
+
+
+def implied(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
+    """What a condition on an index's column says about the values in the index; as a rule nothing.
+
+    Every row that meets the condition meets those given back.
+    """
+    name, op, values = conjunct
+    if definition.columns != (name,):
+        return []
+    match definition.function:
+        case "identity":
+            return [conjunct]
+        case "lower":
+            return _mapped(conjunct, str.lower)
+        case "upper":
+            return _mapped(conjunct, str.upper)
+        case "from_unixtime":
+            pattern = definition.options.get("format", DEFAULT_FORMAT)
+            return _days(name, op, values, pattern) if at.is_int64(values.type) else []
+        case _:
+            return []
+
+
+def _mapped(conjunct: Conjunct, function: Callable[[str], str]) -> list[Conjunct]:
+    name, op, values = conjunct
+    if op not in ("=", "in") or not is_text(values.type):
+        return []
+    texts = values.to_pylist()
+    if not all(text.isascii() for text in texts):
+        return []
+    return [(name, "in", pa.array([function(text) for text in texts], pa.string()))]
+
+
+def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]:
+    form = _growing_format(pattern)
+    if form is None or op == "!=":
+        return []
+    found: list[Conjunct] = []
+    numbers = seconds.to_pylist()
+    try:
+        if op not in _BELOW:
+            low = _text(min(numbers), -_ZONES, form)
+            found.append((name, ">=", pa.array([low], pa.string())))
+        if op not in _ABOVE:
+            high = _text(max(numbers), _ZONES, form)
+            found.append((name, "<=", pa.array([high], pa.string())))
+    except (OverflowError, ValueError):
+        return []  # beyond the years with four digits
+    return found
+
+
+def unixtime_bounds(least: int, greatest: int, pattern: str) -> tuple[str, str] | None:
+    """Texts that `from_unixtime` keeps within for times in seconds, in any time zone.
+
+    None for a pattern whose texts do not grow with time, and beyond the years with four digits.
+    """
+    form = _growing_format(pattern)
+    if form is None:
+        return None
+    try:
+        return _text(least, -_ZONES, form), _text(greatest, _ZONES, form)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _text(second: int, shift: timedelta, form: str) -> str:
+    moment = datetime.fromtimestamp(0, timezone.utc) + timedelta(seconds=second) + shift
+    if not 1000 <= moment.year <= 9998:  # noqa: PLR2004 - years of four digits
+        raise ValueError
+    return moment.strftime(form)
+
+
+def _growing_format(pattern: str) -> str | None:
+    """A Java date pattern for Python, where later times give greater text; else None."""
+    form, rest = "", pattern
+    for number, (letters, directive) in enumerate(_FIELDS):
+        if not rest.startswith(letters):
+            break
+        form, rest = form + directive, rest.removeprefix(letters)
+        if number + 1 < len(_FIELDS) and rest[:1] in ("-", "/", " ", ":", "."):
+            form, rest = form + rest[0], rest[1:]
+    return form if form and not rest else None

@@ -1,0 +1,205 @@
+"""The metadata table: opened beside its data table, its partitions handed to the Rust core.
+
+It is a merge-on-read table of HFiles with a timeline of its own, so timeline and file groups are
+read by the code that reads any table. What its records mean for a query is not decided here.
+Layout: `HoodieTableMetadata`, `MetadataPartitionType` (Hudi 0.15.0 and 1.2.0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.config.metadata_names import (
+    ALL_PARTITIONS,
+    COLUMN_STATS,
+    FILES,
+    FOLDER,
+    NO_PATH,
+    PARTITION_STATS,
+    PROPERTIES,
+    RECORD_INDEX,
+)
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.metadata.commits_missing import check_files, check_not_behind, may_be_ahead
+from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition, index_definitions
+from pyhudi.metadata.group import MetadataGroup, groups_of
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.storage import Entry, Storage
+from pyhudi.timeline import Timeline
+
+_GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
+
+_ESCAPED_IN_IDS = frozenset("\"#%'*/:=?\\{[]^\x7f_-") | {chr(code) for code in range(1, 32)}
+
+
+class MetadataTable:
+    """A metadata table at the moment of its data table's timeline."""
+
+    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+        """Reads its timeline. The arguments are the data table's.
+
+        Raises `CorruptTable` when it is missing, damaged or behind the data table.
+        """
+        self._data_storage = storage
+        self._data_config = config
+        self._storage = Storage(f"{storage.uri}/{FOLDER}", storage.options)
+        self._config = open_config(self._storage)
+        # A crash between its delta commit and the data table's leaves one that must not count.
+        pending = {instant.requested for instant in timeline.pending()}
+        own = Timeline.load(self._storage, self._config)
+        pending &= {instant.requested for instant in own.completed()}
+        self._timeline = own.reopened(pending) if pending else own
+        check_not_behind(timeline, self._timeline)
+        self.may_be_ahead: bool = may_be_ahead(timeline.uncut, own)
+        """Whether it may tell of commits that the data table's timeline does not know."""
+        self._opened: dict[str, _native.MetadataPartition] = {}
+
+    def has(self, partition: str) -> bool:
+        """Whether a partition is complete, so that readers may use it."""
+        return partition in self._data_config.metadata_partitions
+
+    @cached_property
+    def definitions(self) -> Mapping[str, IndexDefinition]:
+        """The table's index definitions by name."""
+        return index_definitions(self._data_storage, self._data_config)
+
+    def partition(self, name: str) -> _native.MetadataPartition:
+        """The records of one of its partitions."""
+        if name not in self._opened:
+            slices = self._slices(name)
+            _check_numbers(name, slices)
+            self._opened[name] = self._native(slices)
+        return self._opened[name]
+
+    def partitioned_record_index(self, path: str) -> _native.MetadataPartition | None:
+        """The record index of one data partition, None when there is none by its name."""
+        slices = self._of_data_partition(self._slices(RECORD_INDEX), path)
+        if not slices:
+            return None
+        _check_numbers(RECORD_INDEX, slices)
+        return self._native(slices)
+
+    def file_groups(self, name: str, path: str | None = None) -> list[MetadataGroup]:
+        """The file groups of one of its partitions by number, each to be opened by itself.
+
+        path: of a partitioned record index, the data partition; none where that has no index.
+        """
+        slices = self._slices(name)
+        if path is not None:
+            slices = self._of_data_partition(slices, path)
+        _check_numbers(name, slices)
+        return groups_of(self._storage, self._config, self._timeline, slices)
+
+    def check_groups(self, name: str) -> None:
+        """Raises `CorruptTable` where files of one of its partitions are missing or cut off."""
+        slices = self._slices(name)
+        if not self._is_partitioned(name):
+            _check_numbers(name, slices)
+
+    def data_partitions(self) -> list[str]:
+        """Paths of the data table's partitions, sorted."""
+        found = self.partition(FILES).files([ALL_PARTITIONS])
+        live = zip(found["name"].to_pylist(), found["is_deleted"].to_pylist(), strict=True)
+        return sorted("" if name == NO_PATH else name for name, deleted in live if not deleted)
+
+    def data_files(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
+        """Files of data partitions; a partition that is not known has none."""
+        wanted = {path or NO_PATH: path for path in partitions}
+        files: dict[str, list[Entry]] = {path: [] for path in wanted.values()}
+        found = self.partition(FILES).files(list(wanted))
+        columns = (found[name].to_pylist() for name in ("partition", "name", "size", "is_deleted"))
+        for key, name, size, deleted in zip(*columns, strict=True):
+            if not deleted:
+                path = wanted[key]
+                files[path].append(Entry(f"{path}/{name}" if path else name, size, 0))
+        return files
+
+    def records(self, partition: str, column: str | None, kind: pa.DataType) -> pa.RecordBatch:
+        """What a partition says, for people.
+
+        column, kind: of statistics, the column that they are of and its type. Raises `ConfigError`
+        for a partition that has no form as a table.
+        """
+        index = self.partition(partition)
+        if partition == FILES:
+            return index.files()
+        if partition == RECORD_INDEX:
+            return index.locations()
+        definition = self.definitions.get(partition)
+        if definition is not None and definition.kind == SECONDARY_INDEX:
+            return index.secondary(hashed_by_value=definition.version > 1)
+        if partition in (COLUMN_STATS, PARTITION_STATS) and column is not None:
+            return index.all_stats(column, kind)
+        raise ConfigError(
+            f"the metadata table's partition {partition} cannot be shown",
+            hint="Statistics are shown of one column: name it.",
+        )
+
+    @staticmethod
+    def _of_data_partition(slices: Iterable[FileSlice], path: str) -> list[FileSlice]:
+        pattern = re.compile(re.escape(f"record-index-{escaped(path)}-") + r"\d{4,}(-0)?")
+        return [one for one in slices if pattern.fullmatch(one.file_id)]
+
+    def _is_partitioned(self, name: str) -> bool:
+        """Whether each data partition has file groups of its own there, none without rows."""
+        definition = self.definitions.get(name)
+        return definition is not None and definition.is_partitioned
+
+    def _slices(self, name: str) -> list[FileSlice]:
+        if not self.has(name):
+            raise CorruptTable(f"it has no partition {name}")
+        view = FileSystemView(self._storage, self._config, self._timeline, {name})
+        present: dict[str, tuple[str, int]] = {}
+        for group in view.groups.values():
+            present.update((file.name, (file.file_id, file.size)) for file in group.bases)
+            present.update((file.name, (file.file_id, file.size)) for file in group.logs)
+        check_files(self._timeline, name, present)
+        slices = view.slices()
+        if not slices and not self._is_partitioned(name):
+            raise CorruptTable(f"its partition {name} is empty")
+        return slices
+
+    def _native(self, slices: Iterable[FileSlice]) -> _native.MetadataPartition:
+        checked = self._config.version.blocks_need_commit_check
+        groups = [
+            (one.base.path if one.base else None, [log.path for log in one.logs]) for one in slices
+        ]
+        return _native.MetadataPartition(
+            self._storage.native,
+            groups,
+            valid_instants=[i.requested for i in self._timeline.completed()] if checked else None,
+            timeline_start=self._timeline.blocks_start if checked else None,
+        )
+
+
+def escaped(path: str) -> str:
+    """A data partition's path as it stands in file ids of the record index."""
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED_IN_IDS else c for c in path)
+
+
+def open_config(storage: Storage) -> TableConfig:
+    """The metadata table's own configuration. Raises `CorruptTable` when it is missing."""
+    data = storage.read_or_none(PROPERTIES)
+    if data is None:
+        raise CorruptTable(f"it is missing: {FOLDER} has no {PROPERTIES}")
+    return TableConfig.parse(data, f"{FOLDER}/{PROPERTIES}")
+
+
+def _check_numbers(name: str, slices: Iterable[FileSlice]) -> None:
+    """The number of file groups is part of the keys' hash, so none may be missing between."""
+    for expected, one in enumerate(slices):
+        check_group_number(name, one.file_id, expected)
+
+
+def check_group_number(name: str, file_id: str, expected: int) -> None:
+    """Raises `CorruptTable` where a file group's place among its partition's is not its number."""
+    match = _GROUP_NUMBER.search(file_id)
+    if match is None or int(match[1]) != expected:
+        raise CorruptTable(f"its partition {name} lacks the file group {expected}")

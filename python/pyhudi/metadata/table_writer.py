@@ -1,0 +1,92 @@
+"""The metadata table as a table that is written to: opened, its failed writes rolled back.
+
+It is a merge-on-read table, so its timeline, file groups and rollbacks are those of any table.
+Reading what it says is `reader.py`'s part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK, Instant, State
+from pyhudi.config.metadata_names import FOLDER, PROPERTIES
+from pyhudi.config.timeline_layout import META_FOLDER
+from pyhudi.metadata.partitioned import check_numbers
+from pyhudi.metadata.reader import open_config
+from pyhudi.slices.file_groups import file_groups
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.txn import rollback
+from pyhudi.txn.table import Table
+
+GroupsByPartition = dict[str, list[FileGroup]]
+
+
+def open_metadata_table(data: Table) -> Table:
+    """That of a data table, by whose instants it goes. Raises `CorruptTable` when it is missing."""
+    storage = data.storage.below(FOLDER)
+    config = open_config(storage)
+    timeline = Timeline.load(storage, config)
+    return replace(data, storage=storage, config=config, timeline=timeline, companions=())
+
+
+def groups_by_partition(own: Table, partitions: Collection[str]) -> GroupsByPartition:
+    """The file groups of its partitions, in the order in which the keys' hash counts them."""
+    view = FileSystemView(own.storage, own.config, own.timeline, set(partitions))
+    found: GroupsByPartition = {name: [] for name in partitions}
+    for group in file_groups(own.timeline, view.unmerged_slices(), view.slices()):
+        found[group.slice.partition].append(group)
+    for name, groups in found.items():
+        groups.sort(key=lambda group: group.slice.file_id)
+        check_numbers(name, groups)
+    return found
+
+
+def observe(own: Table) -> None:
+    """Makes later times greater than those of its timeline, which its services may have led on.
+
+    Log files are placed by completion times: one that is smaller than a compaction's instant would
+    put the file below it. Up to table version 6 the names of log files tell.
+    """
+    if own.timeline.completes_in_names:
+        own.generator.observe(own.timeline)
+
+
+def delta_commit(own: Table, time: str) -> Instant | None:
+    """Its delta commit of an instant, in any state."""
+    return own.timeline.find(time, DELTA_COMMIT)
+
+
+def remove_metadata_table(data: Storage) -> None:
+    """Takes all of a metadata table away; a reader at work never takes the rest for the whole.
+
+    Without properties nobody opens it, and as long as there are instants it is known which files
+    there must be.
+    """
+    data.delete(f"{FOLDER}/{PROPERTIES}")
+    for folder in data.list_dir(FOLDER)[0]:
+        if folder != f"{FOLDER}/{META_FOLDER}":
+            data.delete_dir(folder)
+    data.delete_dir(FOLDER)
+
+
+def roll_back_delta_commit(own: Table, target: str, time: str) -> None:
+    """Takes a delta commit back as the rollback `time`, be it pending, completed or not there.
+
+    A completed one is made pending first, so that readers never miss files of it.
+    """
+    begun = own.timeline.find(time, ROLLBACK)
+    if begun is not None and begun.is_completed:
+        return
+    if delta_commit(own, target) is not None:
+        own.config.layout.remove(own.storage, target, DELTA_COMMIT, State.COMPLETED)
+        own = own.reloaded()
+    if begun is not None:
+        rollback.resume(own, own.timeline, begun)
+        return
+    instant = delta_commit(own, target)
+    if instant is not None:
+        rollback.roll_back(own, own.timeline, instant, time=time)

@@ -1,0 +1,109 @@
+"""Which files of a partition a commit leaves as they are, and what is known of them.
+
+Statistics of a partition are made of those of all its files, as Hudi does where it has statistics
+of files (`PartitionStatsIndexer`, Hudi 1.2.0): what is written then holds by itself, and readers
+forget what was before. Where statistics name no types (index version 1), readers widen what they
+knew by those of the files written; a column of which they knew nothing comes to be so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
+from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.schema.internal_schema import LATEST_SCHEMA
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.txn.table import Table
+
+
+class RestOfPartitions:
+    """The files beside those of a commit that is about to complete."""
+
+    def __init__(self, data: Table, metadata: CommitMetadata) -> None:
+        """`metadata`: of the commit."""
+        self._data = data
+        self._metadata = metadata
+        self._lacking: dict[str, set[str]] = {}
+
+    def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
+        """Paths of a partition's files, and whether each is a log file."""
+        return tuple(file for one in self._slices(partition) for file in _files(one))
+
+    @cached_property
+    def known(self) -> tuple[MetadataGroup, ...]:
+        """The file groups of `column_stats` before the commit."""
+        return tuple(self._table.file_groups(COLUMN_STATS))
+
+    def late_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
+        """Those that came after other files of a partition: it has no statistics of them."""
+        if partition not in self._without(columns.field(-1)) and not self._altered:
+            return pa.schema([])
+        late = [field for field in columns if partition in self._without(field)]
+        return pa.schema(late if late and self.of(partition) else [])
+
+    @cached_property
+    def _altered(self) -> bool:
+        """Whether a new column may be elsewhere than in the last place."""
+        return LATEST_SCHEMA in self._metadata.extra_metadata
+
+    def _without(self, field: pa.Field[Any]) -> set[str]:
+        """The partitions of the commit without statistics of a column."""
+        if field.name not in self._lacking:
+            paths = pa.array([*self._metadata.partition_to_write_stats], pa.string())
+            known = self._whole.stats(field.name, field.type, paths).column("value_count")
+            self._lacking[field.name] = set(paths.filter(pc.is_null(known)).to_pylist())
+        return self._lacking[field.name]
+
+    @cached_property
+    def _whole(self) -> _native.MetadataPartition:
+        return open_together(self._table.file_groups(PARTITION_STATS))
+
+    @cached_property
+    def _table(self) -> MetadataTable:
+        return MetadataTable(self._data.storage, self._data.config, self._timeline)
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return Timeline.load(self._data.storage, self._data.config)
+
+    def _slices(self, partition: str) -> Iterator[FileSlice]:
+        """Those that live on: neither replaced nor rewritten. A log file rewrites nothing."""
+        metadata = self._metadata
+        gone = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
+        rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
+        data = self._data
+        view = FileSystemView(data.storage, data.config, self._timeline, {partition})
+        for one in view.slices():
+            if one.file_id not in gone and one.file_id not in rewritten:
+                yield one
+        for one in view.unmerged_slices() if rewritten else ():
+            # A compaction leaves what was appended since it was planned.
+            if one.base is None and rewritten.get(one.file_id) == one.base_instant:
+                yield one
+
+
+def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
+    """File groups with a new base file, and its instant."""
+    for stat in stats:
+        name = (stat.path or "").rsplit("/", 1)[-1]
+        base = None if name.startswith(".") else parse_base_name(name)
+        if base is not None:
+            yield base.file_id, base.instant
+
+
+def _files(one: FileSlice) -> Iterator[tuple[str, bool]]:
+    if one.base is not None:
+        yield one.base.path, False
+    yield from ((log.path, True) for log in one.logs)

@@ -1,1 +1,0 @@
-"""Pure planning: table state and a request to frozen, picklable tasks."""

@@ -1,0 +1,100 @@
+"""Change queries: from a range of time to the commits in it, and to tasks. No data is read here.
+
+How the changes of one written file are had is `cdc_files.py`'s part. Range and choice of commits
+are those of `HoodieCDCExtractor` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from pyhudi.config.actions import COMMIT
+from pyhudi.errors import HistoryUnavailable, UnsupportedTableFeature
+from pyhudi.query.cdc_files import ChangeFiles, ChangeRequest, ChangeTask
+from pyhudi.slices.file_sizes import check_listed
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.timeline import CommitMetadata, Instant
+from pyhudi.timeline.spans import Span
+
+_WITHOUT_CHANGES = frozenset(
+    {"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "BUCKET_RESCALE", "ALTER_SCHEMA"}
+)
+"""Operations that write files, but no other rows (`WriteOperationType`)."""
+
+
+def check_changes(state: TableState) -> None:
+    """Raises `UnsupportedTableFeature` for a table whose changes cannot be read."""
+    config = state.config
+    hint = "diff(a, b) compares two moments of any table with record keys."
+    if not config.cdc_enabled:
+        raise UnsupportedTableFeature("hoodie.table.cdc.enabled is not true", hint=hint)
+    if not config.populate_meta_fields:
+        raise UnsupportedTableFeature(
+            "hoodie.populate.meta.fields=false: change logs name records by their stored key",
+            hint=hint,
+        )
+    if config.drop_partition_columns:
+        raise UnsupportedTableFeature(
+            "hoodie.datasource.write.drop.partition.columns=true: images would lack columns",
+            hint=hint,
+        )
+
+
+def plan_changes(state: TableState, request: ChangeRequest) -> list[ChangeTask]:
+    """One task for every file that a commit of the range changed rows by, commit by commit.
+
+    Raises `HistoryUnavailable` for a range that begins before the archived end, for files that are
+    gone, and for a rewritten base file without change log; `UnsupportedTableFeature` for slices
+    whose merge rule pyhudi lacks; `CorruptTable` for a log file that was cut.
+    """
+    commits = select_commits(state, request)
+    partitions = {path for _, metadata in commits for path in _partitions(metadata)}
+    view = FileSystemView(state.storage, state.config, state.timeline, partitions)
+    files = ChangeFiles(state, request, view)
+    tasks = [task for instant, metadata in commits for task in files.of_commit(instant, metadata)]
+    sides = (side for task in tasks for side in (task.match.before, task.match.after))
+    slices = [side.slice for side in sides if side is not None]
+    check_listed(state.storage, state.options, state.timeline, slices)
+    return tasks
+
+
+def select_commits(
+    state: TableState, request: ChangeRequest
+) -> list[tuple[Instant, CommitMetadata]]:
+    """The commits of the range that changed rows, in the order of the range.
+
+    A range is over requested times below table version 8 and over completion times from 8 on.
+    """
+    _check_archived(state, request.start)
+    by_completion = state.config.version.incremental_by_completion_time
+
+    def time(instant: Instant) -> str:
+        return (instant.completed or "") if by_completion else instant.requested
+
+    chosen = [
+        instant
+        for instant in sorted(state.timeline.commits, key=time)
+        if (request.start is None or time(instant) > request.start)
+        and (request.end is None or time(instant) <= request.end)
+    ]
+    known = ((instant, state.timeline.commit_metadata(instant)) for instant in chosen)
+    return [(instant, what) for instant, what in known if _changes_rows(state, instant, what)]
+
+
+def _check_archived(state: TableState, start: str | None) -> None:
+    by_completion = state.config.version.incremental_by_completion_time
+    archived = state.timeline.archive.commits(Span(start, by_completion=by_completion))
+    if archived:
+        end = archived[-1].requested
+        raise HistoryUnavailable(
+            f"commits of the range up to {end} were archived",
+            hint="Begin later, or compare two moments by diff(a, b).",
+        )
+
+
+def _changes_rows(state: TableState, instant: Instant, metadata: CommitMetadata) -> bool:
+    compaction = state.config.is_merge_on_read and instant.action == COMMIT
+    return not compaction and (metadata.operation_type or "").upper() not in _WITHOUT_CHANGES
+
+
+def _partitions(metadata: CommitMetadata) -> set[str]:
+    return {*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or ())}

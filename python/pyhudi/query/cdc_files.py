@@ -1,0 +1,260 @@
+"""How the changes that a commit made to a file group are had: the files to read, and what for.
+
+Change logs say what changed, where the commit wrote any; else it follows from the commit's files in
+one of four ways (`HoodieCDCExtractor`, `HoodieCDCInferenceCase`, Hudi 1.2.0). Below a slice that
+waits for its compaction Hudi misses the base file; it is found here all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+import pyarrow as pa
+
+from pyhudi.errors import HistoryUnavailable
+from pyhudi.query.match import MatchTask, image_schema, read_side
+from pyhudi.schema.predicates import Where
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.read_tasks import MergeRule, TableState, key_columns, merge_rule
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import CommitMetadata, Instant, WriteStat
+from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT
+
+Images = Literal["struct", "json"]
+Case = Literal["as_is", "base_file_insert", "base_file_delete", "log_file", "replace_commit"]
+File = TypeVar("File", BaseFile, LogFile)
+
+_COMMIT_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno")
+_CHANGE_LOG_SUFFIX = ".cdc"
+_DELETES = frozenset({"DELETE", "DELETE_PREPPED"})
+
+
+@dataclass(frozen=True)
+class ChangeRequest:
+    """What a change query asks for."""
+
+    start: str | None
+    """Exclusive; None from the beginning."""
+    end: str | None
+    """Inclusive; None to the last commit."""
+    images: Images = "struct"
+    where: Where | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class ChangeTask:
+    """The changes of one file group in one commit. Picklable."""
+
+    storage: Storage
+    instant: str
+    case: Case
+    partition: str
+    file_id: str
+    change_logs: tuple[str, ...]
+    """Of the case `as_is`: paths of the change logs. The sides of `match` are what they lack."""
+    match: MatchTask
+    where: Where | None = None
+    limit: int | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the files that are read."""
+        sides = [side.slice for side in (self.match.before, self.match.after) if side]
+        bases = [one.base.path for one in sides if one.base]
+        logs = [log.path for one in sides for log in one.logs]
+        return list(dict.fromkeys((*self.change_logs, *bases, *logs)))
+
+
+class ChangeFiles:
+    """Plans commit by commit; what files there are is listed once."""
+
+    def __init__(self, state: TableState, request: ChangeRequest, view: FileSystemView) -> None:
+        # Change logs hold values as they are stored, so rows of data files are given so too.
+        self._state = replace(state, as_text=())
+        self._request = request
+        self._view = view
+        self._images = image_schema(self._state)
+        self._rule = merge_rule(self._state)
+
+    def of_commit(self, instant: Instant, metadata: CommitMetadata) -> Iterator[ChangeTask]:
+        """The tasks of one commit: groups that it took away, then files that it wrote."""
+        for partition, ids in (metadata.partition_to_replace_file_ids or {}).items():
+            for file_id in ids:
+                yield self._replaced(instant, partition, file_id)
+        for partition, stats in metadata.partition_to_write_stats.items():
+            for stat in stats:
+                found = self._written(instant, partition, stat, metadata.operation_type or "")
+                if found is not None:
+                    logs = tuple(stat.cdc_stats or ())
+                    yield self._task(instant, found[0], partition, stat.file_id, found[1], logs)
+
+    def _replaced(self, instant: Instant, partition: str, file_id: str) -> ChangeTask:
+        before = self._view.merged_slice_of((partition, file_id))
+        if before is None:
+            raise _gone(f"file group {file_id} of partition {partition!r}", instant)
+        match = self._match(before, None, self._rule)
+        return self._task(instant, "replace_commit", partition, file_id, match)
+
+    def _written(
+        self, instant: Instant, partition: str, stat: WriteStat, operation: str
+    ) -> tuple[Case, MatchTask] | None:
+        """How the changes of one written file are had; None for one that holds no changes."""
+        if not stat.path:
+            return None
+        if stat.cdc_stats:
+            return "as_is", self._lookups(instant, partition, stat)
+        if stat.path.rsplit("/", 1)[-1].startswith("."):
+            return "log_file", self._appended(instant, partition, stat)
+        if operation.upper() in _DELETES and stat.num_deletes and not stat.num_writes:
+            before = self._older_base(instant, partition, stat)
+            return "base_file_delete", self._match(before, None, MergeRule())
+        only_new = stat.num_writes == stat.num_inserts and not stat.num_deletes
+        if stat.num_update_writes or not only_new:
+            raise _without_change_log(stat.path, instant)
+        if not stat.num_writes:
+            return None
+        after = self._new_base(instant, partition, stat)
+        return "base_file_insert", self._match(None, after, MergeRule())
+
+    def _task(
+        self,
+        instant: Instant,
+        case: Case,
+        partition: str,
+        file_id: str,
+        match: MatchTask,
+        change_logs: tuple[str, ...] = (),
+    ) -> ChangeTask:
+        return ChangeTask(
+            storage=self._state.storage,
+            instant=instant.requested,
+            case=case,
+            partition=partition,
+            file_id=file_id,
+            change_logs=change_logs,
+            match=match,
+            where=self._request.where,
+            limit=self._request.limit,
+        )
+
+    def _match(
+        self,
+        before: FileSlice | None,
+        after: FileSlice | None,
+        rule: MergeRule,
+        touched_logs: tuple[str, ...] | None = None,
+    ) -> MatchTask:
+        # A record that was written again counts as updated even if no data column differs.
+        compared = pa.schema([self._state.schema.field(name) for name in _COMMIT_COLUMNS])
+        columns = (*self._images.names, *compared.names)
+        sides = [read_side(self._state, one, rule, columns) for one in (before, after)]
+        old, new = (replace(side, path_values=()) if side else None for side in sides)
+        return MatchTask(
+            before=old,
+            after=new,
+            images=self._images,
+            compared=compared,
+            key_fields=key_columns(self._state.config),
+            touched_logs=touched_logs,
+            as_json=self._request.images == "json",
+        )
+
+    def _lookups(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
+        """The base files with the images that a change log of the table's logging mode lacks."""
+        mode = self._state.config.cdc_mode
+        before = after = None
+        if mode != "DATA_BEFORE_AFTER":
+            after = self._new_base(instant, partition, stat)
+        if mode == "OP_KEY_ONLY" and stat.prev_commit != NO_PREVIOUS_COMMIT:
+            before = self._older_base(instant, partition, stat)
+        return self._match(before, after, MergeRule())
+
+    def _appended(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
+        """The slice that a log file was appended to, without it and with it."""
+        current = str(stat.path).rsplit("/", 1)[-1]
+        group = self._view.groups.get((partition, stat.file_id))
+        listed = {log.name: log for log in (group.logs if group else ())}
+        # Change logs of base files that the group had are among them.
+        appended = (name for name in stat.log_files or () if not name.endswith(_CHANGE_LOG_SUFFIX))
+        names = dict.fromkeys((*appended, current))
+        logs = [_present(listed.get(name), name, instant) for name in names]
+        base, between = self._base_under(instant, partition, stat)
+        before = (*between, *(log for log in logs if log.name != current))
+        checked = self._state.config.version.blocks_need_commit_check
+        return self._match(
+            _slice(partition, stat, base, before) if base or before else None,
+            _slice(partition, stat, base, (*between, *logs)),
+            replace(self._rule, max_instant=instant.requested if checked else None),
+            touched_logs=tuple(log.path for log in logs if log.name == current),
+        )
+
+    def _base_under(
+        self, instant: Instant, partition: str, stat: WriteStat
+    ) -> tuple[BaseFile | None, tuple[LogFile, ...]]:
+        """The base file below a log file, and log files between them that the stat leaves out.
+
+        A slice that waits for its compaction has no base file, and the stat names none: then the
+        records are in the compaction's base file, once that is there, or in the slice before. From
+        table version 8 on a writer that does not know of change data capture names no slice at all.
+        """
+        if stat.base_file:
+            bases = self._bases(partition, stat)
+            base = next((base for base in bases if base.name == stat.base_file), None)
+            return _present(base, stat.base_file, instant), ()
+        slices = self._view.slices_of((partition, stat.file_id))
+        older = [one for one in slices if one.base_instant < stat.prev_commit]
+        if older and stat.prev_commit == instant.requested:
+            raise _without_change_log(str(stat.path), instant)
+        for one in slices:
+            if one.base_instant == stat.prev_commit and one.base is not None:
+                return one.base, ()
+        return (older[0].base, older[0].logs) if older else (None, ())
+
+    def _new_base(self, instant: Instant, partition: str, stat: WriteStat) -> FileSlice:
+        bases = self._bases(partition, stat)
+        base = next((base for base in bases if base.path == stat.path), None)
+        return _slice(partition, stat, _present(base, str(stat.path), instant), ())
+
+    def _older_base(self, instant: Instant, partition: str, stat: WriteStat) -> FileSlice:
+        bases = self._bases(partition, stat)
+        base = next((base for base in bases if base.instant == stat.prev_commit), None)
+        name = f"the base file of {stat.prev_commit} in file group {stat.file_id}"
+        return _slice(partition, stat, _present(base, name, instant), ())
+
+    def _bases(self, partition: str, stat: WriteStat) -> Sequence[BaseFile]:
+        group = self._view.groups.get((partition, stat.file_id))
+        return group.bases if group else ()
+
+
+def _slice(
+    partition: str, stat: WriteStat, base: BaseFile | None, logs: tuple[LogFile, ...]
+) -> FileSlice:
+    instant = base.instant if base else stat.prev_commit
+    return FileSlice(
+        partition, stat.file_id, instant, base, tuple(sorted(logs, key=lambda log: log.order))
+    )
+
+
+def _present(file: File | None, name: str, instant: Instant) -> File:
+    if file is None:
+        raise _gone(name, instant)
+    return file
+
+
+def _gone(what: str, instant: Instant) -> HistoryUnavailable:
+    return HistoryUnavailable(
+        f"{what} is gone, and the changes of {instant.requested} cannot be told without it",
+        hint="The cleaner takes away old files: begin the range later.",
+    )
+
+
+def _without_change_log(path: str, instant: Instant) -> HistoryUnavailable:
+    return HistoryUnavailable(
+        f"{path} was written at {instant.requested} without telling what changed, as a writer does "
+        "that does not know of hoodie.table.cdc.enabled",
+        hint="diff(a, b) compares two moments without change logs.",
+    )

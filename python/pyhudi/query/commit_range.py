@@ -1,0 +1,166 @@
+"""Ranges of time and the completed commits in them, archived ones included.
+
+Ranges are requested times below table version 8 and completion times from 8 on. What the commits
+wrote is read here, which of it a query needs is not decided. Sources: `IncrementalQueryAnalyzer`
+and `TimelineUtils.handleHollowCommitIfNeeded` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyhudi.clock import Moment, Zone, instant_of
+from pyhudi.errors import ConfigError, HistoryUnavailable
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.timeline import CommitMetadata, Instant
+from pyhudi.timeline.past import check_begun, first_incomplete_commit
+from pyhudi.timeline.spans import Span
+
+HollowCommits = Literal["fail", "block", "transition_time"]
+"""What to do below table version 8 when a write is pending that is older than completed ones."""
+
+_EARLIEST = re.compile("earliest|0+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class IncrementalRange:
+    """The range of an incremental query, in instants of the table."""
+
+    start: str | None
+    """Exclusive; None from the beginning."""
+    end: str | None
+    """Inclusive; None to the last commit."""
+    hollow_commits: HollowCommits = "fail"
+    fallback_full_scan: bool | None = None
+    """None as Hudi 1.2.0: from table version 8 on."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The completed commits of a range, by requested time, and what they wrote."""
+
+    commits: tuple[Instant, ...]
+    metadata: tuple[CommitMetadata, ...]
+    exact: bool
+    """Rows count by membership of their commit in the selection (else: by its range)."""
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        """Requested times of the commits."""
+        return tuple(commit.requested for commit in self.commits)
+
+
+def range_start(moment: Moment | None, zone: Zone) -> str | None:
+    """The instant of a start; None, "earliest" and zeros are the beginning."""
+    if moment is None or (isinstance(moment, str) and _EARLIEST.fullmatch(moment.strip())):
+        return None
+    return instant_of(moment, zone)
+
+
+def range_bounds(
+    start: Moment | None, end: Moment | None, zone: Zone
+) -> tuple[str | None, str | None]:
+    """The instants of a range's start and end, None where it is open.
+
+    Raises `ConfigError` for what is no time, and for a range that ends before it begins.
+    """
+    after = range_start(start, zone)
+    until = None if end is None else instant_of(end, zone)
+    if after is not None and until is not None and until < after:
+        raise ConfigError(
+            f"the range ends at {until}, before it begins at {after}",
+            hint="It leaves `start` out and takes `end` in; swap them.",
+        )
+    return after, until
+
+
+def check_range_begun(state: TableState, until: str | None, *, by_completion: bool) -> None:
+    """Raises `HistoryUnavailable` for a range that ends before the table's first commit."""
+    if until is not None:
+        span = Span(until=until, by_completion=by_completion)
+        check_begun(state.timeline, span, f"the range's end {until}")
+
+
+def select_commits(state: TableState, span: IncrementalRange) -> Selection:
+    """The completed commits of a range, archived ones included.
+
+    Raises `HistoryUnavailable` for a hollow commit under the policy "fail".
+    """
+    timeline, by_completion = state.timeline, state.config.version.incremental_by_completion_time
+    active: Sequence[Instant] = timeline.commits
+    if not by_completion:
+        active = without_hollow(state, span.hollow_commits)
+        by_completion = span.hollow_commits == "transition_time"
+    times = Span(span.start, span.end, by_completion)
+    found = {one.requested: one for one in active if times.holds(one)}
+    archived = {
+        one.requested: one
+        for one in _archived(state, times)
+        if one.requested not in found and timeline.is_committed(one.requested)
+    }
+    commits = tuple(one for _, one in sorted({**found, **archived}.items()))
+    metadata = tuple(
+        timeline.archive.commit_metadata(one)
+        if one.requested in archived
+        else timeline.commit_metadata(one)
+        for one in commits
+    )
+    return Selection(commits, metadata, by_completion)
+
+
+def without_hollow(state: TableState, policy: HollowCommits) -> Sequence[Instant]:
+    """Completed commits that a range by requested times may take."""
+    commits = state.timeline.commits
+    pending = first_incomplete_commit(state.timeline)
+    if policy == "transition_time" or pending is None:
+        return commits
+    if commits and commits[-1].requested > pending.requested and policy == "fail":
+        raise HistoryUnavailable(
+            f"the write {pending} is incomplete, and later ones are complete: a range of requested "
+            "times cannot be read once and for all",
+            hint="Wait until it is done or rolled back, or give hollow_commits='block' (only what "
+            "was before it) or 'transition_time' (ranges of completion times).",
+        )
+    return [one for one in commits if one.requested < pending.requested]
+
+
+def _archived(state: TableState, times: Span) -> Sequence[Instant]:
+    """Archived commits of a span. The archive is not touched where it can hold none.
+
+    Raises `HistoryUnavailable` for a span of completion times that were not noted (Hudi before
+    0.14): what was archived then is in a span without a start, and in one that starts later than
+    the archive ends it is not.
+    """
+    timeline, after = state.timeline, times.after
+    reaches_back = after is None or timeline.is_before_start(after)
+    if not times.by_completion:
+        return timeline.archive.commits(times) if reaches_back else ()
+    found = timeline.archive.commits(times)
+    if not reaches_back or state.config.layout.completion_in_name:
+        return found
+    undated = [i for i in timeline.archive.commits(Span(until=times.until)) if i.completed is None]
+    if undated and after is not None:
+        raise HistoryUnavailable(
+            f"when the archived commit {undated[-1].requested} was completed was not noted",
+            hint="Give no start, or hollow_commits='block', which goes by requested times.",
+        )
+    return (*undated, *found)
+
+
+def check_archive_is_whole(state: TableState, span: IncrementalRange, chosen: Selection) -> None:
+    """A commit of the range that a later one built on must be known, or its rows would lack.
+
+    Raises `HistoryUnavailable` naming one that is on neither timeline.
+    """
+    known = {*chosen.instants, *(one.requested for one in state.timeline.instants)}
+    for metadata in chosen.metadata:
+        for before in {stat.prev_commit for stat in metadata.write_stats} - known:
+            in_range = before.isdecimal() and (span.start is None or before > span.start)
+            if in_range and state.timeline.is_before_start(before):
+                raise HistoryUnavailable(
+                    f"the commit {before} is in the asked-for range, but neither on the active nor "
+                    f"on the archived timeline in {state.timeline.archive.folder}",
+                )

@@ -1,0 +1,134 @@
+"""From two states of a table to tasks, one a file group that differs. No data is read here.
+
+A record can have moved between groups (clustering, overwrites, a changed partition), so what a
+group's task cannot pair within the group is paired over all of them by whoever runs the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from pyhudi.query.match import MatchTask, bucket_count, image_schema, read_side
+from pyhudi.query.snapshot import scan_slices
+from pyhudi.slices.file_slice import FileSlice, LogFile
+from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.read_tasks import ScanRequest, TableState, key_columns, merge_rule
+
+
+def plan_diff(before: TableState, after: TableState, held_bytes: int) -> list[MatchTask]:
+    """One task for each file group whose newest slice differs, or several for a big one.
+
+    held_bytes: about how much of the older side a task may hold in memory.
+
+    Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks, and for a table
+    whose rows have no key.
+    """
+    old, new = _slices(before), _slices(after)
+    touched = _Touched(before, after)
+    keys = sorted({*old, *new})
+    changed = (key for key in keys if _differs(key, old.get(key), new.get(key), touched))
+    images = image_schema(after)
+    return [
+        task
+        for key in changed
+        for task in _tasks(before, after, old.get(key), new.get(key), images, held_bytes)
+    ]
+
+
+def _slices(state: TableState) -> dict[GroupKey, FileSlice]:
+    slices = scan_slices(state, ScanRequest(output=()))
+    return {(one.partition, one.file_id): one for one in slices}
+
+
+def _tasks(
+    before: TableState,
+    after: TableState,
+    old: FileSlice | None,
+    new: FileSlice | None,
+    images: pa.Schema,
+    held_bytes: int,
+) -> Iterator[MatchTask]:
+    logs = _touched_logs(old, new)
+    task = MatchTask(
+        before=read_side(before, old, merge_rule(before), images.names),
+        after=read_side(after, new, merge_rule(after), images.names),
+        images=images,
+        compared=pa.schema([]),
+        key_fields=key_columns(after.config),
+        touched_logs=logs,
+    )
+    # Without the other side rows are passed through, and few keys are held where only logs differ.
+    held = old.size if old and new and logs is None else 0
+    buckets = bucket_count(held, held_bytes)
+    if buckets == 1:
+        yield task
+    for bucket in range(buckets) if buckets > 1 else ():
+        yield replace(task, bucket=(bucket, buckets))
+
+
+def _differs(
+    key: GroupKey, old: FileSlice | None, new: FileSlice | None, touched: _Touched
+) -> bool:
+    if old is None or new is None:
+        return True
+    if _names(old) != _names(new):
+        return True
+    return any(_holds_several(log, old) for log in old.logs) and key in touched
+
+
+def _names(one: FileSlice) -> tuple[str | None, list[str]]:
+    return one.base.name if one.base else None, [log.name for log in one.logs]
+
+
+def _holds_several(log: LogFile, one: FileSlice) -> bool:
+    """Whether a log file can have blocks of several commits, which its name does not tell.
+
+    Up to table version 6, and of a table upgraded from there, it is named by the base instant of
+    its slice, which can be that of a pending compaction in the slice joined of two. From 8 on it
+    has a later one of its own, but in a slice that it opened itself.
+    """
+    return log.appended or log.instant == one.base_instant
+
+
+class _Touched:
+    """Groups that a commit between two moments wrote to, found out when first asked.
+
+    Their files can be the same at both moments, and yet hold another number of commits.
+    """
+
+    def __init__(self, before: TableState, after: TableState) -> None:
+        states = sorted((before, after), key=lambda state: state.timeline.bound or "")
+        self._since, self._timeline = states[0].timeline.bound or "", states[1].timeline
+
+    def __contains__(self, key: object) -> bool:
+        return self._groups is None or key in self._groups
+
+    @cached_property
+    def _groups(self) -> set[GroupKey] | None:
+        """None where the commits are not known any more."""
+        if self._timeline.first_active is None or self._since < self._timeline.first_active:
+            return None
+        commits = (one for one in self._timeline.commits if one.requested > self._since)
+        known = (self._timeline.commit_metadata(one) for one in commits)
+        return {
+            (partition, stat.file_id)
+            for metadata in known
+            for partition, stats in metadata.partition_to_write_stats.items()
+            for stat in stats
+        }
+
+
+def _touched_logs(old: FileSlice | None, new: FileSlice | None) -> tuple[str, ...] | None:
+    """The log files that can make the difference, where the base file is the same."""
+    if old is None or new is None or old.base is None or new.base is None:
+        return None
+    if old.base.name != new.base.name:
+        return None
+    both = {log.path for log in old.logs} & {log.path for log in new.logs}
+    logs = {log.path: log for one in (old, new) for log in one.logs}
+    touched = [log for log in logs.values() if log.path not in both or _holds_several(log, new)]
+    return tuple(log.path for log in sorted(touched, key=lambda log: log.order))

@@ -1,0 +1,125 @@
+"""From a table's state and a request to the file slices that a scan reads, and how they were found.
+
+The metadata table lists partitions and files where it can be used, else storage does. Partitions
+that cannot match are left out before any of their files is listed, slices after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyhudi.metadata.access import MetadataAccess
+from pyhudi.metadata.listing import MetadataListing
+from pyhudi.query.explain import Explanation, Step
+from pyhudi.query.indexes import Pruner
+from pyhudi.slices.cleaned import check_versions
+from pyhudi.slices.file_sizes import check_listed, checks_sizes
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.partition_values import partition_filter
+from pyhudi.slices.read_tasks import ScanRequest, TableState
+from pyhudi.timeline.behind import check_still_there, later_timeline
+
+_LISTED = "files are listed instead"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The slices to read, by partition and file id."""
+
+    slices: list[FileSlice]
+    explanation: Explanation
+
+
+def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
+    """The slices that a scan reads; those that cannot hold a wanted row are left out.
+
+    Raises `CorruptTable` for a log file that was cut, where storage lists the files;
+    `HistoryUnavailable` for an earlier time whose files a cleaner of file versions removed.
+    """
+    conjuncts = request.where.conjuncts if request.where else ()
+    test = partition_filter(state.config, state.schema, conjuncts)
+    wanted = _Counted(test)
+    access = MetadataAccess(state.storage, state.config, state.timeline, state.options)
+    pruner = Pruner(state, request, access)
+    found = _by_metadata(state, wanted, access, pruner)
+    listing, by_storage = "by the metadata table", found is None
+    if found is None:
+        listing = f"by listing storage ({access.reason})"
+        wanted.forget()
+        found = FileSystemView(state.storage, state.config, state.timeline, wanted.test), []
+    view, steps = found
+    check_versions(state.timeline, view, test)
+    only_base = request.read_optimized or not state.config.is_merge_on_read
+    slices = view.base_slices() if only_base else view.slices()
+    _check_still_there(state, access, is_listed=by_storage)
+    slices, more = pruner.slices(slices)
+    if not checks_sizes(state.options):
+        slices = [one.unchecked for one in slices]
+    elif by_storage:
+        check_listed(state.storage, state.options, state.timeline, slices)
+    explanation = Explanation(
+        listing=listing,
+        partitions=len(view.partitions),
+        slices=len(slices),
+        size=sum(one.size for one in slices),
+        steps=(*wanted.steps(), *steps, *more),
+    )
+    return Chosen(slices, explanation)
+
+
+def _check_still_there(state: TableState, access: MetadataAccess, *, is_listed: bool) -> None:
+    """Raises `HistoryUnavailable` where files of the state may be missing from their list.
+
+    A listing of storage does not tell whether others have written since, as the metadata table
+    does; so the timeline is listed after it.
+    """
+    later = access.later
+    if is_listed:
+        later = later_timeline(state.storage, state.config, state.timeline)
+    if later is not None:
+        check_still_there(state.timeline.uncut, later)
+
+
+def _by_metadata(
+    state: TableState, wanted: _Counted, access: MetadataAccess, pruner: Pruner
+) -> tuple[FileSystemView, list[Step]] | None:
+    """The view over the files that the metadata table lists, None when it cannot be used."""
+    paths = access.use(_LISTED, lambda table: table.data_partitions())
+    if paths is None:
+        return None
+    left, steps = pruner.partitions([path for path in paths if wanted(path)])
+
+    def load(source: MetadataListing) -> FileSystemView:
+        view = FileSystemView(state.storage, state.config, state.timeline, left, source)
+        view.load()
+        return view
+
+    view = access.use(_LISTED, lambda table: load(MetadataListing(table)))
+    return None if view is None else (view, steps)
+
+
+class _Counted:
+    """A test of partition paths that remembers what it was asked."""
+
+    def __init__(self, test: Callable[[str], bool] | None) -> None:
+        self.test: Callable[[str], bool] | None = None if test is None else self
+        self._test = test
+        self._answers: dict[str, bool] = {}
+
+    def __call__(self, path: str) -> bool:
+        if self._test is None:
+            return True
+        if path not in self._answers:
+            self._answers[path] = self._test(path)
+        return self._answers[path]
+
+    def forget(self) -> None:
+        self._answers.clear()
+
+    def steps(self) -> list[Step]:
+        if self._test is None:
+            return []
+        gone = tuple(path for path, kept in self._answers.items() if not kept)
+        return [Step("partition path", len(self._answers), gone)]

@@ -1,0 +1,207 @@
+"""Incremental queries: from the commits of a range (`commit_range`) to their files and read tasks.
+
+Rows that commits of the range wrote, as they stand at the end of the range; deletes do not show.
+Only the files in the commits' write stats are looked at. Sources:
+`MergeOnReadIncrementalRelationV1` and `V2` (Hudi 1.2.0).
+
+Commits that left the active timeline are read from the archive, where Hudi below version 8 passes
+them over. Where a file was cleaned away the rows that are still current can stand in for it (a full
+scan, filtered by commit): Hudi does so from version 8 on unasked, and so do we, with a warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, get_args
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
+from pyhudi.query.commit_range import (
+    HollowCommits,
+    IncrementalRange,
+    Selection,
+    check_archive_is_whole,
+    check_range_begun,
+    select_commits,
+)
+from pyhudi.query.snapshot import plan_scan
+from pyhudi.schema.predicates import Where, both
+from pyhudi.slices.file_sizes import checks_sizes
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import GivenFiles, list_files
+from pyhudi.slices.partition_values import partition_filter
+from pyhudi.slices.read_tasks import (
+    MergeRule,
+    ReadTask,
+    ScanRequest,
+    TableState,
+    WholeSlice,
+    merge_rule,
+    slice_tasks,
+)
+from pyhudi.storage.storage import Entry
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from pyhudi.slices.file_slice import FileSlice
+else:
+    from pyhudi.schema import lazy_compute as pc
+
+COMMIT_TIME = "_hoodie_commit_time"
+
+
+def check_incremental(state: TableState, span: IncrementalRange) -> None:
+    """Whether a table can be asked for the range at all.
+
+    Raises `UnsupportedTableFeature` for a table without meta columns, `ConfigError` for arguments
+    that exclude each other, `HistoryUnavailable` for a range before the first commit.
+    """
+    if not state.config.populate_meta_fields:
+        raise UnsupportedTableFeature(
+            "hoodie.populate.meta.fields=false: rows do not say which commit wrote them, so there "
+            "are no incremental queries",
+        )
+    if span.hollow_commits not in get_args(HollowCommits):
+        raise ConfigError(
+            f"hollow_commits is {span.hollow_commits!r}",
+            hint=f"It is one of {', '.join(get_args(HollowCommits))}.",
+        )
+    if span.hollow_commits == "transition_time" and span.fallback_full_scan:
+        raise ConfigError("fallback_full_scan does not go with hollow_commits='transition_time'")
+    by_completion = state.config.version.incremental_by_completion_time
+    by_completion = by_completion or span.hollow_commits == "transition_time"
+    check_range_begun(state, span.end, by_completion=by_completion)
+
+
+def plan_incremental(
+    state: TableState, request: ScanRequest, span: IncrementalRange
+) -> list[ReadTask]:
+    """One task for every file slice that may hold rows of the range, by partition and file id.
+
+    Raises `HistoryUnavailable` for a hollow commit, and for files that are gone;
+    `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
+    """
+    chosen = select_commits(state, span)
+    if not chosen.commits:
+        return []
+    check_archive_is_whole(state, span, chosen)
+    narrowed = replace(request, where=both(_of_commits(chosen, span), request.where))
+    last = chosen.instants[-1]
+    then = replace(state, timeline=state.timeline.until(last))
+    slices = _slices(then, narrowed, chosen)
+    missing = _first_missing(then, slices)
+    if missing is None:
+        rule = _block_filter(then, chosen)
+        tasks = slice_tasks(then, narrowed, slices, rule, incremental=True)
+        return _with_whole_slices(then, tasks)
+    _check_fallback(state, span, missing)
+    return plan_scan(state, narrowed)
+
+
+def _check_fallback(state: TableState, span: IncrementalRange, missing: str) -> None:
+    """Whether a full scan may stand in for files that are gone; it is a loss, so it is told."""
+    told = f"{missing} was written in the asked-for range and has been cleaned away since"
+    asked = span.fallback_full_scan
+    if asked is None and state.config.version.incremental_by_completion_time:
+        warnings.warn(
+            f"{told}: the answer lacks rows of the range that were updated after it "
+            "(fallback_full_scan=False refuses it, True takes it without this warning)",
+            stacklevel=2,
+        )
+    elif not asked:
+        raise HistoryUnavailable(
+            told, hint="fallback_full_scan=True gives the rows of the range that are still current."
+        )
+
+
+def _with_whole_slices(state: TableState, tasks: list[ReadTask]) -> list[ReadTask]:
+    """Records of some columns only are completed from the whole slice, with older files.
+
+    Whether there are any is seen when the log files are opened. Hudi 1.2.0 fails on such a range.
+    """
+    if state.config.version.blocks_need_commit_check or not any(t.slice.logs for t in tasks):
+        return tasks
+    touched = sorted({task.slice.partition for task in tasks if task.slice.logs})
+    view = FileSystemView(state.storage, state.config, state.timeline, touched)
+    whole = {(one.partition, one.file_id): one for one in view.slices()}
+    rule = merge_rule(state)
+    return [
+        replace(task, whole=WholeSlice(whole[key], rule))
+        if (key := (task.slice.partition, task.slice.file_id)) in whole and task.slice.logs
+        else task
+        for task in tasks
+    ]
+
+
+def _of_commits(chosen: Selection, span: IncrementalRange) -> Where:
+    """The filter on rows that commits of the selection wrote."""
+    column, kind = pc.field(COMMIT_TIME), pa.string()
+    if chosen.exact:
+        instants = pa.array(chosen.instants, kind)
+        return Where(column.isin(instants), (COMMIT_TIME,), ((COMMIT_TIME, "in", instants),))
+    last = chosen.instants[-1]
+    upper = Where(column <= last, (COMMIT_TIME,), ((COMMIT_TIME, "<=", pa.array([last], kind)),))
+    if span.start is None:
+        return upper
+    bound = ((COMMIT_TIME, ">", pa.array([span.start], kind)),)
+    return both(Where(column > span.start, (COMMIT_TIME,), bound), upper)
+
+
+def _slices(state: TableState, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
+    """The newest slice of every touched group, out of files that the commits wrote alone."""
+    conjuncts = request.where.conjuncts if request.where else ()
+    wanted = partition_filter(state.config, state.schema, conjuncts, incremental=True)
+    files = _written(chosen)
+    if wanted is not None:
+        files = {partition: of for partition, of in files.items() if wanted(partition)}
+    view = FileSystemView(state.storage, state.config, state.timeline, files=GivenFiles(files))
+    slices = view.slices() if state.config.is_merge_on_read else view.base_slices()
+    gone = _replaced(chosen)
+    left = [one for one in slices if (one.partition, one.file_id) not in gone]
+    return left if checks_sizes(state.options) else [one.unchecked for one in left]
+
+
+def _written(chosen: Selection) -> dict[str, list[Entry]]:
+    """The files of the write stats by partition, each once; a log file can be in several."""
+    found: dict[str, dict[str, Entry]] = {}
+    for metadata in chosen.metadata:
+        for partition, stats in metadata.partition_to_write_stats.items():
+            of_partition = found.setdefault(partition, {})
+            of_partition.update(
+                (stat.path, Entry(stat.path, stat.file_size_in_bytes, 0))
+                for stat in stats
+                if stat.path
+            )
+    return {partition: list(found[partition].values()) for partition in sorted(found)}
+
+
+def _replaced(chosen: Selection) -> set[tuple[str, str]]:
+    """Groups that commits of the selection took away; the view does not see archived commits."""
+    return {
+        (partition, file_id)
+        for metadata in chosen.metadata
+        for partition, ids in (metadata.partition_to_replace_file_ids or {}).items()
+        for file_id in ids
+    }
+
+
+def _first_missing(state: TableState, slices: Sequence[FileSlice]) -> str | None:
+    """A file of the slices that is not on storage any more."""
+    touched = sorted({one.partition for one in slices})
+    there = {file.path for _, files in list_files(state.storage, touched) for file in files}
+    needed = (
+        file.path for one in slices for file in (*([one.base] if one.base else ()), *one.logs)
+    )
+    return next((path for path in needed if path not in there), None)
+
+
+def _block_filter(state: TableState, chosen: Selection) -> MergeRule:
+    """How slices are merged: log blocks of the selected commits alone count."""
+    rule = merge_rule(state)
+    if not state.config.is_merge_on_read:
+        return rule
+    return replace(rule, valid_instants=chosen.instants, timeline_start=None)

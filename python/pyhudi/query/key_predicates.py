@@ -1,0 +1,82 @@
+"""What a filter says about record keys: the keys that a row must have one of, where it tells.
+
+Nothing is looked up here. A key's text is certain for strings and whole numbers only; for dates,
+decimals and the like Hudi's writers differ, and then nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import product
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi.config.table_config import TableConfig
+from pyhudi.schema.predicate_literals import is_text
+from pyhudi.schema.predicates import Conjunct
+from pyhudi.schema.record_keys import _is_plain
+
+RECORD_KEY = "_hoodie_record_key"
+
+KEYS_MOST = 100_000
+"""A filter that allows more keys is not used to look them up."""
+
+
+def allowed_texts(
+    conjuncts: Iterable[Conjunct], column: str, besides: Collection[str] = ()
+) -> list[str] | None:
+    """Texts of the values that a column may have, None when the filter does not list them.
+
+    besides: columns whose values the filter does not see as they are stored.
+    """
+    if column in besides:
+        return None
+    found: set[str] | None = None
+    for name, op, values in conjuncts:
+        if name == column and op in ("=", "in") and _has_certain_text(values.type):
+            texts = {str(value) for value in values.to_pylist()}
+            found = texts if found is None else found & texts
+    return None if found is None else sorted(found)
+
+
+def _has_certain_text(kind: pa.DataType) -> bool:
+    return is_text(kind) or bool(at.is_int32(kind) or at.is_int64(kind))
+
+
+def wanted_keys(
+    config: TableConfig, conjuncts: Sequence[Conjunct], besides: Collection[str] = ()
+) -> list[str] | None:
+    """Every record key that a wanted row can have, None when the filter does not tell.
+
+    A key of one field is given in both of the forms that Hudi's releases write, `k1` and `id:k1`,
+    where the key generator leaves it open.
+    """
+    stored = allowed_texts(conjuncts, RECORD_KEY, besides)
+    if stored is not None:
+        return stored if len(stored) <= KEYS_MOST else None
+    if config.key_generator == "USER_PROVIDED":
+        return None
+    keys = field_keys(conjuncts, config.record_key_fields, besides)
+    if keys is None or len(config.record_key_fields) != 1 or not _is_plain(config):
+        return keys
+    return allowed_texts(conjuncts, config.record_key_fields[0], besides)
+
+
+def field_keys(
+    conjuncts: Sequence[Conjunct], fields: Sequence[str], besides: Collection[str] = ()
+) -> list[str] | None:
+    """Keys made of given fields, None when the filter does not list the values of all of them."""
+    texts = [allowed_texts(conjuncts, name, besides) for name in fields]
+    known = [values for values in texts if values is not None]
+    if not fields or len(known) < len(texts) or any("" in values for values in known):
+        return None
+    total = 1
+    for values in known:
+        total *= len(values)
+    if total > KEYS_MOST:
+        return None
+    pairs = [[f"{name}:{v}" for v in values] for name, values in zip(fields, known, strict=True)]
+    if len(fields) == 1:
+        return sorted({*known[0], *pairs[0]})
+    return [",".join(parts) for parts in product(*pairs)]

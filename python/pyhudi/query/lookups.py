@@ -1,0 +1,107 @@
+"""Indexes over the files of slices: which slices may hold a wanted row. Filters are not read here.
+
+Each function gives, for a list of slices, a list of truth values: false for those that surely hold
+none. What a lookup costs grows with the slices that are asked about, so cheap indexes go first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
+from pyhudi.query.key_predicates import KEYS_MOST
+from pyhudi.query.ranges import ruled_out
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from pyhudi.metadata.definitions import IndexDefinition
+    from pyhudi.metadata.reader import MetadataTable
+    from pyhudi.schema.predicates import Conjunct
+    from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+else:
+    from pyhudi.schema import lazy_compute as pc
+
+
+def with_keys(
+    table: MetadataTable, slices: Sequence[FileSlice], keys: Collection[str]
+) -> list[bool]:
+    """By the record index: where the records of these keys are."""
+    definition = table.definitions.get(RECORD_INDEX)
+    if definition is not None and definition.is_partitioned:
+        return _with_keys_by_partition(table, slices, sorted(keys))
+    found = table.partition(RECORD_INDEX).locations(sorted(keys))
+    partitions, file_ids = found["partition"].to_pylist(), found["file_id"].to_pylist()
+    places = set(zip(partitions, file_ids, strict=True))
+    return [(one.partition, one.file_id) in places for one in slices]
+
+
+def _with_keys_by_partition(
+    table: MetadataTable, slices: Sequence[FileSlice], keys: list[str]
+) -> list[bool]:
+    homes: dict[str, set[str] | None] = {}
+    for path in {one.partition for one in slices}:
+        index = table.partitioned_record_index(path)
+        homes[path] = None if index is None else set(index.locations(keys)["file_id"].to_pylist())
+    found = ((homes[one.partition], one.file_id) for one in slices)
+    return [home is None or file_id in home for home, file_id in found]
+
+
+def with_values(
+    table: MetadataTable,
+    slices: Sequence[FileSlice],
+    definition: IndexDefinition,
+    values: Sequence[str],
+) -> list[bool] | None:
+    """By a secondary index and the record index; None for values of too many records."""
+    entries = table.partition(definition.name).secondary(
+        list(values), hashed_by_value=definition.version > 1
+    )
+    keys = set(entries["record_key"].to_pylist())
+    return with_keys(table, slices, keys) if len(keys) <= KEYS_MOST else None
+
+
+def within_bounds(
+    table: MetadataTable,
+    slices: Sequence[FileSlice],
+    conjunct: Conjunct,
+    partition: str = COLUMN_STATS,
+    column: str | None = None,
+) -> list[bool]:
+    """By the least and greatest values of a column, or of an index's expression, in each file."""
+    files = [_files(one) for one in slices]
+    every = list(chain.from_iterable(files))
+    stats = table.partition(partition).stats(
+        column or conjunct[0],
+        conjunct[2].type,
+        pa.array([file.partition for file in every], pa.string()),
+        pa.array([file.name for file in every], pa.string()),
+    )
+    out = iter(ruled_out(stats, conjunct).to_pylist())
+    by_slice = [[next(out) for _ in of_slice] for of_slice in files]
+    return [not all(of_slice) for of_slice in by_slice]
+
+
+def _files(one: FileSlice) -> list[BaseFile | LogFile]:
+    return [*one.logs] if one.base is None else [one.base, *one.logs]
+
+
+def in_filters(
+    table: MetadataTable,
+    slices: Sequence[FileSlice],
+    keys: Sequence[str],
+    partition: str = BLOOM_FILTERS,
+) -> list[bool]:
+    """By bloom filters, which base files have. Log files may hold anything."""
+    plain = [one.base for one in slices if one.base is not None and not one.logs]
+    answers = table.partition(partition).may_contain(
+        pa.array([base.partition for base in plain], pa.string()),
+        pa.array([base.name for base in plain], pa.string()),
+        list(keys),
+    )
+    may = iter(pc.fill_null(answers, fill_value=True).to_pylist())
+    return [next(may) if one.base is not None and not one.logs else True for one in slices]

@@ -1,0 +1,81 @@
+"""Pairing records that moved between file groups: half of them is a delete here, half an insert.
+
+What single groups gave as inserts and deletes is put aside and paired by key once all groups are
+through. What is held at a time is bounded: the rest waits in a local file and is gone through once
+for each bucket of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.engine.spill import Spool
+from pyhudi.query.change_rows import PLACE
+
+_KEY = "key"
+
+# Names that no data column has.
+_KEY_COLUMN = "_hoodie_record_key"
+_PLACE_COLUMN = "_hoodie_partition_path"
+
+
+def paired(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The rows of `diff_task` over all groups, with moved records made updates, or left out.
+
+    A record that is the same in another file group is no change. held_bytes: about how much of what
+    was put aside is in memory at once.
+    """
+    deleted, inserted = Spool(rows.schema), Spool(rows.schema)
+    try:
+        for batch in rows:
+            yield from _of(batch, "u")
+            for op, spool in (("d", deleted), ("i", inserted)):
+                for part in _of(batch, op):
+                    spool.add(part)
+        if deleted.size and inserted.size:
+            yield from _matched(deleted, inserted, held_bytes)
+        else:
+            yield from deleted.read()
+            yield from inserted.read()
+    finally:
+        rows.close()
+        deleted.close()
+        inserted.close()
+
+
+def _of(batch: pa.RecordBatch, op: str) -> Sequence[pa.RecordBatch]:
+    found = batch.filter(pc.equal(batch["op"], op))
+    return [found] if found.num_rows else []
+
+
+def _matched(deleted: Spool, inserted: Spool, held_bytes: int) -> Iterator[pa.RecordBatch]:
+    images = pa.schema(list(deleted.schema.field("before").type))
+    buckets = -(-(deleted.size + inserted.size) // held_bytes)
+    for bucket in range(buckets):
+        reader = _native.match_changes(
+            _flat(deleted, "before", images),
+            _flat(inserted, "after", images),
+            schema=images,
+            images=len(images),
+            key_fields=[_KEY_COLUMN],
+            place=_PLACE_COLUMN,
+            bucket=(bucket, buckets) if buckets > 1 else None,
+        )
+        for batch in reader:
+            yield batch.append_column(PLACE, pa.nulls(batch.num_rows, pa.string()))
+
+
+def _flat(spool: Spool, side: str, images: pa.Schema) -> pa.RecordBatchReader:
+    """The images of one side as columns, with key and place."""
+    schema = pa.schema([*images, (_KEY_COLUMN, pa.string()), (_PLACE_COLUMN, pa.string())])
+
+    def batches() -> Iterable[pa.RecordBatch]:
+        for batch in spool.read():
+            columns = [*batch[side].flatten(), batch[_KEY], batch[PLACE]]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())

@@ -1,0 +1,76 @@
+"""How far a stream of commits has come, and the next step. Pure but for commit metadata.
+
+A stream goes by completion times from table version 8 on and by requested times below, where it
+stops before a write that is pending: either way, later commits only come after those that were
+read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyhudi.query.commit_range import IncrementalRange, select_commits, without_hollow
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.timeline import CommitMetadata, Instant
+
+
+@dataclass(frozen=True)
+class StepLimit:
+    """How much of a stream is read at once; one commit is, however large."""
+
+    instants: int | None = None
+    size: int | None = None
+    """Bytes of the files that the commits wrote."""
+
+    def is_reached(self, instants: int, size: int) -> bool:
+        """Whether it would be, with so many commits of so many bytes."""
+        over = self.instants is not None and instants > self.instants
+        return over or (self.size is not None and size > self.size)
+
+
+def order_of(state: TableState) -> str:
+    """What times of the table's stream are: "completion" or "requested"."""
+    return "completion" if state.config.version.incremental_by_completion_time else "requested"
+
+
+def newest_time(state: TableState) -> str | None:
+    """The time up to which a stream can be read, None in a table without commits."""
+    if order_of(state) == "completion":
+        return max((one.completed or "" for one in state.timeline.commits), default=None)
+    return max((one.requested for one in without_hollow(state, "block")), default=None)
+
+
+def next_time(
+    state: TableState, after: str | None, until: str | None, limit: StepLimit | None
+) -> str | None:
+    """The time up to which the next step reads, `after` if there is nothing to read.
+
+    after: exclusive, None from the beginning. until: no further than this. limit: None for all.
+    """
+    newest = newest_time(state)
+    if newest is not None and until is not None:
+        newest = min(newest, until)
+    if not newest or (after is not None and newest <= after):
+        return after
+    if limit is None:
+        return newest
+    chosen = select_commits(state, IncrementalRange(after, newest, "block"))
+    steps = sorted(
+        (_time(state, commit), _size(metadata))
+        for commit, metadata in zip(chosen.commits, chosen.metadata, strict=True)
+    )
+    size, last = 0, None
+    for number, (time, bytes_) in enumerate(steps, 1):
+        size += bytes_
+        if last is not None and limit.is_reached(number, size):
+            return last
+        last = time
+    return newest
+
+
+def _time(state: TableState, commit: Instant) -> str:
+    return (commit.completed or "") if order_of(state) == "completion" else commit.requested
+
+
+def _size(metadata: CommitMetadata) -> int:
+    return sum(stat.file_size_in_bytes for stat in metadata.write_stats)

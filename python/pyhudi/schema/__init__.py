@@ -1,0 +1,1 @@
+"""What a row is: columns and their ids, keys, payloads, filters, assigned values."""

@@ -1,0 +1,281 @@
+"""Changes to a table's columns, one at a time on their tree. Pure.
+
+What may change into what is Hudi's rule for schema on read (`TableChanges`,
+`SchemaChangeUtils.isTypeUpdateAllow`, Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.alter_changes import (
+    Add,
+    Change,
+    ChangeType,
+    Comment,
+    Drop,
+    MakeNullable,
+    Move,
+    Position,
+    Rename,
+)
+from pyhudi.schema.column_json import read_type
+from pyhudi.schema.column_tree import ColumnTree
+from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of, with_parts
+
+META_PREFIX = "_hoodie_"
+"""Names that are Hudi's own. `_hoodie_is_deleted` is a column like any other."""
+_IS_DELETED = "_hoodie_is_deleted"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a table does not let change."""
+
+    fixed: Collection[str]
+    """Paths of columns that make keys, partitions and orderings."""
+    all_types: bool
+    """As of `ColumnTree.of`."""
+    record: str
+    """Full name of the table's Avro record."""
+
+
+def apply(tree: ColumnTree, change: Change, rules: Rules) -> ColumnTree:
+    """The columns after a change.
+
+    Raises `SchemaMismatch` naming the column for a change that is not possible, `ConfigError` for a
+    position that is none.
+    """
+    parent, _, name = change.path.rpartition(".")
+    steps = parent.split(".") if parent else []
+    if isinstance(change, (Rename, Drop, ChangeType)):
+        _check_free(change.path, rules)
+    if isinstance(change, (Add, Rename, Drop, Move)):
+        root = _in_fields(
+            tree, steps, change.path, lambda struct: _fields(struct, change, name, rules)
+        )
+    else:
+        root = _at(tree, [*steps, name], change.path, lambda slot: _column(slot, change, rules))
+    return replace(tree, root=root).numbered()
+
+
+def _fields(struct: Struct, change: Add | Rename | Drop | Move, name: str, rules: Rules) -> Struct:
+    match change:
+        case Add():
+            return _added(struct, change, name, rules)
+        case Rename():
+            return _renamed(struct, change, name)
+        case Drop():
+            return _dropped(struct, change, name)
+    return _moved(struct, change, name)
+
+
+def _column(slot: Slot, change: ChangeType | Comment | MakeNullable, rules: Rules) -> Slot:
+    match change:
+        case ChangeType():
+            return _typed(slot, change, rules)
+        case Comment():
+            return replace(slot, doc=change.doc)
+    return replace(slot, optional=True)
+
+
+def _check_free(path: str, rules: Rules) -> None:
+    """Refuses what would change a column that keys, partitions or orderings are made of."""
+    for fixed in rules.fixed:
+        if fixed == path or fixed.startswith(f"{path}."):
+            msg = f"column {path!r} cannot change: keys, partitions or orderings are made of it"
+            raise SchemaMismatch(msg)
+
+
+# --- finding --------------------------------------------------------------------------------------
+
+
+def _in_fields(
+    tree: ColumnTree, steps: list[str], path: str, change: Callable[[Struct], Struct]
+) -> Struct:
+    """The root with the fields of the struct at `steps` changed."""
+
+    def of_slot(slot: Slot) -> Slot:
+        if not isinstance(slot.kind, Struct):
+            msg = f"there is no column {path!r}: {slot.name!r} has no fields"
+            raise SchemaMismatch(msg)
+        return replace(slot, kind=change(slot.kind))
+
+    if not steps and path.startswith(META_PREFIX) and path != _IS_DELETED:
+        msg = f"column {path!r} is Hudi's own"
+        raise SchemaMismatch(msg)
+    return change(tree.root) if not steps else _at(tree, steps, path, of_slot)
+
+
+def _at(tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], Slot]) -> Struct:
+    """The root with the slot at `steps` changed."""
+    if steps[0].startswith(META_PREFIX) and steps[0] != _IS_DELETED:
+        msg = f"column {steps[0]!r} is Hudi's own"
+        raise SchemaMismatch(msg)
+    parts = _below(tree.root, steps, path, change)
+    return replace(tree.root, fields=parts)
+
+
+def _below(
+    kind: Kind, steps: list[str], path: str, change: Callable[[Slot], Slot]
+) -> tuple[Slot, ...]:
+    """The parts of a type, with what is at `steps` changed."""
+    parts = parts_of(kind)
+    if all(one.name != steps[0] for one in parts):
+        msg = f"there is no column {path!r}"
+        raise SchemaMismatch(msg, hint=_hint(parts))
+
+    def changed(slot: Slot) -> Slot:
+        if slot.name != steps[0]:
+            return slot
+        if len(steps) == 1:
+            return change(slot)
+        below = _below(slot.kind, steps[1:], path, change)
+        return replace(slot, kind=with_parts(slot.kind, below))
+
+    return tuple(changed(one) for one in parts)
+
+
+def _hint(parts: tuple[Slot, ...]) -> str:
+    names = [repr(one.name) for one in parts if not one.name.startswith(META_PREFIX)]
+    return f"There are {', '.join(names)}." if names else ""
+
+
+def _index(struct: Struct, name: str, path: str) -> int:
+    for at, one in enumerate(struct.fields):
+        if one.name == name:
+            return at
+    msg = f"there is no column {path!r}"
+    raise SchemaMismatch(msg, hint=_hint(struct.fields))
+
+
+# --- fields of a struct ---------------------------------------------------------------------------
+
+
+def _added(struct: Struct, change: Add, name: str, rules: Rules) -> Struct:
+    change.position.check()
+    _check_new_name(struct, name, change.path)
+    kind = _kind_of(name, change.kind, change.path, rules, record=struct.name)
+    slot = Slot(NEW, name, kind, optional=True, doc=change.doc)
+    return _placed(struct, slot, change.position, change.path)
+
+
+def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> None:
+    if not name or (name.startswith(META_PREFIX) and name != _IS_DELETED):
+        msg = f"{name!r} is no name for a column"
+        raise SchemaMismatch(msg)
+    for one in struct.fields:
+        if one.name.lower() == name.lower() and one.name != besides:
+            msg = f"there is a column {one.name!r} beside {path!r} already"
+            raise SchemaMismatch(msg)
+
+
+def _renamed(struct: Struct, change: Rename, name: str) -> Struct:
+    at = _index(struct, name, change.path)
+    _check_new_name(struct, change.name, change.path, besides=name)
+    if "." in change.name:
+        msg = f"{change.name!r} is no name: a column stays in its struct"
+        raise SchemaMismatch(msg)
+    fields = list(struct.fields)
+    fields[at] = replace(fields[at], name=change.name)
+    return replace(struct, fields=tuple(fields))
+
+
+def _dropped(struct: Struct, change: Drop, name: str) -> Struct:
+    at = _index(struct, name, change.path)
+    fields = struct.fields[:at] + struct.fields[at + 1 :]
+    if all(one.name.startswith(META_PREFIX) for one in fields):
+        msg = f"column {change.path!r} is the last one"
+        raise SchemaMismatch(msg)
+    return replace(struct, fields=fields)
+
+
+def _moved(struct: Struct, change: Move, name: str) -> Struct:
+    change.position.check()
+    at = _index(struct, name, change.path)
+    slot = struct.fields[at]
+    rest = replace(struct, fields=struct.fields[:at] + struct.fields[at + 1 :])
+    return _placed(rest, slot, change.position, change.path)
+
+
+def _placed(struct: Struct, slot: Slot, position: Position, path: str) -> Struct:
+    fields = list(struct.fields)
+    if position.first:
+        at = next(
+            (n for n, one in enumerate(fields) if not one.name.startswith(META_PREFIX)), len(fields)
+        )
+    elif position.after is not None:
+        at = _index(struct, position.after, position.after) + 1
+    elif position.before is not None:
+        at = _index(struct, position.before, position.before)
+    else:
+        at = len(fields)
+    if at < len(fields) and fields[at].name.startswith(META_PREFIX):
+        msg = f"column {path!r} cannot stand among Hudi's own"
+        raise SchemaMismatch(msg)
+    return replace(struct, fields=(*fields[:at], slot, *fields[at:]))
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _kind_of(name: str, kind: pa.DataType, path: str, rules: Rules, *, record: str) -> Kind:
+    """The type of a column, from Arrow's."""
+    if pa.types.is_null(kind):
+        msg = f"column {path!r} has no type"
+        raise SchemaMismatch(msg)
+    text = _native.avro_schema(pa.schema([pa.field(name, kind)]), *_split(record))
+    return read_type(json.loads(text)["fields"][0], all_types=rules.all_types)
+
+
+def _split(full: str) -> tuple[str, str]:
+    space, _, name = full.rpartition(".")
+    return name, space
+
+
+def _typed(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
+    kind = _kind_of(slot.name, change.kind, change.path, rules, record=rules.record)
+    if not isinstance(slot.kind, Plain) or not isinstance(kind, Plain):
+        msg = f"column {change.path!r} has parts, or would: change them one by one"
+        raise SchemaMismatch(msg)
+    if slot.kind.simple == kind.simple:
+        return slot
+    if not may_become(slot.kind.simple, kind.simple):
+        msg = f"column {change.path!r} is {slot.kind.simple}: it cannot become {kind.simple}"
+        raise SchemaMismatch(msg, hint="Numbers can be widened, and most types become text.")
+    return replace(slot, kind=replace(kind, text=kind.simple), default=None)
+
+
+_MAY_BECOME = {
+    "int": ("long", "float", "double", "string", "decimal"),
+    "long": ("float", "double", "string", "decimal"),
+    "float": ("double", "string", "decimal"),
+    "double": ("string", "decimal"),
+    "date": ("string",),
+    "string": ("date", "decimal"),
+    "decimal": ("string",),
+}
+
+
+def may_become(old: str, new: str) -> bool:
+    """Whether schema on read lets a type change, both by the internal schema's names."""
+    kind, wanted = (text.split("(", 1)[0] for text in (old, new))
+    if kind == wanted == "decimal":
+        return _is_wider(_digits(new), _digits(old))
+    return wanted in _MAY_BECOME.get(kind, ())
+
+
+def _digits(decimal: str) -> tuple[int, int]:
+    precision, scale = decimal.removeprefix("decimal(").removesuffix(")").split(",")
+    return int(precision), int(scale)
+
+
+def _is_wider(new: tuple[int, int], old: tuple[int, int]) -> bool:
+    """Whether no digit is lost, before the point or behind it."""
+    return new[0] - new[1] >= old[0] - old[1] and new[1] >= old[1]

@@ -1,0 +1,86 @@
+"""All columns of a table as a tree, with the ids that schema on read knows them by.
+
+Which ids older files have is `internal_schema.py`'s part, changing columns is
+`schema/alter_steps.py`'s. Order of ids: `AvroInternalSchemaConverter` (Hudi 1.0.2).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.column_json import AvroWriter, ColumnReader, document
+from pyhudi.schema.column_types import NEW, Kind, Mapped, Slot, Struct, parts_of, with_parts
+
+
+@dataclass(frozen=True)
+class ColumnTree:
+    """All columns of a table, Hudi's own in front where it has them."""
+
+    root: Struct
+    max_id: int
+    """The greatest id that was ever given, to dropped columns too."""
+    added: int = 0
+    """So many ids were given when the tree was made."""
+
+    @classmethod
+    def of(cls, avro: str, internal: str | None, *, all_types: bool) -> ColumnTree:
+        """From an Avro schema and the internal schema that goes with it, by names.
+
+        avro: with meta fields. internal: None gives all columns new ids; so do columns that it does
+        not have. all_types: whether internal schemas tell millisecond and local times, and how
+        decimals are stored, as from Hudi 1.2 on.
+
+        Raises `UnsupportedTableFeature` for types that have no counterpart.
+        """
+        known = json.loads(internal) if internal else {}
+        root = ColumnReader(all_types).kind(json.loads(avro), "", known)
+        if not isinstance(root, Struct):
+            msg = "the table's Avro schema is not a record"
+            raise UnsupportedTableFeature(msg)
+        greatest = max((NEW, *(one.id for one in _slots(root)), *_key_ids(root)))
+        return cls(root, max(greatest, int(known.get("max_column_id", NEW)))).numbered()
+
+    def numbered(self) -> ColumnTree:
+        """With ids for whatever has none, in Hudi's order."""
+        ids = count(self.max_id + 1)
+        root = _numbered(self.root, ids)
+        greatest = next(ids) - 1
+        return ColumnTree(root, greatest, greatest - self.max_id)
+
+    def avro(self) -> str:
+        """The Avro schema."""
+        return json.dumps(
+            AvroWriter().kind(self.root, ""), separators=(",", ":"), ensure_ascii=False
+        )
+
+    def internal(self, version: int) -> str:
+        """The internal schema, under the version's number (0: before the first change)."""
+        head = {"max_column_id": self.max_id, "version_id": version}
+        columns = {**head, **document(self.root)}
+        return json.dumps(columns, separators=(",", ":"), ensure_ascii=False)
+
+
+def _slots(kind: Kind) -> Iterator[Slot]:
+    for one in parts_of(kind):
+        yield one
+        yield from _slots(one.kind)
+
+
+def _key_ids(kind: Kind) -> Iterator[int]:
+    if isinstance(kind, Mapped):
+        yield kind.key_id
+    for one in parts_of(kind):
+        yield from _key_ids(one.kind)
+
+
+def _numbered(kind: Any, ids: Iterator[int]) -> Any:
+    """The ids of one level come before those of what is below it."""
+    if isinstance(kind, Mapped) and kind.key_id == NEW:
+        kind = replace(kind, key_id=next(ids))
+    level = [replace(one, id=next(ids)) if one.id == NEW else one for one in parts_of(kind)]
+    return with_parts(kind, tuple(replace(one, kind=_numbered(one.kind, ids)) for one in level))

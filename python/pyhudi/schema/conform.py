@@ -1,0 +1,88 @@
+"""What a caller hands over, as an Arrow table that fits the table's schema exactly.
+
+Columns are matched by name and cast only where no value can change; anything else is refused with
+the name of the column. Keys are not made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.casts import cast_exactly
+from pyhudi.schema.elements import check_elements
+from pyhudi.schema.given import given_batches
+from pyhudi.schema.record_keys import META_COLUMNS
+
+
+def to_table(data: Any) -> pa.Table:
+    """All rows of what `given_batches` takes. Raises as it does."""
+    schema, batches = given_batches(data)
+    return pa.Table.from_batches(batches, schema)
+
+
+def data_schema(schema: pa.Schema) -> pa.Schema:
+    """A table's schema without the meta columns."""
+    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def conform(rows: pa.Table, schema: pa.Schema, *, stored: Collection[str] = ()) -> pa.Table:
+    """The rows with exactly the schema's columns, in its order and types.
+
+    schema: the table's schema without meta columns. Meta columns among the rows are dropped.
+    stored: columns with values as the table has them already. Raises `SchemaMismatch` for an
+    unknown, missing or repeated column, a type that cannot be cast without loss, a null in a
+    required column, or a new list with a null element.
+    """
+    _check_names(rows, schema)
+    for name in rows.column_names:
+        if name in schema.names and name not in stored:
+            check_elements(rows.column(name), f"column {name!r}")
+    columns = [_column(rows.column(field.name), field) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
+    given = [name for name in rows.column_names if name not in META_COLUMNS]
+    unknown = [name for name in given if name not in schema.names]
+    if unknown:
+        msg = f"the table has no column {_names(unknown)}"
+        raise SchemaMismatch(msg, hint=f"Its columns are {_names(schema.names)}.")
+    missing = [name for name in schema.names if name not in given]
+    if missing:
+        msg = f"the data lack the table's column {_names(missing)}"
+        raise SchemaMismatch(
+            msg,
+            hint="Rows are replaced whole: give every column, with nulls where there is no value.",
+        )
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+    if column.null_count and not field.nullable:
+        msg = f"column {field.name!r} has nulls, but the table requires a value"
+        raise SchemaMismatch(msg)
+    return cast_exactly(column, field)
+
+
+def marked_deleted(rows: pa.Table, delete_field: str | None, marker: str | None) -> pa.Array[Any]:
+    """For each row whether it says of itself that it is a delete; never null.
+
+    `_hoodie_is_deleted` being true says so in every table, `delete_field` having the marker's text
+    in tables that name one.
+    """
+    deleted = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])  # noqa: FBT003
+    if "_hoodie_is_deleted" in rows.column_names:
+        said = pc.equal(rows.column("_hoodie_is_deleted"), pa.scalar(True))  # noqa: FBT003
+        deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
+    if delete_field is not None and marker is not None and delete_field in rows.column_names:
+        said = pc.equal(rows.column(delete_field).cast(pa.string()), marker)
+        deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
+    return deleted.combine_chunks()

@@ -1,0 +1,216 @@
+"""Schema evolution on write: the table's schema widened so that incoming rows fit it.
+
+New columns come last and may be null, numbers are widened, columns that the rows lack become null;
+within structs, list elements and map values too. Nothing is renamed, dropped or narrowed here. The
+order of columns is the table's (as Hudi's `AvroSchemaEvolutionUtils.reconcileSchema`, 1.2.0).
+Column ids, where the table has them, are `txn/schema_history.py`'s part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.conform import data_schema
+from pyhudi.schema.record_keys import META_COLUMNS
+from pyhudi.schema.schema_history import continued
+from pyhudi.schema.table_schema import TableSchema
+
+SchemaMode = Literal["strict", "merge"]
+SCHEMA_MODES = ("strict", "merge")
+
+Json = Any
+"""A type in an Avro schema: a name, a record or other named type, or a union."""
+
+_WIDER = {
+    "int": ("int", "long", "float", "double"),
+    "long": ("long", "float", "double"),
+    "float": ("float", "double"),
+}
+"""What Hudi of every release reads a narrower number as."""
+
+
+def check_mode(mode: str) -> None:
+    """Raises `ConfigError` for what is no `SchemaMode`."""
+    if mode not in SCHEMA_MODES:
+        msg = f"schema_mode is {mode!r}"
+        raise ConfigError(msg, hint='Give "strict" or "merge".')
+
+
+def evolve(table: TableSchema, config: TableConfig, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
+    """The table's schema with what the rows add to it, and the rows with all its columns.
+
+    Raises `SchemaMismatch` naming the column for a type that neither fits nor widens the table's,
+    for a column that the rows lack and that cannot be null, for a name that differs from another's
+    in case alone, and for a change to columns that make keys or order rows.
+    """
+    given = data_schema(rows.schema)
+    record = json.loads(table.avro)
+    evolved = json.dumps(_record(record, pa.struct(list(given)), "", _fixed_columns(config)))
+    schema = table
+    if evolved != json.dumps(record):
+        schema = continued(table, evolved, config)
+    return schema, _fitted(rows, data_schema(schema.arrow))
+
+
+def _fixed_columns(config: TableConfig) -> frozenset[str]:
+    """Columns whose type decides how a stored key, path or ordering value reads."""
+    named = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
+    return frozenset(named)
+
+
+# --- the schema -----------------------------------------------------------------------------------
+
+
+def _record(record: Json, given: pa.StructType, path: str, fixed: Collection[str]) -> Json:
+    """An Avro record with the fields of a struct merged in; `path` is "" or ends with a dot."""
+    known = {field["name"]: field for field in record["fields"]}
+    incoming = {field.name: field for field in given}
+    _check_cases(known, incoming, path)
+    fields = []
+    for name, field in known.items():
+        kind = field["type"]
+        if name in incoming:
+            kind = _type(kind, incoming[name].type, path + name, fixed)
+        fields.append({**field, "type": kind})
+    added = [field.with_nullable(True) for name, field in incoming.items() if name not in known]
+    return {**record, "fields": [*fields, *_new_fields(record, added, path)]}
+
+
+def _check_cases(known: Collection[str], incoming: Collection[str], path: str) -> None:
+    by_case = {name.lower(): name for name in known}
+    for name in incoming:
+        other = by_case.setdefault(name.lower(), name)
+        if other != name:
+            msg = f"the new column {path + name!r} differs from {path + other!r} in case alone"
+            raise SchemaMismatch(msg, hint="Spark does not tell such columns apart.")
+
+
+def _new_fields(record: Json, added: list[pa.Field[Any]], path: str) -> list[Json]:
+    if not added:
+        return []
+    for field in added:
+        if pa.types.is_null(field.type):
+            msg = f"the new column {path + field.name!r} has no type"
+            raise SchemaMismatch(msg, hint="Cast it, or leave it out.")
+    text = _native.avro_schema(pa.schema(added), record["name"], record.get("namespace", ""))
+    fields: list[Json] = json.loads(text)["fields"]
+    return fields
+
+
+def _type(kind: Json, given: pa.DataType, path: str, fixed: Collection[str]) -> Json:
+    if isinstance(kind, list):
+        return [
+            _type(branch, given, path, fixed) if branch != "null" else branch for branch in kind
+        ]
+    if isinstance(kind, str):
+        return _number(kind, given, path, fixed)
+    if kind["type"] == "record" and pa.types.is_struct(given):
+        return _record(kind, given, f"{path}.", fixed)
+    if kind["type"] == "array" and (pa.types.is_list(given) or pa.types.is_large_list(given)):
+        return {**kind, "items": _type(kind["items"], given.value_type, path, fixed)}
+    if kind["type"] == "map" and pa.types.is_map(given):
+        return {**kind, "values": _type(kind["values"], given.item_type, path, fixed)}
+    return kind
+
+
+def _number(kind: str, given: pa.DataType, path: str, fixed: Collection[str]) -> str:
+    wanted = _avro_number(given)
+    if wanted is None or wanted == kind or wanted not in _WIDER.get(kind, ()):
+        return kind
+    if path in fixed:
+        msg = f"column {path!r} is {kind} in the table and {wanted} in the data: it cannot change"
+        raise SchemaMismatch(msg, hint="Keys, partitions and orderings depend on its type.")
+    return wanted
+
+
+def _avro_number(kind: pa.DataType) -> str | None:
+    if pa.types.is_dictionary(kind):
+        return _avro_number(kind.value_type)
+    if pa.types.is_integer(kind):
+        small = kind.bit_width < 32 or pa.types.is_int32(kind)  # noqa: PLR2004
+        return "int" if small else "long"
+    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        return "float"
+    return "double" if pa.types.is_float64(kind) else None
+
+
+# --- the rows -------------------------------------------------------------------------------------
+
+
+def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with nulls for what they lack, at every depth; types are cast by `rows.conform`."""
+    given = [name for name in rows.column_names if name not in META_COLUMNS]
+    if len(set(given)) < len(given):
+        return rows
+    columns = {
+        field.name: (
+            _filled_column(rows.column(field.name), field)
+            if field.name in given
+            else _nulls(rows.num_rows, field, field.name)
+        )
+        for field in schema
+    }
+    return pa.table(columns)
+
+
+def _filled_column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+    if not pa.types.is_nested(field.type) or pa.types.is_null(column.type):
+        return column
+    chunks = [_filled(chunk, field.type, field.name) for chunk in column.chunks]
+    if not chunks:
+        return pa.chunked_array([], field.type)
+    return pa.chunked_array(chunks)
+
+
+def _filled(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
+    """The array with the missing fields of its structs as nulls, in the wanted order."""
+    if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
+        children = [_child(values, kind.field(index), path) for index in range(kind.num_fields)]
+        fields = [
+            pa.field(kind.field(index).name, child.type) for index, child in enumerate(children)
+        ]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
+    if pa.types.is_list(kind) and pa.types.is_list(values.type):
+        items = _filled(values.flatten(), kind.value_type, path)
+        return pa.ListArray.from_arrays(_offsets(values), items, mask=_mask(values))
+    if pa.types.is_map(kind) and pa.types.is_map(values.type):
+        entries = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
+        flat = entries.flatten()
+        items = _filled(flat.field(1), kind.item_type, path)
+        made = pa.MapArray.from_arrays(_offsets(entries), flat.field(0), items)
+        return pc.if_else(values.is_null(), pa.scalar(None, made.type), made)
+    return values
+
+
+def _child(values: pa.StructArray, field: pa.Field[Any], path: str) -> pa.Array[Any]:
+    at = values.type.get_field_index(field.name)
+    name = f"{path}.{field.name}"
+    if at < 0:
+        return _nulls(len(values), field, name)
+    # `field` would show what lies below a null struct.
+    return _filled(values.flatten()[at], field.type, name)
+
+
+def _offsets(values: pa.ListArray) -> pa.Array[Any]:
+    """Where each list begins among the flattened elements; null lists have none."""
+    lengths = pc.fill_null(pc.list_value_length(values), 0)
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+
+
+def _mask(values: pa.Array[Any]) -> pa.Array[Any] | None:
+    return values.is_null() if values.null_count else None
+
+
+def _nulls(count: int, field: pa.Field[Any], path: str) -> pa.Array[Any]:
+    if not field.nullable and count:
+        msg = f"the data lack the table's column {path!r}, which cannot be null"
+        raise SchemaMismatch(msg)
+    return pa.nulls(count, field.type)

@@ -1,0 +1,205 @@
+"""The rows that a caller hands over, whoever made them, as Arrow batches of plain types.
+
+Data frames and streams bring encodings that no file of a table has: dictionaries, views, runs, and
+extension types, at any depth. They are undone here, without a change of values. What does not fit
+the table's schema is found later, in `conform.py`. An error of whoever makes the data becomes one
+of pyhudi's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
+from pyhudi.schema.lazy_rows import LazyRows
+
+_HINT = "Pass an Arrow table or stream, a pandas or a polars data frame."
+_AS_STORED = ("arrow.json", "arrow.uuid")
+"""Extension types whose storage says all that they say."""
+
+
+def given_batches(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema and the batches of Arrow data, a pandas or a polars frame.
+
+    Anything with `__arrow_c_stream__` or `__arrow_c_array__` will do. Raises `ConfigError` for
+    other things, and when whoever makes the rows fails, also while they are taken; `SchemaMismatch`
+    for a column that comes twice or whose type is somebody's own.
+    """
+    schema, batches = _taken(data)
+    plain = plain_schema(schema)
+    if plain == schema:
+        return plain, _read(batches)
+    return plain, (_plain_batch(batch, plain) for batch in _read(batches))
+
+
+def _taken(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if isinstance(data, LazyRows):
+        # As a C stream its errors would lose their kind.
+        data = data.to_reader()
+    if isinstance(data, pa.Table):
+        return data.schema, iter(data.to_batches())
+    if isinstance(data, pa.RecordBatch):
+        return data.schema, iter([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.schema, iter(data)
+    _check_no_objects(data)
+    if _is_frame(data, "pandas"):
+        return _taken(_of_pandas(data))
+    what = f"cannot take rows from a {type(data).__module__}.{type(data).__qualname__}"
+    if hasattr(data, "__arrow_c_stream__"):
+        with _named(what, _HINT):
+            reader = pa.RecordBatchReader.from_stream(data)
+        return reader.schema, iter(reader)
+    if hasattr(data, "__arrow_c_array__"):
+        with _named(what, _HINT):
+            return _taken(pa.record_batch(data))
+    raise ConfigError(what, hint=_HINT)
+
+
+def _is_frame(data: Any, library: str) -> bool:
+    kind = type(data)
+    return kind.__module__.split(".")[0] == library and kind.__name__ == "DataFrame"
+
+
+def _check_no_objects(data: Any) -> None:
+    """Polars gives Python objects away as their addresses, and says so nowhere."""
+    if not _is_frame(data, "polars"):
+        return
+    for name, kind in data.schema.items():
+        if str(kind) == "Object":
+            msg = f"column {name!r} holds Python objects"
+            raise SchemaMismatch(msg, hint="Give it a type that Arrow has.")
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        msg = f"the data frame has no form in Arrow: {_first_line(error)}"
+        raise SchemaMismatch(msg, hint="Give each column one type that Arrow has.") from error
+
+
+@contextmanager
+def _named(what: str, hint: str = "") -> Iterator[None]:
+    """Errors of foreign code as one of pyhudi's, which says what was being done."""
+    try:
+        yield
+    except HudiError:
+        raise
+    except Exception as error:
+        msg = f"{what}: {_first_line(error)}"
+        raise ConfigError(msg, hint=hint) from error
+
+
+def _first_line(error: BaseException) -> str:
+    """What an error says, without the stack that Arrow's streams write into their messages."""
+    texts = [str(part) for part in error.args if isinstance(part, str)] or [str(error)]
+    said = "; ".join(texts).split("Traceback (most recent call last)", 1)[0]
+    said = said.removesuffix("Detail: Python exception: ").strip().split("\n", 1)[0]
+    return f"{type(error).__name__}: {said}"
+
+
+def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _named("the rows that were given cannot be read"):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns without encodings. Raises `SchemaMismatch` as `given_batches` does."""
+    names = schema.names
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        msg = f"the data have more than one column {', '.join(map(repr, repeated))}"
+        raise SchemaMismatch(msg)
+    return pa.schema(
+        [field.with_type(_plain_type(field.type, field.name)) for field in schema], schema.metadata
+    )
+
+
+def _plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [
+        _plain_array(array, name) for array, name in zip(batch.columns, schema.names, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _plain_type(kind: pa.DataType, path: str) -> pa.DataType:
+    """The type without encodings. Raises `SchemaMismatch` for somebody's own."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _plain_type(kind.value_type, path)
+    if pa.types.is_union(kind):
+        msg = f"column {path!r} is {kind}, a type that tables lack"
+        raise SchemaMismatch(msg, hint="Give each alternative a column of its own.")
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name not in _AS_STORED:
+            msg = f"column {path!r} is {kind}, a type that tables lack"
+            raise SchemaMismatch(msg, hint=f"Cast it to {kind.storage_type}, or to text.")
+        return _plain_type(kind.storage_type, path)
+    if kind.equals(pa.string_view()):
+        return pa.string()
+    if kind.equals(pa.binary_view()):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(field, path) for field in kind])
+    if pa.types.is_map(kind):
+        key, item = (_plain_field(field, path) for field in (kind.key_field, kind.item_field))
+        return pa.map_(key, item, keys_sorted=kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field, path), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(_plain_field(kind.value_field, path))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_plain_field(kind.value_field, path))
+    return kind
+
+
+def _plain_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
+    return field.with_type(_plain_type(field.type, f"{path}.{field.name}"))
+
+
+def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:
+    kind = array.type
+    plain = _plain_type(kind, path)
+    if kind == plain:
+        return array
+    if pa.types.is_dictionary(kind):
+        return _plain_array(array.dictionary, path).take(array.indices)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain_array(pc.run_end_decode(array), path)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain_array(array.storage, path)
+    if pa.types.is_struct(kind):
+        parts = [_plain_array(array.field(at), path) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(plain), mask=array.is_null())
+    if pa.types.is_map(kind):
+        return _around(array, plain, _entries(array, plain, path), own_buffers=2)
+    if pa.types.is_fixed_size_list(kind):
+        return _around(array, plain, _plain_array(array.values, path), own_buffers=1)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _around(array, plain, _plain_array(array.values, path), own_buffers=2)
+    return array.cast(plain)
+
+
+def _entries(array: pa.MapArray, plain: pa.MapType, path: str) -> pa.StructArray:
+    parts = [_plain_array(array.keys, path), _plain_array(array.items, path)]
+    return pa.StructArray.from_arrays(parts, fields=[plain.key_field, plain.item_field])
+
+
+def _around(
+    array: pa.Array[Any], plain: pa.DataType, items: pa.Array[Any], *, own_buffers: int
+) -> pa.Array[Any]:
+    """Lists or maps as they are, over other items."""
+    own = array.buffers()[:own_buffers]
+    return pa.Array.from_buffers(plain, len(array), own, offset=array.offset, children=[items])

@@ -1,0 +1,131 @@
+"""Merging records column by column: partial updates, older payload classes, registered mergers.
+
+`config/merge_mode.py` says which of two records wins; this module says what else a table's rules do
+when two live records of one key meet. Sources: `PartialUpdateHandler`,
+`BufferedRecordMergerFactory` and the payload classes of Hudi 1.2.0, which for tables before version
+9 let every delete win and let every record that follows a delete stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from pyhudi.config import arguments as arg
+from pyhudi.config.merge_mode import EVENT_TIME_PAYLOAD, MERGE_PROPERTY, BuiltInMode
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import ConfigError
+
+Merger = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
+"""`(older, newer) -> merged`, or `-> (merged, deleted)`; see `register_merger`."""
+
+UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
+
+_MODEL = EVENT_TIME_PAYLOAD.removesuffix("DefaultHoodieRecordPayload")
+
+
+@dataclass(frozen=True)
+class FieldMerge:
+    """What becomes of two live records of one key, beyond one of them winning.
+
+    Picklable as far as the merger is.
+    """
+
+    mode: BuiltInMode
+    """Which of them wins."""
+    ordering_fields: tuple[str, ...] | None = None
+    """In the place of the table's, for classes that bring their own."""
+    fill: Literal["absent", "defaults", "marker"] = "absent"
+    """Which values of the winner are taken from the loser: none but those of columns that it was
+    written without, nulls and the schema's defaults, or texts and bytes equal to `marker`."""
+    marker: str | None = None
+    defaults: pa.RecordBatch | None = None
+    """One row with the schema's defaults that are not null."""
+    newest_meta: bool = False
+    """Meta columns come from the newer record whichever wins."""
+    deletes_always_win: bool = False
+    sequence_ordering: bool = False
+    """The ordering field is text, `file.position`, whose parts are compared as numbers."""
+    merger: Merger | None = None
+    merger_columns: tuple[str, ...] | None = None
+    """What the merger looks at and makes, None for every column."""
+
+
+_OF_PAYLOAD = {
+    _MODEL + "OverwriteNonDefaultsWithLatestAvroPayload": FieldMerge(
+        "COMMIT_TIME_ORDERING", fill="defaults", deletes_always_win=True
+    ),
+    _MODEL + "PartialUpdateAvroPayload": FieldMerge(
+        "EVENT_TIME_ORDERING", fill="defaults", newest_meta=True, deletes_always_win=True
+    ),
+    _MODEL + "debezium.MySqlDebeziumAvroPayload": FieldMerge(
+        "EVENT_TIME_ORDERING",
+        ordering_fields=("_event_seq",),
+        sequence_ordering=True,
+        deletes_always_win=True,
+    ),
+    _MODEL + "debezium.PostgresDebeziumAvroPayload": FieldMerge(
+        "EVENT_TIME_ORDERING", ordering_fields=("_event_lsn",), deletes_always_win=True
+    ),
+}
+"""Classes whose rules are more than a merge mode, in tables before version 9."""
+
+_registered: dict[str, tuple[Merger, tuple[str, ...] | None]] = {}
+
+
+@arg.checked(strategy=arg.text, columns=arg.optional(arg.names))
+def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | None = None) -> None:
+    """Lets pyhudi read and write tables whose records are merged by somebody's own code.
+
+    strategy: the table's `hoodie.record.merge.strategy.id`, or its
+    `hoodie.compaction.payload.class`. merger: called with two record batches of equal length, row i
+    of both being an older and a newer record of one key; gives the merged batch (any Arrow data
+    with those columns, as many rows), or that and a boolean array that marks keys to be deleted. It
+    is called once a batch and sees no deletes: a delete always beats what is older, and what is
+    newer stands. columns: those that it looks at or makes, None for all; keys and the columns
+    of the scan come along. On Spark the function travels to the executors by pickling.
+
+    Raises `ConfigError` when `merger` cannot be called.
+    """
+    if not callable(merger):
+        raise ConfigError(f"a merger is a function of two record batches, not {merger!r}")
+    _registered[strategy] = (merger, None if columns is None else tuple(columns))
+
+
+def field_merge(config: TableConfig) -> FieldMerge | None:
+    """The rules of a table that merges column by column.
+
+    None for one that does not, or whose rules pyhudi lacks.
+    """
+    merge = config.merge
+    if merge.mode == "CUSTOM":
+        return _custom(config)
+    match merge.partial_update_mode:
+        case None | "KEEP_VALUES":
+            return None
+        case "IGNORE_DEFAULTS":
+            return FieldMerge(merge.mode, fill="defaults")
+        case "FILL_UNAVAILABLE":
+            marker = config.properties.get(MERGE_PROPERTY + UNAVAILABLE_VALUE)
+            rule = FieldMerge(merge.mode)
+            return rule if marker is None else replace(rule, fill="marker", marker=marker)
+        case _:
+            return None
+
+
+def _custom(config: TableConfig) -> FieldMerge | None:
+    merge = config.merge
+    for name in (merge.strategy_id, merge.payload_class):
+        if name is not None and name in _registered:
+            merger, columns = _registered[name]
+            return FieldMerge(
+                "COMMIT_TIME_ORDERING",
+                deletes_always_win=True,
+                merger=merger,
+                merger_columns=columns,
+            )
+    known = _OF_PAYLOAD.get(merge.payload_class or "")
+    return known if config.version.merge_inferred else None

@@ -1,0 +1,183 @@
+"""Literals of a row filter in the type of the column they are compared with.
+
+Only single values are looked at here. A number that the column's type cannot hold (1.5 for an
+integer column) keeps a type of its own; a comparison with it becomes one with the nearest value
+that the column can hold, since Arrow's own comparison across types differs between its releases.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from pyhudi.errors import SchemaMismatch
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ANY_DIGITS = 400
+"""More decimal digits than any literal has, those of a double written out included."""
+
+
+def compare(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expression:
+    """A column against a literal of its type, as Arrow compares them."""
+    return OPERATORS[op](left, literal)
+
+
+def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+    """A literal in a column's type, or, for a number it cannot hold, in the number's own.
+
+    Text for a date, time, number or boolean is read as one; a time without zone counts as UTC where
+    the column holds points in time. Raises `SchemaMismatch` for a value that cannot be compared.
+    """
+    try:
+        if isinstance(value, str):
+            return _of_text(value, kind)
+        if isinstance(value, pa.Scalar):
+            value = value.as_py()
+        if _is_number(value):
+            return _of_number(value, kind)
+        return _of_other(value, kind)
+    except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
+        raise SchemaMismatch(
+            f"where: the column {column!r} is {kind} and cannot be compared with {_shown(value)}",
+            hint="Quote text, leave numbers unquoted, write dates as '2024-02-29'.",
+        ) from error
+
+
+def fits_column(literal: pa.Scalar, kind: pa.DataType) -> bool:
+    """Whether a literal is of exactly the column's type and has a place in its order."""
+    if literal.type != kind or not literal.is_valid:
+        return False
+    return not (at.is_floating(kind) and math.isnan(literal.as_py()))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are text."""
+    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
+
+
+def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, pa.Scalar] | bool:
+    """A comparison with the same outcome, its literal in the type of an integer or decimal column.
+
+    literal: one that `typed_scalar` left in its own type. A truth value is the outcome for every
+    value of the column.
+    """
+    own = Decimal(literal.as_py())
+    if own.is_nan():
+        return op in ("<", "<=", "!=")  # as in Spark's SQL it is greater than any number
+    if own.is_finite():
+        scale = kind.scale if at.is_decimal(kind) else 0
+        floor = own.quantize(Decimal(1).scaleb(-scale), ROUND_FLOOR, Context(prec=_ANY_DIGITS))
+        try:
+            below = pa.scalar(floor).cast(kind)
+        except pa.ArrowInvalid:
+            pass  # beyond what the column can hold
+        else:
+            # The literal lies between `below` and the value after it.
+            return {
+                ">": (">", below),
+                ">=": (">", below),
+                "<": ("<=", below),
+                "<=": ("<=", below),
+            }.get(op, op == "!=")
+    return op in (("<", "<=", "!=") if own > 0 else (">", ">=", "!="))
+
+
+def _shown(value: Any) -> str:
+    """A literal for a message: Python writes out no integers of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} that is too long to write out"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+
+
+def _of_text(value: str, kind: pa.DataType) -> pa.Scalar:
+    if is_text(kind):
+        return pa.scalar(value, kind)
+    if at.is_timestamp(kind):
+        return _timestamp_of_text(value, kind)
+    if at.is_time(kind):
+        return pa.scalar(time.fromisoformat(value), kind)
+    if _is_numeric(kind):
+        return _of_number(Decimal(value.strip()), kind)
+    if at.is_date(kind) or at.is_boolean(kind):
+        return pa.scalar(value.strip()).cast(kind)
+    raise TypeError
+
+
+def _timestamp_of_text(value: str, kind: pa.DataType) -> pa.Scalar:
+    text = pa.scalar(value.strip())
+    if kind.tz is None:
+        return text.cast(kind)
+    try:
+        return text.cast(kind)
+    except pa.ArrowInvalid:
+        return text.cast(pa.timestamp(kind.unit)).cast(kind)
+
+
+def _of_number(value: float | Decimal, kind: pa.DataType) -> pa.Scalar:
+    if not _is_numeric(kind):
+        raise TypeError
+    if isinstance(value, Decimal) and not value.is_finite():
+        value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return pa.scalar(value, kind if at.is_floating(kind) else pa.float64())
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if at.is_floating(kind):
+        return pa.scalar(float(exact), pa.float64()).cast(kind)
+    try:
+        own = pa.scalar(exact)
+    except pa.ArrowInvalid:
+        return pa.scalar(float(exact), pa.float64())
+    try:
+        return own.cast(kind)
+    except pa.ArrowInvalid:
+        return own
+
+
+def _of_other(value: Any, kind: pa.DataType) -> pa.Scalar:
+    if isinstance(value, bool) and at.is_boolean(kind):
+        return pa.scalar(value, kind)
+    if isinstance(value, datetime) and at.is_timestamp(kind):
+        if value.tzinfo is not None and kind.tz is None:
+            raise TypeError
+        return pa.scalar(value).cast(kind)
+    if isinstance(value, date) and (at.is_timestamp(kind) or at.is_date(kind)):
+        if isinstance(value, datetime) and value.time() != time():
+            raise TypeError
+        return pa.scalar(value).cast(kind)
+    if isinstance(value, time) and at.is_time(kind):
+        return pa.scalar(value, kind)
+    if isinstance(value, bytes):
+        return _of_bytes(value, kind)
+    raise TypeError
+
+
+def _of_bytes(value: bytes, kind: pa.DataType) -> pa.Scalar:
+    if at.is_binary(kind) or at.is_large_binary(kind) or at.is_binary_view(kind):
+        return pa.scalar(value, kind)
+    if at.is_fixed_size_binary(kind) and len(value) == kind.byte_width:
+        return pa.scalar(value, kind)
+    raise TypeError

@@ -1,0 +1,174 @@
+"""A filter as a caller gave it: from SQL text, tuples or an expression, simplified and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.predicate_literals import (
+    fits_column,
+    typed_scalar,
+)
+from pyhudi.schema.predicates import (
+    And,
+    Compare,
+    Condition,
+    Conjunct,
+    Const,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Path,
+    Where,
+    column_type,
+    to_expression,
+)
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
+
+
+_COMPARISONS_MOST = 1000
+
+
+def parse_where(where: Any, schema: pa.Schema) -> Where:
+    """The filter that a caller gave.
+
+    where: a SQL expression as text, a `pyarrow.compute.Expression`, or filter tuples as pyarrow
+    takes them: `(column, op, value)` in a list that is a conjunction, or in lists of it that are
+    alternatives.
+
+    Raises `ConfigError` for what is none of these, `SchemaMismatch` for columns or values that do
+    not fit the schema. A filter of more than 1000 comparisons is a `ConfigError` too; the values of
+    an `IN`, and equalities of one column joined by OR, count as one.
+    """
+    if isinstance(where, pc.Expression):
+        return _given_expression(where, schema)
+    if isinstance(where, str):
+        from pyhudi.schema.predicates_sql import parse_sql  # noqa: PLC0415 - sqlglot takes a while to import
+
+        condition = parse_sql(where)
+    else:
+        from pyhudi.schema.predicates_tuples import from_tuples  # noqa: PLC0415 - it needs the tree above
+
+        condition = from_tuples(where)
+    condition = _simplified(condition)
+    _check_size(condition)
+    names = {path[0] for path in _paths(condition)}
+    expression = to_expression(condition, schema)
+    columns = tuple(name for name in schema.names if name in names)
+    return Where(expression, columns, tuple(_conjuncts(condition, schema)))
+
+
+def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
+    """pyarrow does not tell which fields an expression names, but its text has every name in it."""
+    text = str(expression)
+    if "FieldPath(" in text:
+        raise ConfigError(
+            "where: the expression names a column by number",
+            hint="Name it by its name: the order of columns is not part of the table.",
+        )
+    try:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaMismatch(f"where: {error}") from error
+    return Where(expression, tuple(name for name in schema.names if name in text))
+
+
+def _simplified(condition: Condition) -> Condition:
+    """The same condition with equalities of one column that OR joins as one `In`."""
+    match condition:
+        case And(parts) | Or(parts) if len(parts) == 1:
+            return _simplified(parts[0])
+        case And(parts):
+            return And(tuple(map(_simplified, parts)))
+        case Or(parts):
+            return _alternatives(tuple(map(_simplified, parts)))
+        case Not(part):
+            return Not(_simplified(part))
+        case _:
+            return condition
+
+
+def _alternatives(parts: Iterable[Condition]) -> Condition:
+    values: dict[Path, list[Any]] = {}
+    found: list[Condition] = []
+    for part in parts:
+        match part:
+            case Compare(column, "=", value):
+                values.setdefault(column, []).append(value)
+            case In(column, among) if among:
+                values.setdefault(column, []).extend(among)
+            case _:
+                found.append(part)
+    for column, given in values.items():
+        single = Compare(column, "=", given[0])
+        found.append(single if len(given) == 1 else In(column, tuple(given)))
+    return found[0] if len(found) == 1 else Or(tuple(found))
+
+
+def _check_size(condition: Condition) -> None:
+    """The time that Arrow takes grows by the square of the comparisons, and its stack ends."""
+    count = _size(condition)
+    if count > _COMPARISONS_MOST:
+        raise ConfigError(
+            f"where: {count} comparisons, and a filter can have {_COMPARISONS_MOST}",
+            hint="List the values of one column in an IN, which counts as one.",
+        )
+
+
+def _size(condition: Condition) -> int:
+    match condition:
+        case And(parts) | Or(parts):
+            return sum(map(_size, parts))
+        case Not(part):
+            return _size(part)
+        case _:
+            return 1
+
+
+def _paths(condition: Condition) -> set[Path]:
+    match condition:
+        case And(parts) | Or(parts):
+            return set().union(*map(_paths, parts))
+        case Not(part):
+            return _paths(part)
+        case Const():
+            return set()
+        case Compare(column) | In(column) | Like(column) | IsNull(column):
+            return {column}
+
+
+def _conjuncts(condition: Condition, schema: pa.Schema) -> list[Conjunct]:
+    """The parts, joined by AND, that compare a whole column with values of exactly its type."""
+    match condition:
+        case And(parts):
+            return [found for part in parts for found in _conjuncts(part, schema)]
+        case Compare((name,), op, value) if value is not None:
+            return _conjunct(name, op, (value,), schema)
+        case In((name,), values) if values and None not in values:
+            return _conjunct(name, "in", values, schema)
+        case _:
+            return []
+
+
+def _conjunct(name: str, op: str, values: Sequence[Any], schema: pa.Schema) -> list[Conjunct]:
+    kind = column_type((name,), schema)
+    literals = [typed_scalar(value, kind, name) for value in values]
+    if not all(fits_column(literal, kind) for literal in literals):
+        return []
+    if op == "!=" and pa.types.is_floating(kind):
+        return []  # NaN is unequal to everything, and statistics do not count it
+    return [(name, op, pa.array([literal.as_py() for literal in literals], kind))]

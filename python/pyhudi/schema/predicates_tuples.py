@@ -1,0 +1,58 @@
+"""Filter tuples, as pyarrow takes them, as a condition tree. Types are not known here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyhudi.errors import ConfigError
+from pyhudi.schema import predicates
+
+
+def from_tuples(filters: Any) -> predicates.Condition:
+    """The condition of pyarrow-style filters. Raises `ConfigError` for any other shape."""
+    if not _is_list(filters) or not filters:
+        raise ConfigError(
+            f"where: {filters!r} is no filter",
+            hint="Give a SQL expression, a pyarrow expression, or a list of (column, op, value).",
+        )
+    if all(_is_list(group) and group and _is_list(group[0]) for group in filters):
+        return predicates.Or(tuple(_all_of(group) for group in filters))
+    return _all_of(filters)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _all_of(filters: Iterable[Any]) -> predicates.Condition:
+    return predicates.And(tuple(_of_tuple(one) for one in filters))
+
+
+def _of_tuple(one: Any) -> predicates.Condition:
+    if not _is_list(one) or len(one) not in (2, 3) or not isinstance(one[0], str):
+        raise ConfigError(f"where: {one!r} is not (column, op, value)")
+    column, op = (one[0],), " ".join(str(one[1]).lower().split())
+    if op in ("is null", "is not null") and (len(one) == 2 or one[2] is None):
+        return (
+            predicates.IsNull(column)
+            if op == "is null"
+            else predicates.Not(predicates.IsNull(column))
+        )
+    if len(one) == 2 or one[2] is None:
+        raise ConfigError(
+            f"where: {one!r} lacks a value", hint='Nulls are found by (column, "is null").'
+        )
+    value = one[2]
+    if op in ("in", "not in"):
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise ConfigError(f"where: {one!r} needs a list of values")
+        found = predicates.In(column, tuple(value))
+        return found if op == "in" else predicates.Not(found)
+    op = {"==": "=", "<>": "!="}.get(op, op)
+    if op not in predicates.COMPARISONS:
+        raise ConfigError(
+            f"where: the operator {one[1]!r} is not known",
+            hint=f"One of {', '.join(predicates.COMPARISONS)}, in, not in, is null, is not null.",
+        )
+    return predicates.Compare(column, op, value)

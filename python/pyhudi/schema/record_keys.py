@@ -1,0 +1,311 @@
+"""Which record key and partition path a row gets: the rules of a table's key generator.
+
+The strings themselves are made by the Rust core, for whole columns. What is decided here is which
+generator a table has, whether pyhudi supports it, and which form its keys have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from pyhudi import _native
+from pyhudi.config.property_names import (
+    KEY_GENERATOR_CLASS,
+    KEY_GENERATOR_TYPE,
+    PARTITION_FIELDS,
+    PARTITION_SPEC,
+    SLASH_DATES,
+)
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.timestamp_keys import TimeRules, render_times, time_properties, time_rules
+
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
+
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    RECORD_KEY,
+    PARTITION_PATH,
+    FILE_NAME,
+)
+
+SIMPLE = "SIMPLE"
+COMPLEX = "COMPLEX"
+NON_PARTITION = "NON_PARTITION"
+TIMESTAMP = "TIMESTAMP"
+CUSTOM = "CUSTOM"
+GLOBAL_DELETE = "GLOBAL_DELETE"
+"""Keys as COMPLEX spells them, and no partitions: made for deleting by key alone."""
+
+GENERATORS = (SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, GLOBAL_DELETE)
+"""Types of key generators that pyhudi writes with."""
+
+
+_SPELLED_OUT = (COMPLEX, GLOBAL_DELETE)
+"""Generators whose keys are `field:value,…`, depending on the release with one field, too."""
+
+_HINT = "Write to this table with Apache Hudi."
+
+_PLAIN_SINGLE_COMPLEX_KEYS = frozenset({6, 8})
+"""Table versions whose first writer (0.15.0, 1.0.2) keeps a single complex key unprefixed."""
+
+
+@dataclass(frozen=True)
+class KeySpec:
+    """How the rows of one table get their keys."""
+
+    generator: str
+    """One of `GENERATORS`."""
+    key_fields: tuple[str, ...]
+    """None where keys are generated."""
+    partition_fields: tuple[str, ...]
+    key_prefixed: bool
+    """The key is `field:value,…` (else the plain value of the one field)."""
+    hive_style: bool
+    url_encode: bool
+    slash_dates: bool = False
+    """`/` for each `-` in the path, where it has one field."""
+    times: Mapping[str, TimeRules] | None = None
+    """Rules of the partition fields that are moments."""
+
+    @property
+    def keys_are_generated(self) -> bool:
+        """Rows have no key of their own, and get one that tells nothing of them."""
+        return not self.key_fields
+
+
+def supported_generator(config: TableConfig) -> str:
+    """The table's key generator, without a trailing `_AVRO`.
+
+    Raises `UnsupportedTableFeature`, naming the property, for a generator that pyhudi does not
+    write with.
+    """
+    generator = config.key_generator.removesuffix("_AVRO")
+    one_key = len(config.record_key_fields) <= 1
+    one_partition = len(config.partition_fields) == 1
+    fits = {
+        SIMPLE: one_key and one_partition,
+        COMPLEX: bool(config.partition_fields),
+        TIMESTAMP: one_key and one_partition,
+        CUSTOM: True,
+        NON_PARTITION: not config.partition_fields,
+        GLOBAL_DELETE: not config.partition_fields,
+    }
+    if not fits.get(generator, False):
+        msg = (
+            f"{_generator_property(config)} is {config.key_generator} with the record key fields "
+            f"{', '.join(config.record_key_fields) or '(none)'} and the partition fields "
+            f"{', '.join(config.partition_fields) or '(none)'}: pyhudi does not write with that"
+        )
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    return generator
+
+
+def _generator_property(config: TableConfig) -> str:
+    named_by_class = "hoodie.table.keygenerator.class"
+    return (
+        named_by_class if named_by_class in config.properties else "hoodie.table.keygenerator.type"
+    )
+
+
+def key_spec(
+    config: TableConfig, *, existing_key: str | None, options: Mapping[str, str] | None = None
+) -> KeySpec:
+    """The rules of a table that has, or has not yet (None), a row with `existing_key`.
+
+    options: what the writer adds to the table's properties: `PARTITION_SPEC` and those of
+    `key_times.TIME_OPTIONS`, which Hudi 0.15 does not store, and
+    `SLASH_DATES`, which none does. Raises `UnsupportedTableFeature`,
+    naming the property, for rules that are not known or not supported.
+    """
+    generator = supported_generator(config)
+    return KeySpec(
+        generator=generator,
+        key_fields=tuple(config.record_key_fields),
+        partition_fields=tuple(config.partition_fields),
+        key_prefixed=_prefixed(config, generator, existing_key),
+        hive_style=config.hive_style,
+        url_encode=config.url_encode,
+        slash_dates=config.slash_separated_dates or (options or {}).get(SLASH_DATES) == "true",
+        times=_times(config, generator, options or {}),
+    )
+
+
+def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, TimeRules]:
+    """The rules of each partition field that is a moment."""
+    if generator == TIMESTAMP:
+        fields: Sequence[str] = config.partition_fields
+    elif generator == CUSTOM:
+        fields = _timestamp_fields(config, options)
+    else:
+        return {}
+    if not fields:
+        return {}
+    given = time_properties(options)
+    stored = time_properties(config.properties)
+    for name, value in given.items():
+        if stored.get(name, value) != value:
+            msg = f"the option {name} is {value}, the table has {stored[name]}"
+            raise UnsupportedTableFeature(msg, hint="Leave the option out.")
+    rules = time_rules({**given, **stored})
+    return dict.fromkeys(fields, rules)
+
+
+def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[str]:
+    """Fields of a custom key generator that are moments, from `field:type,…`."""
+    stored = config.properties.get(PARTITION_FIELDS, "")
+    text = stored if ":" in stored else options.get(PARTITION_SPEC, "")
+    types = dict(part.strip().split(":", 1) for part in text.split(",") if ":" in part)
+    if list(types) != list(config.partition_fields):
+        msg = f"{PARTITION_FIELDS} is {stored}: the types of a custom key generator are not known"
+        raise UnsupportedTableFeature(
+            msg, hint=f"Open the table with the option {PARTITION_SPEC}, as field:type,field:type."
+        )
+    unknown = [kind for kind in types.values() if kind.upper() not in (SIMPLE, TIMESTAMP)]
+    if unknown:
+        msg = f"{PARTITION_FIELDS} has the type {unknown[0]}; known are simple and timestamp"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    return [field for field, kind in types.items() if kind.upper() == TIMESTAMP]
+
+
+def needs_existing_key(config: TableConfig) -> bool:
+    """Whether the form of the keys can only be told from a key that is already in the table.
+
+    A complex generator with one key field writes `id:k1` or `k1`, depending on the Hudi release
+    that wrote (0.14.1 to 1.0.2: `k1`).
+    """
+    return supported_generator(config) in _SPELLED_OUT and len(config.record_key_fields) == 1
+
+
+def _prefixed(config: TableConfig, generator: str, existing_key: str | None) -> bool:
+    if len(config.record_key_fields) > 1:
+        return True
+    if generator not in _SPELLED_OUT:
+        return False
+    if existing_key is None and generator == GLOBAL_DELETE:
+        return True
+    if existing_key is None:
+        return config.version.code not in _PLAIN_SINGLE_COMPLEX_KEYS
+    return existing_key.startswith(f"{config.record_key_fields[0]}:")
+
+
+def add_keys(
+    rows: pa.Table,
+    spec: KeySpec,
+    *,
+    instant: str | None = None,
+    place: tuple[int, int] = (0, 0),
+) -> pa.Table:
+    """The rows with record key and partition path in front.
+
+    instant: what generated keys begin with; None refuses to generate any. place: the number of the
+    task and of the first row in it, which they go on with. Raises `SchemaMismatch` for a null or
+    empty key, `UnsupportedTableFeature` for keys that would have to be generated.
+    """
+    if not spec.keys_are_generated:
+        return _native_keys(rows, spec, spec.key_fields)
+    if instant is None:
+        msg = "hoodie.table.recordkey.fields is not set: rows of generated keys cannot be found"
+        raise UnsupportedTableFeature(msg, hint="Add rows with insert.")
+    keys = _generated_keys(instant, place, rows.num_rows)
+    with_keys = _native_keys(rows.append_column(_GENERATED, keys), spec, (_GENERATED,))
+    return with_keys.drop_columns([_GENERATED])
+
+
+_GENERATED = "_hoodie_generated_key"
+
+
+def _generated_keys(instant: str, place: tuple[int, int], count: int) -> pa.Array[Any]:
+    """`<instant>_<task>_<row>` (`AutoRecordGenWrapperKeyGenerator`, Hudi 1.2.0)."""
+    task, first = place
+    ones = pa.repeat(pa.scalar(1, pa.int64()), count)
+    rows = pc.add(pc.cumulative_sum(ones), first - 1).cast(pa.string())
+    return pc.binary_join_element_wise(pa.scalar(f"{instant}_{task}"), rows, "_")
+
+
+def _native_keys(rows: pa.Table, spec: KeySpec, key_fields: Sequence[str]) -> pa.Table:
+    return _native.add_keys(
+        rows,
+        key_fields=key_fields,
+        key_prefixed=spec.key_prefixed,
+        partition_fields=spec.partition_fields,
+        hive_style=spec.hive_style,
+        url_encode=spec.url_encode,
+        slash_dates=spec.slash_dates,
+        partition_columns=_partition_columns(rows, spec),
+    )
+
+
+def _partition_columns(rows: pa.Table, spec: KeySpec) -> pa.Table | None:
+    """The partition columns with moments as text; None where the rows have them all as they are."""
+    times = spec.times or {}
+    if not any(field in times for field in spec.partition_fields):
+        return None
+    columns: dict[str, Any] = {}
+    for field in spec.partition_fields:
+        column = column_at(rows, field)
+        columns[field] = render_times(column, times[field], field) if field in times else column
+    return pa.table(columns)
+
+
+def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Table:
+    """The rows with a timestamp generator's column as the number that the table stores.
+
+    Reads give such a column as the text of its number, and so rows come back. Raises
+    `SchemaMismatch` for other text.
+    """
+    if config.key_generator.removesuffix("_AVRO") != TIMESTAMP:
+        return rows
+    for name in config.partition_fields:
+        if name not in rows.column_names or name not in schema.names:
+            continue
+        wanted, given = schema.field(name).type, rows.column(name)
+        if pa.types.is_integer(wanted) and pa.types.is_string(given.type):
+            try:
+                number = given.cast(wanted)
+            except pa.ArrowInvalid as error:
+                msg = f"column {name!r} is text, the table has {wanted}: {error}"
+                raise SchemaMismatch(msg) from error
+            rows = rows.set_column(rows.column_names.index(name), name, number)
+    return rows
+
+
+def column_at(rows: pa.Table, path: str) -> pa.ChunkedArray[Any]:
+    """The column of a name, or of a dotted path into structs. `SchemaMismatch` if there is none."""
+    names = [path] if path in rows.column_names else path.split(".")
+    if names[0] not in rows.column_names:
+        msg = f"there is no column {path!r}"
+        raise SchemaMismatch(msg)
+    column: pa.ChunkedArray[Any] = rows.column(names[0])
+    for name in names[1:]:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
+            msg = f"there is no column {path!r}"
+            raise SchemaMismatch(msg)
+        column = pc.struct_field(column, name)
+    return column
+
+
+_PLAIN_GENERATORS = ("SIMPLE", "NON_PARTITION", "TIMESTAMP")
+
+
+def _is_plain(config: TableConfig) -> bool:
+    """Whether a key of one field is surely the field's bare value."""
+    return config.key_generator.removesuffix("_AVRO") in _PLAIN_GENERATORS
+
+
+def plain_key(config: TableConfig, schema: pa.Schema) -> str | None:
+    """The column whose text every record key is, None when there is none or none for sure."""
+    fields = config.record_key_fields
+    named = any(config.properties.get(name) for name in (KEY_GENERATOR_CLASS, KEY_GENERATOR_TYPE))
+    if len(fields) != 1 or not named or not _is_plain(config) or fields[0] not in schema.names:
+        return None
+    return fields[0] if at.is_string(schema.field(fields[0]).type) else None

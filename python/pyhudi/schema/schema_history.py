@@ -1,0 +1,165 @@
+"""Column ids in a write: what a commit says of them, and the history file beside it.
+
+A table without ids gets none here; `write/alter.py` gives it the first. Sources:
+`BaseHoodieWriteClient. saveInternalSchema` and `FileBasedInternalSchemaStorageManager` (Hudi
+1.2.0).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pyhudi import _native
+from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.column_tree import ColumnTree
+from pyhudi.schema.internal_schema import (
+    LATEST_SCHEMA,
+    SCHEMA_FOLDER,
+    SCHEMA_SUFFIX,
+    SchemaHistory,
+    instant_of_file,
+    internal_columns,
+)
+from pyhudi.schema.table_schema import TableSchema, schema_from_avro
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import InstantGenerator, Timeline
+from pyhudi.timeline.commit_metadata import SCHEMA_KEY
+
+_WITH_IDS = frozenset({FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX})
+"""Partitions of the metadata table whose records are of one file, or of keys."""
+
+NOT_STORED = 0
+"""The version of a schema that no commit has yet."""
+
+
+@dataclass(frozen=True)
+class SchemaWords:
+    """What a commit says of the table's schema."""
+
+    avro: str
+    """Without meta fields."""
+    internal: ColumnTree | None = None
+    """The columns with their ids, in a table evolved by id."""
+    version: int = NOT_STORED
+    """The version that gave the table these columns."""
+    history: str = ""
+    """The history so far."""
+
+    def extra_metadata(self, instant: str) -> dict[str, str]:
+        """The entries of the commit's extra metadata."""
+        if self.internal is None:
+            return {SCHEMA_KEY: self.avro}
+        return {SCHEMA_KEY: self.internal.avro(), LATEST_SCHEMA: self._internal_text(instant)}
+
+    def history_text(self, instant: str) -> str:
+        """The history with this commit's version."""
+        if self.version != NOT_STORED and self.history:
+            return self.history
+        older = json.loads(self.history)["schemas"] if self.history else []
+        schemas = [json.loads(self._internal_text(instant)), *older]
+        return json.dumps({"schemas": schemas}, separators=(",", ":"), ensure_ascii=False)
+
+    def _internal_text(self, instant: str) -> str:
+        if self.internal is None:
+            raise AssertionError(instant)
+        return self.internal.internal(self.version or int(instant))
+
+
+def tree_of(schema: TableSchema, config: TableConfig) -> ColumnTree:
+    """The table's columns with their ids; with new ones in a table without.
+
+    Raises `UnsupportedTableFeature` for a type that has no counterpart in internal schemas.
+    """
+    current = schema.history.current if schema.history else None
+    return ColumnTree.of(
+        _with_meta(schema.avro, config),
+        current,
+        all_types=config.version.internal_schema_has_all_types,
+    )
+
+
+def _with_meta(avro: str, config: TableConfig) -> str:
+    return _native.with_meta_fields(avro) if config.populate_meta_fields else avro
+
+
+def first_history(tree: ColumnTree) -> SchemaHistory:
+    """The history of a table that is about to be evolved by id for the first time.
+
+    Its files name columns as the table does, under the version that holds from the beginning.
+    """
+    text = tree.internal(NOT_STORED)
+    return SchemaHistory(text, f'{{"schemas":[{text}]}}', {"": internal_columns(text)})
+
+
+def check_ids(schema: TableSchema, config: TableConfig) -> None:
+    """Refuses what ids do not go with: indexes by name, and columns that came without ids.
+
+    Older files hold such a column by its name; with an id it would be null there. Raises
+    `UnsupportedTableFeature`.
+    """
+    check_names(schema, config.metadata_partitions)
+    if schema.history is not None and tree_of(schema, config).added:
+        msg = "hoodie.schema.on.read.enable: columns were added without ids after others got them"
+        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
+
+
+def check_names(schema: TableSchema, partitions: Iterable[str]) -> None:
+    """Refuses partitions of the metadata table that go by names where files use other ones."""
+    by_name = [name for name in partitions if name not in _WITH_IDS]
+    if schema.evolution is not None and by_name:
+        msg = (
+            f"hoodie.schema.on.read.enable with {by_name[0]} in "
+            "hoodie.table.metadata.partitions: that index goes by column names"
+        )
+        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
+
+
+def continued(schema: TableSchema, evolved: str, config: TableConfig) -> TableSchema:
+    """A schema that comes out of the table's when columns are added or widened by name."""
+    if schema.history is None:
+        return schema_from_avro(evolved, config)
+    tree = tree_of(TableSchema(evolved, schema.arrow, history=schema.history), config)
+    history = replace(schema.history, current=tree.internal(NOT_STORED))
+    return schema_from_avro(evolved, config, history)
+
+
+def words(schema: TableSchema, config: TableConfig) -> SchemaWords:
+    """What a commit of this schema says of it."""
+    if schema.history is None:
+        return SchemaWords(schema.avro)
+    tree = tree_of(schema, config)
+    stored = json.loads(schema.history.current)
+    version = int(stored.get("version_id", NOT_STORED))
+    if json.loads(tree.internal(version)) != stored:
+        version = NOT_STORED
+    return SchemaWords(schema.avro, tree, version, schema.history.text)
+
+
+def persist(
+    storage: Storage, config: TableConfig, generator: InstantGenerator, instant: str, text: str
+) -> None:
+    """Writes the history file of a commit that is about to complete.
+
+    Files of commits that never came about go first: they would count once the timeline is archived
+    past them.
+    """
+    timeline = Timeline.load(storage, config)
+    for entry in storage.list_dir(SCHEMA_FOLDER)[1]:
+        if not timeline.is_committed(instant_of_file(entry.name)):
+            storage.delete(entry.path)
+    path = f"{SCHEMA_FOLDER}/{instant}"
+    storage.put(f"{path}{SCHEMA_SUFFIX}.requested", b"")
+    storage.put(f"{path}{SCHEMA_SUFFIX}.inflight", b"")
+    completion = f"_{generator.next()}" if config.layout.completion_in_name else ""
+    storage.put(f"{path}{completion}{SCHEMA_SUFFIX}", text.encode())
+
+
+def forget(storage: Storage, instant: str) -> None:
+    """Removes the history file of a write that is rolled back."""
+    for entry in storage.list_dir(SCHEMA_FOLDER)[1]:
+        if instant_of_file(entry.name) == instant:
+            storage.delete(entry.path)

@@ -1,0 +1,247 @@
+"""The table's schema: where it is found, and what a reader sees of it.
+
+Rows are not read here, and types are translated by the Rust core. Order of the sources as in
+`TableSchemaResolver` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config.actions import COMMIT_ACTIONS, Instant
+from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.json_text import MAX_SCHEMA, parse_json
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.internal_schema import Evolution, SchemaHistory, find_history
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import CommitMetadata, Timeline
+from pyhudi.timeline.past import schema_before_start
+
+META_FIELDS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+"""Columns that Hudi puts in front of every row."""
+
+OPERATION_FIELD = "_hoodie_operation"
+"""A sixth meta column, of tables that keep a change log."""
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """A table's schema at one moment."""
+
+    avro: str
+    """Avro JSON text without meta fields."""
+    arrow: pa.Schema
+    """What reads give: meta fields in front where the table keeps them, then the data columns."""
+    evolution: Evolution | None = None
+    """How files name the columns, where schema on read let them name them otherwise."""
+    history: SchemaHistory | None = None
+    """The columns' ids, of a table that was evolved by id."""
+
+    @property
+    def meta_columns(self) -> list[str]:
+        """Names of the meta columns that the table has."""
+        return [name for name in self.arrow.names if is_meta(name)]
+
+    @property
+    def data_columns(self) -> list[str]:
+        """Names of the columns that are not meta columns, in table order."""
+        return [name for name in self.arrow.names if not is_meta(name)]
+
+
+def is_meta(name: str) -> bool:
+    """Whether a column of this name is Hudi's own."""
+    return name in META_FIELDS or name == OPERATION_FIELD
+
+
+def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
+    """The column of a name, or the field of structs of a dotted path; None where there is none."""
+    if path in schema.names:
+        return schema.field(path)
+    root, *names = path.split(".")
+    if root not in schema.names:
+        return None
+    found = schema.field(root)
+    for name in names:
+        at = found.type.get_field_index(name) if pa.types.is_struct(found.type) else -1
+        if at < 0:
+            return None
+        found = found.type.field(at)
+    return found
+
+
+def within_collection(schema: pa.Schema, path: str) -> bool:
+    """Whether a dotted path, as Parquet has it, leads into a list or a map."""
+    steps = path.split(".")
+    starts = [field_at(schema, ".".join(steps[:depth])) for depth in range(1, len(steps))]
+    return any(
+        pa.types.is_list(one.type) or pa.types.is_map(one.type) for one in starts if one is not None
+    )
+
+
+def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
+    """A column that is cheap to read when only the number of rows matters."""
+    names = [field.name for field in schema if field.name not in besides]
+    fixed = (name for name in names if pa.types.is_primitive(schema.field(name).type))
+    narrow: str = next(fixed, names[0])
+    return narrow
+
+
+def readable_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with nulls allowed in every struct, list and map.
+
+    Files may hold nulls that the table's schema has no place for: those of writers that did not
+    keep to it, and of fields that older files lack. Hudi's Spark readers give them, too.
+    """
+    return pa.schema([field.with_type(_readable(field.type)) for field in schema])
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_nullable(kind.field(index)) for index in range(kind.num_fields)])
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, _nullable(kind.item_field))
+    return kind
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return field.with_type(_readable(field.type)).with_nullable(nullable=True)
+
+
+def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> TableSchema:
+    """The schema of the newest commit that has one, of the table's creation, or of a newest file.
+
+    Of a timeline that was cut (`Timeline.until`) it is the schema of that time.
+
+    Raises `SchemaMismatch` for a table that was never written and holds no schema either,
+    `CorruptTable` for a schema that cannot be understood.
+    """
+    newest, avro = _schema_of_commits(timeline)
+    avro = avro or _schema_of_creation(config) or _schema_of_newest_file(storage, timeline)
+    if avro is None:
+        raise SchemaMismatch(
+            "the table has no schema yet: no commit, no hoodie.table.create.schema",
+            hint="Write to it once, or create it with a schema.",
+        )
+    bare, arrow = _bare_and_arrow(avro, config)
+    history = find_history(storage, timeline, newest)
+    return TableSchema(bare, arrow, history.evolution(arrow) if history else None, history)
+
+
+def schema_from_avro(
+    avro: str, config: TableConfig, history: SchemaHistory | None = None
+) -> TableSchema:
+    """A schema that a write gives the table: Avro JSON text without meta fields.
+
+    history: the ids of its columns, where they have some.
+    """
+    bare, arrow = _bare_and_arrow(avro, config)
+    return TableSchema(bare, arrow, history.evolution(arrow) if history else None, history)
+
+
+def _bare_and_arrow(avro: str, config: TableConfig) -> tuple[str, pa.Schema]:
+    from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
+
+    record = _parse(avro)
+    if config.drop_partition_columns:
+        avro = _with_partition_columns(avro, record, config.partition_fields)
+    bare = _native.without_meta_fields(avro)
+    whole = _native.with_meta_fields(avro) if config.populate_meta_fields else bare
+    return bare, _meta_first(_native.arrow_schema(whole))
+
+
+def _meta_first(schema: pa.Schema) -> pa.Schema:
+    meta = [field for field in schema if is_meta(field.name)]
+    return pa.schema([*meta, *(field for field in schema if not is_meta(field.name))])
+
+
+def _schema_of_commits(timeline: Timeline) -> tuple[Instant | None, str | None]:
+    for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
+        schema = timeline.commit_metadata(instant).schema
+        if schema:
+            return instant, schema
+    return None, schema_before_start(timeline)
+
+
+def _schema_of_creation(config: TableConfig) -> str | None:
+    return config.create_schema or None
+
+
+def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> str | None:
+    """The schema that the newest file of a commit was written with, by its own words."""
+    for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
+        for path in _written_files(timeline.commit_metadata(instant)):
+            schema = _schema_of_file(storage, path)
+            if schema:
+                return schema
+    return None
+
+
+def _written_files(metadata: CommitMetadata) -> list[str]:
+    paths = [stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats]
+    return [path for path in paths if path]
+
+
+def _schema_of_file(storage: Storage, path: str) -> str | None:
+    from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
+
+    if not storage.exists(path):
+        return None
+    if parse_base_name(path.rsplit("/", 1)[-1]) is not None:
+        return _native.base_file_schema(storage.native, path)[0]
+    headers = (block["header"] for block in _native.log_blocks(storage.native, path))
+    schemas = [header["SCHEMA"] for header in headers if header.get("SCHEMA")]
+    return str(schemas[-1]) if schemas else None
+
+
+def _with_partition_columns(avro: str, record: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """Dropped partition columns that the schema lacks are appended as nullable strings."""
+    present = {field["name"] for field in record["fields"]}
+    added = [
+        {"name": name, "type": ["null", "string"], "default": None}
+        for name in fields
+        if name not in present
+    ]
+    return json.dumps({**record, "fields": [*record["fields"], *added]}) if added else avro
+
+
+def _parse(avro: str) -> Mapping[str, Any]:
+    record = parse_json(avro, "the table's Avro schema", most=MAX_SCHEMA, is_file=False)
+    if not isinstance(record, dict) or "fields" not in record:
+        raise CorruptTable("the table's Avro schema is not a record")
+    return record
+
+
+def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
+    """One row with the defaults of an Avro schema that are not null; None when there are none.
+
+    Raises `UnsupportedTableFeature` for a default of a type that is not plain.
+    """
+    found = {}
+    for field in _parse(avro)["fields"]:
+        default = field.get("default")
+        if default is None or field["name"] not in schema.names:
+            continue
+        kind = schema.field(field["name"]).type
+        if pa.types.is_nested(kind) or isinstance(default, dict | list):
+            raise UnsupportedTableFeature(
+                f"{field['name']} has a default of type {kind}, which partial updates would "
+                "have to compare with",
+            )
+        if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+            default = default.encode("latin-1")
+        found[field["name"]] = pa.array([default]).cast(kind)
+    return pa.RecordBatch.from_pydict(found) if found else None

@@ -1,0 +1,64 @@
+"""Virtual keys: tables whose rows have no stored key (`hoodie.populate.meta.fields=false`).
+
+Their files have Hudi's own columns, all null, and no bloom filter; a record is known by its key
+columns. What Hudi permits there is less than elsewhere (`HoodieTableMetaClient.
+validateTableProperties`, `HoodieIndexUtils`, Hudi 1.2.0), and pyhudi refuses some more by name.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.config.metadata_names import BLOOM_FILTERS, RECORD_INDEX
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.record_keys import COMPLEX, NON_PARTITION, supported_generator
+from pyhudi.schema.record_keys import SIMPLE as SIMPLE_KEYS
+from pyhudi.schema.table_schema import TableSchema
+
+VIRTUAL = "hoodie.populate.meta.fields is false"
+_HINT = "Write to this table with Apache Hudi."
+
+
+def virtual_keys(config: TableConfig) -> tuple[str, ...]:
+    """The columns that make the key of rows without a stored one; none in other tables."""
+    return () if config.populate_meta_fields else config.record_key_fields
+
+
+def check_virtual_keys(config: TableConfig) -> None:
+    """Refuses a table without stored keys that pyhudi cannot write to.
+
+    Raises `UnsupportedTableFeature`.
+    """
+    if config.populate_meta_fields:
+        return
+    keys, generator = config.record_key_fields, supported_generator(config)
+    stored = [name for name in (RECORD_INDEX, BLOOM_FILTERS) if name in config.metadata_partitions]
+    problem = ""
+    if not keys:
+        problem = "hoodie.table.recordkey.fields is not set"
+    elif generator not in (SIMPLE_KEYS, COMPLEX, NON_PARTITION):
+        problem = f"the key generator is {generator}"
+    elif generator == COMPLEX and len(keys) == 1:
+        # Whether a delete's key is `k` or `id:k` could not be told from what is stored.
+        problem = "the key generator is COMPLEX with one key field"
+    elif config.is_merge_on_read and len(keys) > config.version.virtual_log_keys:
+        problem = (
+            f"hoodie.table.recordkey.fields is {','.join(keys)}: Hudi of table version "
+            f"{config.version.code} does not read log files of such a table"
+        )
+    elif stored:
+        problem = f"hoodie.table.metadata.partitions has {stored[0]}"
+    elif config.cdc_enabled:
+        problem = "hoodie.table.cdc.enabled is true"
+    if problem:
+        msg = f"{VIRTUAL} and {problem}"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+
+
+def stored_schema(schema: TableSchema, config: TableConfig) -> pa.Schema:
+    """The table's columns as its files hold them, Hudi's own first, null or not."""
+    if config.populate_meta_fields:
+        return schema.arrow
+    return _native.arrow_schema(_native.with_meta_fields(schema.avro))

@@ -1,0 +1,124 @@
+"""What change logs of a table hold, by its logging mode: schema and columns. Pure.
+
+A copy-on-write merge writes a change log beside the base file where `hoodie.table.cdc.enabled` is
+set (`HoodieCDCUtils`, `HoodieCDCLogger`, Hudi 1.2.0). New files and appended logs need none: what
+changed follows from the files themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.table_config import TableConfig
+from pyhudi.schema.record_keys import RECORD_KEY
+
+INSERT, UPDATE, DELETE = "i", "u", "d"
+
+_KEY_ONLY = {
+    "type": "record",
+    "name": "Record",
+    "fields": [
+        {"name": "op", "type": ["string", "null"]},
+        {"name": "record_key", "type": ["string", "null"]},
+    ],
+}
+
+
+@dataclass(frozen=True)
+class ChangeLogForm:
+    """How the records of a table's change logs are made."""
+
+    columns: tuple[str, ...]
+    """Of a record: `op` and, by the mode, `ts_ms`, `record_key`, `before`, `after`."""
+    avro_schema: str
+    images: tuple[str, ...]
+    """The table's columns without Hudi's own."""
+
+    @property
+    def needs_images(self) -> bool:
+        """Whether more than keys of the changed rows is needed."""
+        return "before" in self.columns
+
+
+_COLUMNS = {
+    "DATA_BEFORE_AFTER": ("op", "ts_ms", "before", "after"),
+    "DATA_BEFORE": ("op", "record_key", "before"),
+    "OP_KEY_ONLY": ("op", "record_key"),
+}
+MODES = tuple(_COLUMNS)
+"""Values of `hoodie.table.cdc.supplemental.logging.mode`, Hudi's default first."""
+
+
+def change_log_form(
+    config: TableConfig, schema: pa.Schema, avro_schema: str
+) -> ChangeLogForm | None:
+    """The form of a table with that schema, both without Hudi's own columns; None without CDC."""
+    if not config.cdc_enabled:
+        return None
+    columns = _COLUMNS[config.cdc_mode]
+    return ChangeLogForm(columns, _avro_schema(columns, avro_schema), tuple(schema.names))
+
+
+def _avro_schema(columns: tuple[str, ...], avro_schema: str) -> str:
+    if "before" not in columns:
+        return json.dumps(_KEY_ONLY, separators=(",", ":"))
+    image = json.loads(avro_schema)
+    namespace = image.pop("namespace", None)
+    # Avro defines a named type where it stands first, and names it after that.
+    types = {"before": image, "after": image["name"]}
+    fields = [
+        {"name": name, "type": ["null", types.get(name, "string")], "doc": "", "default": None}
+        for name in columns
+    ]
+    record = {"type": "record", "name": "CDC", "namespace": namespace, "fields": fields}
+    if namespace is None:
+        del record["namespace"]
+    return json.dumps(record, separators=(",", ":"))
+
+
+def change_records(
+    form: ChangeLogForm,
+    instant: str,
+    before: pa.Table,
+    after: pa.Table,
+    deleted: pa.Array[Any],
+) -> pa.Table:
+    """One record for each row that changed.
+
+    before: rows of the keys that were written or deleted, as they were; after: rows as they were
+    written; both with record key and images. deleted: keys that are gone, all of them in `before`.
+    """
+    old_keys, new_keys = _key_column(before), _key_column(after)
+    was_at = pc.index_in(new_keys, value_set=old_keys)
+    gone_at = pc.index_in(deleted, value_set=old_keys)
+    ops = pc.if_else(pc.is_null(was_at), INSERT, UPDATE)
+    count = len(was_at) + len(gone_at)
+    made: dict[str, Any] = {
+        "op": pa.concat_arrays([ops, pa.repeat(pa.scalar(DELETE), len(gone_at))]),
+        "record_key": pa.concat_arrays([new_keys, deleted]),
+        "ts_ms": pa.repeat(pa.scalar(instant), count),
+    }
+    if form.needs_images:
+        old, new = _images(form, before), _images(form, after)
+        made["before"] = old.take(pa.concat_arrays([was_at, gone_at]))
+        made["after"] = pa.concat_arrays([new, pa.nulls(len(gone_at), new.type)])
+    return pa.table({name: made[name] for name in form.columns})
+
+
+def _key_column(rows: pa.Table) -> pa.Array[Any]:
+    column = rows.column(RECORD_KEY)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
+
+
+def _images(form: ChangeLogForm, rows: pa.Table) -> pa.Array[Any]:
+    """Each row's images as one struct."""
+    columns = rows.select(list(form.images)).combine_chunks()
+    batches = columns.to_batches()
+    if not batches:
+        return pa.array([], pa.struct(list(columns.schema)))
+    return pa.StructArray.from_arrays(batches[0].columns, fields=list(columns.schema))

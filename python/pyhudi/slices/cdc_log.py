@@ -1,0 +1,116 @@
+"""Telling what a rewritten base file changed, in a change log beside it.
+
+Rows are noted as they are written. What a record looks like is `slices/cdc_form.py`'s part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.config.file_names import CDC_SUFFIX, log_file_name
+from pyhudi.engine.protocol import Attempt
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices import markers, write_log
+from pyhudi.slices.cdc_form import ChangeLogForm, change_records
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.markers import Marker
+from pyhudi.slices.write_tasks import BaseFileTask
+
+_COMMIT_TIME = "_hoodie_commit_time"
+
+
+class ChangeNotes:
+    """Notes the rows that a task changes while they stream into its base file."""
+
+    def __init__(
+        self, task: BaseFileTask, form: ChangeLogForm, keys: pa.Array[Any], deletes: pa.Array[Any]
+    ) -> None:
+        """`keys`: of all rows and deletes of the task. `deletes`: keys that may be deleted."""
+        self._task = task
+        self._form = form
+        self._keys = keys
+        self._deletes = deletes
+        self._written: list[pa.RecordBatch] = []
+        self._kept: list[pa.Array[Any]] = []
+
+    @property
+    def _columns(self) -> list[str]:
+        return [RECORD_KEY, *(self._form.images if self._form.needs_images else ())]
+
+    def noting(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows as they come."""
+        instant = self._task.target.instant
+        for batch in rows:
+            # A row that stays as it was keeps the instant that wrote it.
+            new = batch.filter(pc.equal(batch.column(_COMMIT_TIME), instant))
+            if new.num_rows:
+                self._written.append(new.select(self._columns))
+            if len(self._deletes):
+                there = pc.is_in(batch.column(RECORD_KEY), value_set=self._deletes)
+                self._kept.append(batch.column(RECORD_KEY).filter(there))
+            yield batch
+
+    def write(self, previous: FileSlice, attempt: Attempt) -> dict[str, int]:
+        """The change logs, as path and size; empty when nothing changed."""
+        task, target = self._task, self._task.target
+        schema = pa.schema([target.schema.field(name) for name in self._columns])
+        after = pa.Table.from_batches(self._written, schema)
+        before = self._before(previous, schema)
+        deleted = self._deletes.filter(
+            pc.is_in(self._deletes, value_set=before.column(RECORD_KEY).combine_chunks())
+        )
+        if self._kept:
+            kept = pa.concat_arrays(self._kept)
+            deleted = deleted.filter(pc.invert(pc.is_in(deleted, value_set=kept)))
+        records = change_records(self._form, target.instant, before, after, deleted)
+        if not records.num_rows:
+            return {}
+        written = write_log.store_log_files(
+            target,
+            _Names(task, attempt),
+            avro_schema=self._form.avro_schema,
+            rows=records,
+            blocks="cdc",
+        )
+        return {file.path: file.size for file in written}
+
+    def _before(self, previous: FileSlice, schema: pa.Schema) -> pa.Table:
+        if not self._task.merge_by_key:
+            return schema.empty_table()
+        target = self._task.target
+        reader, _ = _native.read_slice(
+            target.storage.native,
+            base=previous.base.path if previous.base else None,
+            logs=[],
+            schema=target.schema,
+            columns=schema.names,
+            merge_mode="COMMIT_TIME_ORDERING",
+            filters=[(RECORD_KEY, "in", self._keys)],
+        )
+        found = [
+            batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=self._keys))
+            for batch in reader
+        ]
+        return pa.Table.from_batches(found, schema)
+
+
+class _Names:
+    """Gives the path of the next change log, after its marker."""
+
+    def __init__(self, task: BaseFileTask, attempt: Attempt) -> None:
+        self._task = task
+        self._attempt = attempt
+        self._version = 0
+
+    def __call__(self) -> str:
+        task, target = self._task, self._task.target
+        self._version += 1
+        name = log_file_name(task.file_id, target.instant, self._version, self._attempt.write_token)
+        marker = Marker(task.partition, name + CDC_SUFFIX, target.version.log_marker_type)
+        markers.create(target.storage, target.instant, marker)
+        return marker.path

@@ -1,0 +1,111 @@
+"""What becomes of two records of one key in a write: of the data, and of the data and the table.
+
+Records that go to log files are merged by whoever reads them. The rules of reading are
+`config/merge_mode.py`'s and `schema/payloads.py`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.config.merge_mode import BuiltInMode
+from pyhudi.config.table_config import TableConfig, unsupported_merge
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.conform import marked_deleted
+from pyhudi.schema.payloads import FieldMerge, field_merge
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.table_schema import TableSchema, schema_defaults
+from pyhudi.slices.merge_rules import field_rules
+from pyhudi.storage.storage import Storage
+
+_KEY = (PARTITION_PATH, RECORD_KEY)
+_HINT = "Write to this table with Apache Hudi; pyhudi.register_merger brings a merger of your own."
+
+
+def check_mergeable(config: TableConfig) -> None:
+    """Raises `UnsupportedTableFeature` for a table whose rules for merging pyhudi lacks."""
+    rule, lacking = field_merge(config), unsupported_merge(config)
+    if rule is None and lacking is not None:
+        msg = f"{lacking}: pyhudi does not merge records that way"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    if rule is not None and config.cdc_enabled and not _shows_changes(rule):
+        msg = f"hoodie.table.cdc.enabled with {lacking}: pyhudi cannot tell what a merge changed"
+        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
+
+
+def _shows_changes(rule: FieldMerge) -> bool:
+    """Whether a stored row that a merge changed bears the instant of the write."""
+    return rule.merger is None and (rule.fill == "absent" or rule.mode == "COMMIT_TIME_ORDERING")
+
+
+def written_fields(config: TableConfig, schema: TableSchema) -> FieldMerge | None:
+    """The rules of a table that merges column by column, with all that they need of its schema."""
+    rule = field_merge(config)
+    if rule is None or rule.fill != "defaults":
+        return rule
+    return replace(rule, defaults=schema_defaults(schema.avro, schema.arrow))
+
+
+def combined(
+    storage: Storage, config: TableConfig, schema: TableSchema, rows: pa.Table
+) -> pa.Table:
+    """One row a key.
+
+    rows: with record key and partition path in front. Deletes among rows of one key stand or fall
+    as one of the rows; only live ones are merged column by column.
+    """
+    rule = written_fields(config, schema)
+    if rule is None:
+        if config.merge.mode == "CUSTOM":
+            raise AssertionError(config.merge.mode)
+        return _combined_whole(rows, config.merge.mode, config.ordering_fields)
+    ordering = config.ordering_fields if rule.ordering_fields is None else rule.ordering_fields
+    inferred = config.version.merge_inferred
+    if inferred and rule.fill == "defaults" and rule.mode == "COMMIT_TIME_ORDERING":
+        # OverwriteNonDefaultsWithLatestAvroPayload compares ordering values within a batch, and
+        # looks at columns only when it meets what is stored.
+        mode: BuiltInMode = "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"
+        return _combined_whole(rows, mode, ordering)
+    return _combined_fields(storage, config, rows, rule, ordering)
+
+
+def _combined_whole(
+    rows: pa.Table, mode: BuiltInMode, ordering_fields: tuple[str, ...]
+) -> pa.Table:
+    return _native.combine(rows, ordering_fields=ordering_fields, merge_mode=mode)
+
+
+def _combined_fields(
+    storage: Storage,
+    config: TableConfig,
+    rows: pa.Table,
+    rule: FieldMerge,
+    ordering: tuple[str, ...],
+) -> pa.Table:
+    merge = config.merge
+    keys = pc.binary_join_element_wise(*(rows.column(name) for name in _KEY), "\0")
+    counts = keys.value_counts()
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    if not len(repeated):
+        return rows
+    deleted = keys.filter(marked_deleted(rows, merge.delete_field, merge.delete_marker))
+    merged_keys = repeated.filter(pc.invert(pc.is_in(repeated, value_set=deleted.combine_chunks())))
+    several = pc.is_in(keys, value_set=merged_keys)
+    alone = _combined_whole(rows.filter(pc.invert(several)), rule.mode, ordering)
+    reader, _ = _native.read_slice(
+        storage.native,
+        base=None,
+        logs=[],
+        schema=rows.schema,
+        columns=rows.schema.names,
+        key_fields=_KEY,
+        merge_mode=rule.mode,
+        ordering_fields=ordering,
+        field_rules=field_rules(rule, rows.schema),
+        incoming=rows.filter(several),
+    )
+    return pa.concat_tables([alone, reader.read_all().cast(alone.schema)])

@@ -1,0 +1,66 @@
+"""Which slices a compaction merges: a table and its newest slices in, plan and tasks out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.slices.write_tasks import WriteTarget
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class CompactTask:
+    """Merge one slice into its file group's next base file."""
+
+    target: WriteTarget
+    read: ReadTask
+    """All stored columns of the slice."""
+
+
+def compaction_plan(
+    slices: Iterable[FileSlice], extra: Mapping[str, str] | None = None
+) -> Mapping[str, Any]:
+    """The requested file's record (`HoodieCompactionPlan`, version 2: names without folders)."""
+    return {
+        "operations": [_operation(one) for one in slices],
+        "extraMetadata": dict(extra or {}),
+        "version": 2,
+        "preserveHoodieMetadata": False,
+        "missingSchedulePartitions": [],
+    }
+
+
+def _operation(one: FileSlice) -> dict[str, Any]:
+    of_logs = sum(log.size for log in one.logs)
+    of_base = one.base.size if one.base else 0
+    read, write = one.size // _MIB, of_base // _MIB
+    metrics = {
+        "TOTAL_LOG_FILES": float(len(one.logs)),
+        "TOTAL_IO_MB": float(read + write),
+        "TOTAL_IO_READ_MB": float(read),
+        "TOTAL_LOG_FILES_SIZE": float(of_logs),
+        "TOTAL_IO_WRITE_MB": float(write),
+    }
+    return {
+        "baseInstantTime": one.base_instant,
+        "deltaFilePaths": [log.name for log in one.logs],
+        "dataFilePath": one.base.name if one.base else None,
+        "fileId": one.file_id,
+        "partitionPath": one.partition,
+        "metrics": metrics,
+    }
+
+
+def compact_tasks(
+    state: TableState, target: WriteTarget, slices: Sequence[FileSlice]
+) -> list[CompactTask]:
+    """One task a slice. Raises `UnsupportedTableFeature` for a merge rule that pyhudi lacks."""
+    request = ScanRequest(output=tuple(state.schema.names))
+    reads = slice_tasks(state, request, slices, merge_rule(state))
+    # Files keep what they store, also where scans give what the partition's path says.
+    return [CompactTask(target, replace(read, path_values=(), as_text=())) for read in reads]

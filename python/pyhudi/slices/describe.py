@@ -1,0 +1,39 @@
+"""File slices as an Arrow table, for people to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from pyhudi.slices.file_slice import FileSlice
+
+SLICES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_instant", pa.string()),
+        ("base_file", pa.string()),
+        ("base_size", pa.int64()),
+        ("log_files", pa.list_(pa.string())),
+        ("log_size", pa.int64()),
+    ]
+)
+"""Sizes in bytes; file names without folder."""
+
+
+def slices_table(slices: Iterable[FileSlice]) -> pa.Table:
+    """One row a slice; base_file and base_size are null for log files alone."""
+    rows = [
+        {
+            "partition": one.partition,
+            "file_id": one.file_id,
+            "base_instant": one.base_instant,
+            "base_file": one.base.name if one.base else None,
+            "base_size": one.base.size if one.base else None,
+            "log_files": [log.name for log in one.logs],
+            "log_size": sum(log.size for log in one.logs),
+        }
+        for one in slices
+    ]
+    return pa.Table.from_pylist(rows, SLICES)

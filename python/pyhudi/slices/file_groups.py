@@ -1,0 +1,60 @@
+"""The file groups of a table that a write may go to, and what is planned for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyhudi.config.actions import CLUSTERING, COMPACTION, REPLACE_COMMIT
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.timeline import Timeline
+
+
+def file_groups(
+    timeline: Timeline, newest: Iterable[FileSlice], read: Sequence[FileSlice]
+) -> list[FileGroup]:
+    """The file groups of the slices `read`, in their order, as targets of a write.
+
+    newest: the newest slice of each group, which a pending compaction has opened anew; `read`:
+    what a snapshot reads of each.
+    """
+    appended_to = {(slice_.partition, slice_.file_id): slice_ for slice_ in newest}
+    compactions = pending_compactions(timeline)
+    clusterings = pending_clusterings(timeline)
+    groups = []
+    for slice_ in read:
+        key = (slice_.partition, slice_.file_id)
+        newest_slice = appended_to[key]
+        group = FileGroup(
+            newest_slice,
+            compactions.get(key),
+            clusterings.get(key),
+            read=None if newest_slice == slice_ else slice_,
+        )
+        groups.append(group)
+    return groups
+
+
+def pending_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
+    """Partition path and file id of every group that waits for a compaction, with its instant."""
+    return {
+        (operation["partitionPath"] or "", operation["fileId"]): instant.requested
+        for instant in timeline.pending(COMPACTION)
+        for operation in (timeline.plan(instant) or {}).get("operations") or ()
+    }
+
+
+def pending_clusterings(timeline: Timeline) -> dict[tuple[str, str], str]:
+    """Partition path and file id of every group that waits for a clustering, with its instant."""
+    return {
+        (slice_["partitionPath"] or "", slice_["fileId"]): instant.requested
+        for instant in timeline.pending(CLUSTERING, REPLACE_COMMIT)
+        for group in _input_groups((timeline.plan(instant) or {}).get("clusteringPlan"))
+        for slice_ in group.get("slices") or ()
+    }
+
+
+def _input_groups(
+    plan: dict[str, list[dict[str, list[dict[str, str]]]]] | None,
+) -> list[dict[str, list[dict[str, str]]]]:
+    return (plan or {}).get("inputGroups") or []

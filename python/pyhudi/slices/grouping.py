@@ -1,0 +1,206 @@
+"""From the files of a file group to its slices: rules over plain facts, no storage.
+
+The two ways a log file finds its slice are the greatest difference between table versions: up to 6
+its name holds the slice's base instant; from 8 on it belongs to the newest slice whose base instant
+is not after the log's completion (`HoodieFileGroup`, `AbstractTableFileSystemView`, Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.storage.storage import Entry
+
+GroupKey = tuple[str, str]
+"""Partition path and file id."""
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    """What slicing needs to know of the timeline."""
+
+    logs_named_by_base_instant: bool
+    is_committed: Callable[[str], bool]
+    completion_time: Callable[[str], str]
+    """When a committed instant was completed. Asked only where the answer matters."""
+    pending_compactions: Mapping[GroupKey, str]
+    """Groups that wait for a compaction, with its requested time."""
+
+
+@dataclass(frozen=True)
+class GroupFiles:
+    """All files of one file group, committed or not, CDC files left out."""
+
+    partition: str
+    file_id: str
+    bases: list[BaseFile] = field(default_factory=list)
+    logs: list[LogFile] = field(default_factory=list)
+
+    @property
+    def key(self) -> GroupKey:
+        """What the group is known by."""
+        return (self.partition, self.file_id)
+
+
+def group_files(
+    partition: str,
+    entries: Iterable[Entry],
+    groups: dict[GroupKey, GroupFiles],
+    extension: str = BASE_EXTENSION,
+    *,
+    appended: bool = False,
+) -> None:
+    """Adds a partition's data files to `groups`; what is no data file is passed over.
+
+    appended: whether commits append to log files of others.
+
+    Raises `UnsupportedTableFeature` for a base file in another format than `extension` says.
+    """
+    for entry in entries:
+        name = entry.path.rsplit("/", 1)[-1]
+        file = _base_file(partition, name, entry.size, extension) or _log_file(
+            partition, name, entry.size, appended=appended
+        )
+        if file is None:
+            continue
+        key = (partition, file.file_id)
+        group = groups.setdefault(key, GroupFiles(partition, file.file_id))
+        if isinstance(file, BaseFile):
+            group.bases.append(file)
+        elif not file.suffix:
+            group.logs.append(file)
+
+
+def _base_file(partition: str, name: str, size: int, extension: str) -> BaseFile | None:
+    parsed = parse_base_name(name, extension)
+    if parsed is None:
+        return None
+    return BaseFile(partition, name, parsed.file_id, parsed.instant, parsed.write_token, size)
+
+
+def _log_file(partition: str, name: str, size: int, *, appended: bool) -> LogFile | None:
+    parsed = parse_log_name(name)
+    if parsed is None:
+        return None
+    return LogFile(
+        partition=partition,
+        name=name,
+        file_id=parsed.file_id,
+        instant=parsed.instant,
+        version=parsed.version,
+        write_token=parsed.write_token,
+        suffix=parsed.suffix,
+        size=size,
+        appended=appended,
+    )
+
+
+def committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSlice]:
+    """The group's slices that count, newest first.
+
+    A pending compaction opens a slice without base file, which may have no log files yet.
+    """
+    bases = {
+        base.instant: base
+        for base in sorted(group.bases, key=lambda base: base.name)
+        if facts.is_committed(base.instant)
+    }
+    logs = (
+        _logs_by_name(group, facts, bases)
+        if facts.logs_named_by_base_instant
+        else _logs_by_completion(group, facts, bases)
+    )
+    instants = {*bases, *logs}
+    compaction = facts.pending_compactions.get(group.key)
+    if compaction is not None:
+        instants.add(compaction)
+    return [
+        FileSlice(
+            group.partition,
+            group.file_id,
+            instant,
+            bases.get(instant),
+            tuple(sorted(logs.get(instant, ()), key=lambda log: log.order)),
+        )
+        for instant in sorted(instants, reverse=True)
+    ]
+
+
+def _logs_by_name(
+    group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
+) -> dict[str, list[LogFile]]:
+    """Log files by the base instant in their name, of slices that are committed or being compacted.
+
+    A log file here holds blocks of several commits; whether each counts is for its reader to test.
+    In a table that was downgraded from version 8 or 9 an old log file is named by its own instant:
+    no slice is known by that, and it belongs to the one before.
+    """
+    compaction = facts.pending_compactions.get(group.key)
+    openings = {*bases, *([] if compaction is None else [compaction])}
+    found: dict[str, list[LogFile]] = {}
+    for log in sorted(group.logs, key=lambda log: log.order):
+        if log.instant == compaction or facts.is_committed(log.instant):
+            earlier = (opening for opening in openings if opening <= log.instant)
+            home = max(earlier, default=log.instant)
+            openings.add(home)
+            found.setdefault(home, []).append(log)
+    return found
+
+
+def _logs_by_completion(
+    group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
+) -> dict[str, list[LogFile]]:
+    """Log files of committed instants by the base instant of the slice they belong to."""
+    compaction = facts.pending_compactions.get(group.key)
+    openings = sorted({*bases, *([] if compaction is None else [compaction])}, reverse=True)
+    found: dict[str, list[LogFile]] = {}
+    for log in sorted(group.logs, key=lambda log: log.order):
+        if not facts.is_committed(log.instant):
+            continue
+        home = _home(log.instant, openings, facts)
+        if home not in openings:
+            openings = sorted([*openings, home], reverse=True)
+        found.setdefault(home, []).append(log)
+    return found
+
+
+def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str:
+    """The base instant, out of `openings` newest first, of the slice that a log's instant joins.
+
+    Without one that fits, the log opens a slice at its own instant. Times of different lengths do
+    not compare, so there the log's instant stands in for its completion.
+    """
+    for opening in openings:
+        if opening <= instant:
+            return opening
+        if len(opening) == len(instant):
+            completion = facts.completion_time(instant)
+            if len(completion) == len(opening) and opening <= completion:
+                return opening
+    return instant
+
+
+def merged_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileSlice | None:
+    """What a snapshot reads of a group: the newest slice that has files.
+
+    slices: newest first. Until a pending compaction is done, its slice lacks the base file, so the
+    slice before it is joined on.
+    """
+    filled = [one for one in slices if one.base is not None or one.logs]
+    if not filled:
+        return None
+    newest = filled[0]
+    if newest.base_instant != compaction or newest.base is not None or len(filled) == 1:
+        return newest
+    before = filled[1]
+    logs = sorted((*before.logs, *newest.logs), key=lambda log: log.order)
+    return replace(before, logs=tuple(logs))
+
+
+def base_slice(slices: Sequence[FileSlice]) -> FileSlice | None:
+    """What a read-optimized query reads of a group: the newest base file alone, or nothing."""
+    newest = next((one for one in slices if one.base is not None), None)
+    return None if newest is None else replace(newest, logs=())

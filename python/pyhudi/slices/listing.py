@@ -1,0 +1,101 @@
+"""Partitions and their files, found by listing storage. The metadata table is not asked here.
+
+A folder is a partition when it holds a file whose name starts with `.hoodie_partition_metadata`; no
+partition lies within another (`FileSystemBackedTableMetadata`, Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Protocol
+
+from pyhudi.config.file_names import PARTITION_METADATA_PREFIX, is_partition_metadata
+from pyhudi.storage.storage import Entry, Storage
+
+METAFOLDER = ".hoodie"
+
+PartitionFilter = Callable[[str], bool] | Collection[str]
+"""Which partitions to list: a test of the partition path, or the very paths."""
+
+
+class FileSource(Protocol):
+    """Whatever knows the files of a table."""
+
+    def list_files(
+        self, partitions: PartitionFilter | None = None
+    ) -> Iterator[tuple[str, list[Entry]]]:
+        """Every wanted partition with its files, sorted by partition path.
+
+        partitions: None for all. A partition that is given as path and missing has no files.
+        """
+        ...
+
+
+class StorageListing:
+    """The files that are on storage."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def list_files(
+        self, partitions: PartitionFilter | None = None
+    ) -> Iterator[tuple[str, list[Entry]]]:
+        """As `FileSource.list_files`; partitions given as paths are listed directly."""
+        return list_files(self._storage, partitions)
+
+
+class GivenFiles:
+    """Files that are known already, by partition path, such as those that some commits wrote."""
+
+    def __init__(self, files: Mapping[str, list[Entry]]) -> None:
+        self._files = files
+
+    def list_files(
+        self, partitions: PartitionFilter | None = None
+    ) -> Iterator[tuple[str, list[Entry]]]:
+        """As `FileSource.list_files`."""
+        for path in sorted(self._files):
+            if partitions is None or (
+                partitions(path) if callable(partitions) else path in partitions
+            ):
+                yield path, self._files[path]
+
+
+def list_partitions(storage: Storage) -> list[str]:
+    """Paths of all partitions, sorted; [""] for a table without partitions that holds data."""
+    return sorted(partition for partition, _ in walk_partitions(storage))
+
+
+def list_files(
+    storage: Storage, partitions: PartitionFilter | None = None
+) -> Iterator[tuple[str, list[Entry]]]:
+    """As `FileSource.list_files`, from storage."""
+    if partitions is None or callable(partitions):
+        return iter(sorted(walk_partitions(storage, partitions), key=lambda pair: pair[0]))
+    return ((path, storage.list_dir(path)[1]) for path in sorted(set(partitions)))
+
+
+def walk_partitions(
+    storage: Storage, wanted: Callable[[str], bool] | None = None
+) -> Iterator[tuple[str, list[Entry]]]:
+    """Every wanted partition with its files, in no particular order, folder by folder.
+
+    Of a partition that is not wanted no more than the existence of its metadata file is looked at,
+    as long as that has its usual name.
+    """
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        unwanted = wanted is not None and not wanted(folder)
+        if unwanted and storage.exists(f"{folder}/{PARTITION_METADATA_PREFIX}".lstrip("/")):
+            continue
+        folders, files = storage.list_dir(folder)
+        if any(is_partition_metadata(_base_name(file.path)) for file in files):
+            if not unwanted:
+                yield folder, files
+        else:
+            pending.extend(path for path in folders if path != METAFOLDER)
+
+
+def _base_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

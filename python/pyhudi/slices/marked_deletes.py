@@ -1,0 +1,101 @@
+"""Rows that a table's own marker says to be deletes, taken out of what goes to log files.
+
+Hudi's writers make delete records of such rows, and its readers look for no marker in data blocks
+of version 9: they would show the rows. (`_hoodie_is_deleted` they do look at.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.schema.conform import marked_deleted
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, column_at
+from pyhudi.slices.write_tasks import BASE_ROW, Rows, WriteTarget
+
+_ORDERING = "_pyhudi_ordering"
+_KINDS: tuple[tuple[Any, pa.DataType], ...] = (
+    (pa.types.is_int64, pa.int64()),
+    (pa.types.is_integer, pa.int32()),
+    (pa.types.is_date32, pa.int32()),
+    (pa.types.is_timestamp, pa.int64()),
+    (pa.types.is_float32, pa.float32()),
+    (pa.types.is_floating, pa.float64()),
+    (pa.types.is_string, pa.string()),
+    (pa.types.is_boolean, pa.bool_()),
+)
+"""What ordering values are in delete records. Decimals have a scale of their own there."""
+
+
+def apart(target: WriteTarget, rows: Rows) -> tuple[Rows, pa.Table | None]:
+    """Rows without those that the table's marker deletes, and those as keys with ordering values.
+
+    The keys are in memory; rows that come as a stream stay one. None where there are no deletes.
+    """
+    if target.merge.delete_field not in target.schema.names or _ordering(target) is None:
+        return rows, None
+    if isinstance(rows, pa.Table):
+        marked = _marked(target, rows)
+        live: Rows = rows.filter(pc.invert(marked))
+        gone = _deletes(target, rows.filter(marked))
+    else:
+        reader = pa.RecordBatchReader.from_stream(rows)
+        tables = (pa.Table.from_batches([batch]) for batch in reader)
+        marked_rows = [table.filter(_marked(target, table)) for table in tables]
+        live = _Live(target, rows)
+        gone = _deletes(target, pa.concat_tables([reader.schema.empty_table(), *marked_rows]))
+    return (live, gone) if gone.num_rows else (rows, None)
+
+
+def _marked(target: WriteTarget, rows: pa.Table) -> pa.Array[Any]:
+    return marked_deleted(rows, target.merge.delete_field, target.merge.delete_marker)
+
+
+def _ordering(target: WriteTarget) -> dict[str, pa.DataType] | None:
+    """The fields of the deletes' ordering value, with their types; None if it cannot be had."""
+    # Up to version 6 readers compare the ordering values of log records in every mode.
+    in_every_mode = target.version.logs_named_by_base_instant
+    if target.merge_mode != "EVENT_TIME_ORDERING" and not in_every_mode:
+        return {}
+    kinds = {}
+    for name in target.merge_ordering:
+        given = column_at(target.schema.empty_table(), name).type
+        kind = next((kind for test, kind in _KINDS if test(given)), None)
+        if kind is None:
+            return None
+        kinds[name] = kind
+    return kinds
+
+
+def _deletes(target: WriteTarget, rows: pa.Table) -> pa.Table:
+    found = rows.select([RECORD_KEY, PARTITION_PATH])
+    for number, (name, kind) in enumerate((_ordering(target) or {}).items()):
+        column = column_at(rows, name)
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        found = found.append_column(f"{_ORDERING}_{number}", column.cast(kind))
+    if BASE_ROW in rows.column_names:
+        found = found.append_column(BASE_ROW, rows.column(BASE_ROW))
+    return found
+
+
+@dataclass(frozen=True)
+class _Live:
+    """The rows that are no deletes, each time anew."""
+
+    target: WriteTarget
+    rows: Rows
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        reader = pa.RecordBatchReader.from_stream(self.rows)
+        live = pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+        return live.__arrow_c_stream__(requested_schema)
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            marked = _marked(self.target, pa.Table.from_batches([batch]))
+            yield batch.filter(pc.invert(marked))

@@ -1,0 +1,27 @@
+"""A table's rules for merging column by column, handed to the Rust core."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.schema.payloads import FieldMerge
+
+
+def field_rules(rule: FieldMerge | None, schema: pa.Schema) -> _native.FieldRules | None:
+    """The core's form of the rules of a table with that schema, meta fields included."""
+    if rule is None:
+        return None
+    looked_at = rule.merger_columns
+    if rule.merger is not None and looked_at is None:
+        looked_at = tuple(schema.names)
+    return _native.FieldRules(
+        rule.fill,
+        marker=rule.marker,
+        defaults=rule.defaults,
+        newest_meta=rule.newest_meta,
+        deletes_always_win=rule.deletes_always_win,
+        sequence_ordering=rule.sequence_ordering,
+        merger=rule.merger,
+        merger_columns=looked_at or (),
+    )

@@ -1,0 +1,36 @@
+"""What comes with rows that are about to be written: Hudi's own columns, the partition's file."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.engine.protocol import Attempt
+from pyhudi.slices.write_tasks import WriteTarget
+
+PARTITION_METADATA = ".hoodie_partition_metadata"
+
+
+def with_meta(
+    rows: pa.Table, target: WriteTarget, attempt: Attempt, file_name: str
+) -> _native.BatchReader:
+    """The rows, which have record key and partition path, with the other meta columns too.
+
+    All of them are null where the table's keys are virtual.
+    """
+    return _native.with_meta_columns(
+        rows,
+        instant=target.instant,
+        task=attempt.task,
+        first_row=0,
+        file_name=file_name,
+        populated=not target.virtual_keys,
+    )
+
+
+def make_partition(target: WriteTarget, partition: str) -> None:
+    """Makes a folder a partition, unless it is one already."""
+    depth = partition.count("/") + 1 if partition else 0
+    path = f"{partition}/{PARTITION_METADATA}" if partition else PARTITION_METADATA
+    text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth={depth}\n"
+    target.storage.put_if_absent(path, text.encode())

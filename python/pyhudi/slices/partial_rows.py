@@ -1,0 +1,102 @@
+"""Completing rows that have only some of a table's columns from what is stored of their keys.
+
+Log blocks of some columns would spare that, and Spark SQL writes them; but what they come to is not
+the row: readers merge such a record with the base row that an earlier delete took away, and fill
+the columns that it lacks from rows that come late. Hudi's readers fail on them in commit-time order
+(1.0.2 always, 1.2.0 where a record follows a delete), in tables with a column that marks deletes,
+and in incremental queries (1.2.0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.engine.protocol import Attempt
+from pyhudi.schema.record_keys import META_COLUMNS, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.merge_rules import field_rules
+from pyhudi.slices.read import file_names
+from pyhudi.slices.write_tasks import WriteTarget
+
+
+def completed(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> pa.Table:
+    """The rows with all of the table's columns.
+
+    stored: the slice that may have their keys. Rows that it does not have get nulls.
+    """
+    missing = [
+        field
+        for field in target.schema
+        if field.name not in rows.column_names and field.name not in META_COLUMNS
+    ]
+    if stored is None or not missing:
+        return rows
+    keys = rows.column(RECORD_KEY).combine_chunks()
+    found = _stored(target, stored, keys, [field.name for field in missing])
+    at = pc.index_in(keys, value_set=found.column(RECORD_KEY).combine_chunks())
+    for field in missing:
+        rows = rows.append_column(field.with_nullable(True), found.column(field.name).take(at))
+    return rows
+
+
+@dataclass(frozen=True)
+class CompletingTask:
+    """Look up the columns that incoming rows lack, in one slice."""
+
+    target: WriteTarget
+    slice: FileSlice
+    numbers: pa.Array[Any]
+    """Numbers of the incoming rows."""
+    keys: pa.Array[Any]
+    """Their record keys."""
+    names: tuple[str, ...]
+    """The columns."""
+
+
+NUMBER = "_pyhudi_number"
+
+
+def stored_columns(task: CompletingTask, _attempt: Attempt) -> pa.Table:
+    """The columns of those of the task's rows whose records stand, with their numbers."""
+    found = _stored(task.target, task.slice, task.keys, list(task.names))
+    at = pc.index_in(task.keys, value_set=found.column(RECORD_KEY).combine_chunks())
+    stands = pc.is_valid(at)
+    columns = found.drop_columns([RECORD_KEY]).take(at.filter(stands))
+    return columns.append_column(NUMBER, task.numbers.filter(stands))
+
+
+def _stored(
+    target: WriteTarget, stored: FileSlice, keys: pa.Array[Any], names: list[str]
+) -> pa.Table:
+    schema = pa.schema([target.schema.field(name) for name in (RECORD_KEY, *names)])
+    reader = read_stored(target, stored, schema.names, keys)
+    parts = [batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys)) for batch in reader]
+    return pa.Table.from_batches(parts, schema)
+
+
+def read_stored(
+    target: WriteTarget, stored: FileSlice, columns: list[str], keys: pa.Array[Any]
+) -> _native.BatchReader:
+    """Rows of a slice; those with other keys may be left out."""
+    reader, _ = _native.read_slice(
+        target.storage.native,
+        base=stored.base.path if stored.base else None,
+        logs=[log.path for log in stored.logs],
+        schema=target.schema,
+        columns=columns,
+        merge_mode=target.merge_mode,
+        ordering_fields=target.merge_ordering,
+        delete_field=target.merge.delete_field,
+        delete_marker=target.merge.delete_marker,
+        field_rules=field_rules(target.fields, target.schema),
+        valid_instants=target.valid_instants,
+        timeline_start=target.timeline_start,
+        filters=[(RECORD_KEY, "in", keys)],
+        evolution=file_names(target.evolution, stored),
+    )
+    return reader

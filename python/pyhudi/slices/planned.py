@@ -1,0 +1,74 @@
+"""The file slices that a compaction's plan names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
+from pyhudi.errors import CorruptTable
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.storage.storage import Storage
+
+
+def planned_slices(
+    storage: Storage, operations: Iterable[Mapping[str, Any]], extension: str = BASE_EXTENSION
+) -> list[FileSlice]:
+    """The slices of `HoodieCompactionOperation` records, as they were when it was planned.
+
+    extension: of the table's base files. Version 1 of the plan has paths where version 2 has names.
+    Raises `CorruptTable` naming a file that is not there.
+    """
+    return [_slice(storage, operation, extension) for operation in operations]
+
+
+def _slice(storage: Storage, operation: Mapping[str, Any], extension: str) -> FileSlice:
+    partition = operation["partitionPath"] or ""
+    data = operation.get("dataFilePath")
+    logs = [_log(storage, partition, path) for path in operation.get("deltaFilePaths") or ()]
+    return FileSlice(
+        partition,
+        operation["fileId"],
+        operation["baseInstantTime"],
+        _base(storage, partition, data, extension) if data else None,
+        tuple(sorted((log for log in logs if not log.suffix), key=lambda log: log.order)),
+    )
+
+
+def _base(storage: Storage, partition: str, path: str, extension: str) -> BaseFile:
+    name, size = _found(storage, partition, path)
+    parts = parse_base_name(name, extension)
+    if parts is None:
+        raise _damaged(path)
+    return BaseFile(partition, name, parts.file_id, parts.instant, parts.write_token, size)
+
+
+def _log(storage: Storage, partition: str, path: str) -> LogFile:
+    name, size = _found(storage, partition, path)
+    parts = parse_log_name(name)
+    if parts is None:
+        raise _damaged(path)
+    return LogFile(
+        partition,
+        name,
+        parts.file_id,
+        parts.instant,
+        parts.version,
+        parts.write_token,
+        parts.suffix,
+        size,
+    )
+
+
+def _found(storage: Storage, partition: str, path: str) -> tuple[str, int]:
+    name = path.rsplit("/", 1)[-1]
+    if any(part in ("", ".", "..") for part in f"{partition}/{name}".lstrip("/").split("/")):
+        raise _damaged(f"{partition}/{path}")
+    entry = storage.head(f"{partition}/{name}" if partition else name)
+    if entry is None:
+        raise _damaged(path)
+    return name, entry.size
+
+
+def _damaged(path: str) -> CorruptTable:
+    return CorruptTable(f"a compaction was planned with {path}, which is no file", file=path)

@@ -1,0 +1,181 @@
+"""Carrying out a read task: one file slice to record batches. Nothing is planned here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi import _native
+from pyhudi.schema.predicate_floats import bounded_by_footers
+from pyhudi.schema.predicate_literals import is_text
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys, column_at
+from pyhudi.schema.table_schema import narrow_column
+from pyhudi.slices.file_sizes import check_found
+from pyhudi.slices.merge_rules import field_rules
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from pyhudi.schema.internal_schema import Evolution, FileNames
+    from pyhudi.schema.predicates import Conjunct
+    from pyhudi.schema.record_keys import KeySpec
+    from pyhudi.slices.file_slice import FileSlice
+    from pyhudi.slices.read_tasks import ReadTask
+else:
+    from pyhudi.schema import lazy_compute as pc
+
+_LITERALS_MOST = 64
+
+
+def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice that the task asks for, in its output columns.
+
+    Module-level and fed by a picklable task, so every engine can run it.
+    """
+    left = task.limit
+    reader = open_slice(task)
+    try:
+        for read in reader:
+            batch = _filtered(_as_shown(read, task), task)
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            if batch.num_rows:
+                yield batch.select(list(task.output))
+            if left == 0:
+                return
+    finally:
+        reader.close()
+
+
+def _complete(task: ReadTask) -> ReadTask:
+    """The task, for the whole slice where a part of it cannot be read alone."""
+    if task.whole is None:
+        return task
+    logs = [log.path for log in task.slice.logs]
+    if not _native.has_partial_records(task.storage.native, logs):
+        return task
+    return replace(task, slice=task.whole.slice, merge=task.whole.merge)
+
+
+def open_slice(task: ReadTask) -> _native.BatchReader:
+    """The columns that a task needs, as they are stored: without filter, limit and path values."""
+    return open_counted(task)[0]
+
+
+def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStats]:
+    """As `open_slice`, with what the merge counts; final once the reader is at its end."""
+    task = _complete(task)
+    check_found(task.storage, task.slice)
+    merge = task.merge
+    return _native.read_slice(
+        task.storage.native,
+        base=task.slice.base.path if task.slice.base else None,
+        logs=[log.path for log in task.slice.logs],
+        schema=task.schema,
+        columns=_read_columns(task),
+        merge_mode=merge.mode,
+        ordering_fields=merge.ordering_fields,
+        key_fields=merge.key_fields,
+        delete_field=merge.delete_field,
+        delete_marker=merge.delete_marker,
+        max_instant=merge.max_instant,
+        valid_instants=merge.valid_instants,
+        timeline_start=merge.timeline_start,
+        filters=_pruning(task),
+        base_instant=task.slice.base.instant if task.slice.base else None,
+        field_rules=field_rules(task.merge.fields, task.schema),
+        memory_limit=task.memory_limit,
+        evolution=file_names(task.evolution, task.slice),
+        bootstrap=_bootstrap_source(task),
+        plain_key=merge.plain_key,
+        two_threads=task.two_threads,
+        base_part=task.base_part,
+    )
+
+
+def file_names(evolution: Evolution | None, slice_: FileSlice) -> FileNames | None:
+    """How the files of a slice name the columns, as the core takes it."""
+    if evolution is None:
+        return None
+    return evolution.maps, evolution.versions, slice_.base.instant if slice_.base else ""
+
+
+def _bootstrap_source(task: ReadTask) -> tuple[_native.Store, str] | None:
+    source = task.slice.base.source if task.slice.base else None
+    return None if source is None else (source.storage(task.storage).native, source.path)
+
+
+def _read_columns(task: ReadTask) -> list[str]:
+    """The columns to read from files: at least one, since it tells how many rows there are."""
+    from_path = {name for name, _ in task.path_values}
+    return [n for n in task.columns if n not in from_path] or [
+        narrow_column(task.schema, from_path)
+    ]
+
+
+def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
+    """The filter's conjuncts on values as they are stored, for row groups and base rows."""
+    shown_otherwise = {*task.as_text, *(name for name, _ in task.path_values)}
+    conjuncts = task.where.conjuncts if task.where else ()
+    stored = [one for one in conjuncts if one[0] not in shown_otherwise]
+    return [bounds for one in bounded_by_footers(stored) for bounds in _ends_of_long_lists(one)]
+
+
+def _ends_of_long_lists(conjunct: Conjunct) -> tuple[Conjunct, ...]:
+    """A long list is tested by its ends, since each value costs a pass over the rows.
+
+    The filter itself comes after.
+    """
+    name, op, values = conjunct
+    if op != "in" or len(values) <= _LITERALS_MOST or not _is_tested_one_by_one(values.type):
+        return (conjunct,)
+    least, greatest = (pa.array([end], values.type) for end in (pc.min(values), pc.max(values)))
+    return (name, ">=", least), (name, "<=", greatest)
+
+
+def _is_tested_one_by_one(kind: pa.DataType) -> bool:
+    """Text is looked up, floating numbers are not tested in rows."""
+    return not is_text(kind) and not at.is_floating(kind)
+
+
+def _filtered(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+    if task.where is None:
+        return batch
+    kept = pa.Table.from_batches([batch]).filter(task.where.expression).combine_chunks()
+    batches = kept.to_batches()
+    return batches[0] if batches else batch.slice(0, 0)
+
+
+def _made(batch: pa.RecordBatch, task: ReadTask, keys: KeySpec, name: str) -> pa.Array[Any]:
+    """Record keys or partition paths of rows that have none stored."""
+    if name == PARTITION_PATH:
+        return pa.repeat(pa.scalar(task.slice.partition), batch.num_rows)
+    rows = pa.Table.from_batches([batch])
+    columns = {field: column_at(rows, field) for field in keys.key_fields}
+    made = add_keys(pa.table(columns), replace(keys, partition_fields=()))
+    return pa.concat_arrays([pa.array([], pa.string()), *made.column(RECORD_KEY).chunks])
+
+
+def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+    """The needed columns with the values that a scan gives for them."""
+    from_path = dict(task.path_values)
+    arrays, fields = [], []
+    for name in task.columns:
+        field = task.schema.field(name)
+        if name in from_path:
+            array = pa.repeat(from_path[name], batch.num_rows)
+        elif name in (RECORD_KEY, PARTITION_PATH) and task.made_keys is not None:
+            array = _made(batch, task, task.made_keys, name)
+        elif name in task.as_text:
+            field = field.with_type(pa.string())
+            array = _native.shown_text(batch.column(name), name)
+        else:
+            field, array = batch.schema.field(name), batch.column(name)
+        arrays.append(array)
+        fields.append(field)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,228 @@
+"""The reading of one file slice: what it needs, and by which rule its records are merged.
+
+A table's state and slices that were chosen become tasks here; `read.py` carries them out, in this
+process or in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from pyhudi.config.merge_mode import BuiltInMode
+from pyhudi.config.table_config import TableConfig, unsupported_merge
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.internal_schema import Evolution
+from pyhudi.schema.payloads import FieldMerge, field_merge
+from pyhudi.schema.predicates import Where
+from pyhudi.schema.record_keys import KeySpec, plain_key
+from pyhudi.schema.table_schema import schema_defaults
+from pyhudi.slices.bootstrap import check_source_columns
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.partition_values import path_values
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class MergeRule:
+    """How the records of a slice are merged, and which log blocks count."""
+
+    mode: BuiltInMode = "COMMIT_TIME_ORDERING"
+    ordering_fields: tuple[str, ...] = ()
+    key_fields: tuple[str, ...] = ()
+    plain_key: str | None = None
+    """A column that surely equals the stored key column."""
+    delete_field: str | None = None
+    delete_marker: str | None = None
+    fields: FieldMerge | None = None
+    """Set where records are merged column by column."""
+    max_instant: str | None = None
+    """Log blocks of later instants are passed over."""
+    valid_instants: tuple[str, ...] | None = None
+    """Up to table version 6: the instants whose log blocks count, besides those before
+    `timeline_start`."""
+    timeline_start: str | None = None
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """The reading of one file slice. Picklable; holds nothing that belongs to a process."""
+
+    storage: Storage
+    slice: FileSlice
+    schema: pa.Schema
+    """The table's columns as its files hold them, meta columns first."""
+    columns: tuple[str, ...]
+    """Columns that are needed: the output's, then those that only the filter looks at."""
+    output: tuple[str, ...]
+    merge: MergeRule
+    as_text: tuple[str, ...] = ()
+    """Columns whose values are given as text."""
+    path_values: tuple[tuple[str, pa.Scalar], ...] = ()
+    """Columns that take their value in this partition from its path; they are not read."""
+    where: Where | None = field(default=None)
+    limit: int | None = None
+    """At most so many rows of this slice."""
+    memory_limit: int | None = None
+    """Bytes for log records in memory; more of them go to local files."""
+    two_threads: bool = False
+    """A second thread may help to decode the base file."""
+    evolution: Evolution | None = None
+    """How the files name the columns, where they name them otherwise than `schema`."""
+    made_keys: KeySpec | None = None
+    """How the record key is made that the task gives, where rows have none stored."""
+    whole: WholeSlice | None = None
+    """What is read in place of `slice` when that holds records of some columns only."""
+    base_part: tuple[int, int | None] | None = None
+    """Of a base file with nothing to merge: only row groups that begin in this range of bytes."""
+
+
+@dataclass(frozen=True)
+class WholeSlice:
+    """All of a slice of which a task reads a part, and how it is merged."""
+
+    slice: FileSlice
+    merge: MergeRule
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """What a scan asks for, checked against the table's schema."""
+
+    output: tuple[str, ...]
+    where: Where | None = None
+    limit: int | None = None
+    read_optimized: bool = False
+    memory_limit: int | None = None
+    """Bytes for the log records of one task."""
+    two_threads: bool = False
+    """A second thread may help with each task."""
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table at one moment."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    schema: pa.Schema
+    """The table's columns as its files hold them, meta columns first."""
+    as_text: tuple[str, ...] = ()
+    """Columns whose values are given as text."""
+    avro: str = '{"type": "record", "name": "record", "fields": []}'
+    """Avro JSON text of the schema, without meta columns."""
+    evolution: Evolution | None = None
+    """How files name the columns, where they name them otherwise than `schema`."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The handle's `hoodie.…` options."""
+
+
+def shown_schema(state: TableState) -> pa.Schema:
+    """The table's columns as scans give them, meta columns first."""
+    return pa.schema(
+        [
+            field.with_type(pa.string()) if field.name in state.as_text else field
+            for field in state.schema
+        ]
+    )
+
+
+def slice_tasks(
+    state: TableState,
+    request: ScanRequest,
+    slices: Sequence[FileSlice],
+    rule: MergeRule,
+    *,
+    incremental: bool = False,
+) -> list[ReadTask]:
+    """One task a slice, whatever chose the slices. Raises as `plan_scan` does.
+
+    incremental: values of partition columns as incremental queries give them.
+    """
+    if any(one.logs for one in slices):
+        _check_mergeable(state.config)
+    filtered = request.where.columns if request.where else ()
+    columns = tuple(dict.fromkeys((*request.output, *filtered)))
+    return [
+        ReadTask(
+            storage=state.storage,
+            slice=one,
+            schema=state.schema,
+            columns=columns,
+            output=request.output,
+            merge=rule,
+            as_text=state.as_text,
+            path_values=_path_values(state, one, columns, incremental=incremental),
+            where=request.where,
+            limit=request.limit,
+            memory_limit=request.memory_limit,
+            two_threads=request.two_threads,
+            evolution=state.evolution,
+        )
+        for one in slices
+    ]
+
+
+def _path_values(
+    state: TableState, one: FileSlice, columns: tuple[str, ...], *, incremental: bool
+) -> tuple[tuple[str, pa.Scalar], ...]:
+    values = path_values(state.config, state.schema, one.partition, incremental=incremental)
+    wanted = (*columns, *(state.config.ordering_fields if one.logs else ()))
+    check_source_columns(state.storage, state.config, one, wanted, values)
+    return tuple(values.items())
+
+
+def _check_mergeable(config: TableConfig) -> None:
+    if field_merge(config) is None and unsupported_merge(config) is not None:
+        raise UnsupportedTableFeature(
+            f"{unsupported_merge(config)}: pyhudi cannot merge log files by this rule",
+            hint="scan(read_optimized=True) reads the base files alone; pyhudi.register_merger "
+            "brings a merger of your own.",
+        )
+
+
+def merge_rule(state: TableState) -> MergeRule:
+    """How the slices of a snapshot are merged, and which of their log blocks count."""
+    config, timeline = state.config, state.timeline
+    fields = _field_merge(state)
+    mode = fields.mode if fields else config.merge.mode
+    if not config.is_merge_on_read or mode == "CUSTOM":
+        return MergeRule()
+    checked = config.version.blocks_need_commit_check
+    last = timeline.last_commit
+    ordering = fields.ordering_fields if fields else None
+    return MergeRule(
+        mode=mode,
+        ordering_fields=config.ordering_fields if ordering is None else ordering,
+        key_fields=key_columns(config),
+        plain_key=None if fields else plain_key(config, state.schema),
+        delete_field=config.merge.delete_field,
+        delete_marker=config.merge.delete_marker,
+        fields=fields,
+        max_instant=last.requested if last else timeline.bound,
+        valid_instants=tuple(one.requested for one in timeline.commits) if checked else None,
+        timeline_start=timeline.blocks_start if checked else None,
+    )
+
+
+def _field_merge(state: TableState) -> FieldMerge | None:
+    rule = field_merge(state.config)
+    if rule is None or rule.fill != "defaults":
+        return rule
+    return replace(rule, defaults=schema_defaults(state.avro, state.schema))
+
+
+def key_columns(config: TableConfig) -> tuple[str, ...]:
+    """The columns that rows of one record are known by."""
+    if config.populate_meta_fields:
+        return ("_hoodie_record_key",)
+    if not config.record_key_fields:
+        raise UnsupportedTableFeature(
+            "hoodie.populate.meta.fields=false without hoodie.table.recordkey.fields: "
+            "rows have no key",
+        )
+    return config.record_key_fields

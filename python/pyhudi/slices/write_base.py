@@ -1,0 +1,205 @@
+"""Writing one file of a transaction: task in, write statistics out. Runs on an engine's workers.
+
+Before a data file come its partition's metadata file and its marker, so that whatever a dead task
+leaves can be found. Nothing here touches the timeline or decides what goes where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.config.file_names import base_file_name
+from pyhudi.engine.protocol import Attempt
+from pyhudi.schema.conform import marked_deleted
+from pyhudi.schema.record_keys import FILE_NAME, RECORD_KEY
+from pyhudi.slices import markers
+from pyhudi.slices.cdc_log import ChangeNotes
+from pyhudi.slices.file_errors import telling_errors
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.markers import Marker
+from pyhudi.slices.merge_rules import field_rules
+from pyhudi.slices.meta_columns import make_partition, with_meta
+from pyhudi.slices.partial_rows import completed
+from pyhudi.slices.read import file_names
+from pyhudi.slices.write_log import write_log_files
+from pyhudi.slices.write_tasks import BaseFileTask, LogFileTask, WriteTarget, WriteTask
+from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
+
+Rows: TypeAlias = _native.BatchReader | pa.RecordBatchReader
+Batches: TypeAlias = _native.BatchReader | Iterator[pa.RecordBatch]
+
+
+def write_file(task: WriteTask, attempt: Attempt) -> tuple[WriteStat, ...]:
+    """Writes the task's files under names of this attempt.
+
+    Several log files where one would be too large; nothing that counts where a change log would
+    have nothing to tell.
+    """
+    with telling_errors(task) as told:
+        if isinstance(told, LogFileTask):
+            return write_log_files(told, attempt)
+        return _write_base_file(told, attempt)
+
+
+# --- base files -----------------------------------------------------------------------------------
+
+
+def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, ...]:
+    target = task.target
+    name = base_file_name(task.file_id, attempt.write_token, target.instant)
+    if task.previous is None:
+        make_partition(target, task.partition)
+    marker = Marker(task.partition, name, "CREATE" if task.previous is None else "MERGE")
+    markers.create(target.storage, target.instant, marker)
+    new = task.rows
+    if new is not None and target.partial:
+        new = completed(target, pa.table(new), task.previous)
+    rows = None if new is None else with_meta(new, target, attempt, name)
+    if task.previous is None:
+        written = store_base_file(target, marker.path, _given(rows))
+        return (_base_stat(task, written, Counts(inserted=task.inserts)),)
+    notes = _notes(task)
+    if task.merge_by_key:
+        nameless = notes is None and not target.virtual_keys
+        merged, stats = _merged(task, task.previous, rows, nameless=nameless)
+        written = store_base_file(target, marker.path, _noted(task, notes, merged))
+        counts = Counts(stats.updated, stats.deleted, stats.inserted)
+    else:
+        before, _ = _merged(task, task.previous, None)
+        both = _noted(task, notes, _chain(before, _given(rows)))
+        written = store_base_file(target, marker.path, both)
+        counts = Counts(inserted=task.inserts)
+    if notes is None:
+        return (_base_stat(task, written, counts),)
+    logs = notes.write(task.previous, attempt)
+    # Hudi's readers fail on a rewritten file without change log; the same rows need no new file.
+    return (_base_stat(task, written, counts, logs),) if logs else ()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows of a base file by what became of them."""
+
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+
+
+def _given(rows: _native.BatchReader | None) -> _native.BatchReader:
+    if rows is None:
+        raise AssertionError
+    return rows
+
+
+def _notes(task: BaseFileTask) -> ChangeNotes | None:
+    """What is to be told of the changes, in a table with change logs."""
+    target = task.target
+    if target.change_log is None:
+        return None
+    keys = [] if task.delete_keys is None else [task.delete_keys]
+    deletes = list(keys)
+    if task.rows is not None:
+        rows = pa.table(task.rows)
+        own = rows.column(RECORD_KEY).combine_chunks()
+        marked = marked_deleted(rows, target.merge.delete_field, target.merge.delete_marker)
+        keys.append(own)
+        deletes.append(own.filter(marked))
+    return ChangeNotes(task, target.change_log, pa.concat_arrays(keys), pa.concat_arrays(deletes))
+
+
+def _noted(task: BaseFileTask, notes: ChangeNotes | None, rows: Batches) -> Rows:
+    if notes is None and isinstance(rows, _native.BatchReader):
+        return rows
+    batches = iter(rows) if notes is None else notes.noting(iter(rows))
+    return pa.RecordBatchReader.from_batches(task.target.schema, batches)
+
+
+def _merged(
+    task: BaseFileTask,
+    previous: FileSlice,
+    rows: _native.BatchReader | None,
+    *,
+    nameless: bool = False,
+) -> tuple[_native.BatchReader, _native.MergeStats]:
+    """The previous slice with the task's rows and deletes merged in as the newest.
+
+    nameless: without the column of file names, which every file gets anew.
+    """
+    target = task.target
+    names = target.schema.names
+    return _native.read_slice(
+        target.storage.native,
+        base=previous.base.path if previous.base else None,
+        logs=[log.path for log in previous.logs],
+        schema=target.schema,
+        columns=[name for name in names if name != FILE_NAME] if nameless else names,
+        key_fields=target.key_columns,
+        merge_mode=target.merge_mode,
+        ordering_fields=target.merge_ordering,
+        delete_field=target.merge.delete_field,
+        delete_marker=target.merge.delete_marker,
+        field_rules=field_rules(target.fields, target.schema),
+        valid_instants=target.valid_instants,
+        timeline_start=target.timeline_start,
+        incoming=rows,
+        delete_keys=task.delete_keys,
+        null_ordering_loses=True,
+        memory_limit=target.task_memory,
+        evolution=file_names(target.evolution, previous),
+    )
+
+
+def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for reader in readers:
+        yield from reader
+
+
+def store_base_file(target: WriteTarget, path: str, rows: Rows) -> _native.BaseFile:
+    """The one place where a write's base files come into being."""
+    options = target.options
+    return _native.write_base_file(
+        target.storage.native,
+        path,
+        rows,
+        avro_schema=target.avro_schema,
+        file_name=None if target.virtual_keys else path.rsplit("/", 1)[-1],
+        key_column=None if target.virtual_keys else RECORD_KEY,
+        codec=options.codec,
+        row_group_bytes=options.row_group_bytes,
+        bloom_entries=options.bloom_entries,
+        bloom_fpp=options.bloom_fpp,
+        bloom_max_entries=options.bloom_max_entries,
+        bloom_type=None if target.virtual_keys else options.bloom_type,
+        page_bytes=options.page_bytes,
+        dictionary=options.dictionary,
+    )
+
+
+def _base_stat(
+    task: BaseFileTask,
+    written: _native.BaseFile,
+    counts: Counts,
+    change_logs: Mapping[str, int] | None = None,
+) -> WriteStat:
+    base = task.previous.base if task.previous else None
+    names_previous = not task.target.version.commit_metadata_as_json
+    return WriteStat(
+        file_id=task.file_id,
+        path=written.path,
+        prev_commit=base.instant if base else NO_PREVIOUS_COMMIT,
+        prev_base_file=base.name if base and names_previous else None,
+        num_writes=written.rows,
+        num_inserts=counts.inserted,
+        num_update_writes=counts.updated,
+        num_deletes=counts.deleted,
+        cdc_stats=change_logs,
+        total_write_bytes=written.size,
+        file_size_in_bytes=written.size,
+        partition_path=task.partition,
+        runtime_stats=RuntimeStats(),
+    )

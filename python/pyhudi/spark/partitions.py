@@ -1,0 +1,59 @@
+"""What one Spark task of a data source reads: a pack of read tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from pyhudi.api.changes import Changes
+from pyhudi.api.scan import Scan
+from pyhudi.errors import SchemaMismatch
+from pyhudi.slices.packs import PackSizes
+from pyhudi.slices.read_packs import read_pack
+from pyhudi.spark.frames import packs_of
+from pyhudi.spark.types import spark_schema, to_wire, wire_schema
+
+
+def partitions_of(
+    rows: Scan | Changes, schema: StructType, sizes: PackSizes
+) -> list[InputPartition]:
+    """A partition for each pack of a query, none where there is nothing to read."""
+    check_schema(rows.schema, schema)
+    wire = wire_schema(rows.schema)
+    return [Slices((pack, rows.schema, wire)) for pack in packs_of(rows, sizes)]
+
+
+def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The rows of one pack, in the types that Spark takes."""
+    if not isinstance(partition, Slices):
+        return
+    pack, schema, wire = pickle.loads(partition.packed)  # noqa: S301  our own planning made it
+    for batch in read_pack(pack):
+        if not batch.schema.equals(schema):
+            raise SchemaMismatch(f"a read gave\n{batch.schema}\nin place of\n{schema}")
+        if batch.num_rows:
+            yield to_wire(batch, wire)
+
+
+class Slices(InputPartition):  # type: ignore[misc]
+    """A pack of read tasks, pickled: Spark's driver passes it on."""
+
+    def __init__(self, pack: Any) -> None:
+        super().__init__(None)
+        self.packed = pickle.dumps(pack)
+
+
+def check_schema(found: pa.Schema, schema: StructType) -> None:
+    """Raises `SchemaMismatch` where rows are not what Spark expects."""
+    for ours, theirs in zip(spark_schema(wire_schema(found)), schema, strict=True):
+        if (ours.name, ours.dataType) != (theirs.name, theirs.dataType):
+            raise SchemaMismatch(
+                f"Spark expects the column {theirs.name!r} as {theirs.dataType.simpleString()}, "
+                f"the table has {ours.name!r} as {ours.dataType.simpleString()}",
+                hint="Make the DataFrame anew, or start the stream again.",
+            )

@@ -1,0 +1,1 @@
+"""Paths below one location, whatever store holds it."""

@@ -1,0 +1,133 @@
+"""A table's files as Python sees them: a location, and the calls that read and change it.
+
+The location is a local folder or a prefix of a bucket; which of them, only the Rust core knows.
+
+Every change that Python makes to storage goes through the methods below, so a test can subclass
+`Storage` and fail at any one call. Bytes of data files are not read here; the Rust core takes
+`Storage.native` for that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pyhudi import _native
+from pyhudi.storage.options import check_storage_options
+
+Paths: TypeAlias = list[str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file: path relative to the store, size in bytes, modification time in epoch ms."""
+
+    path: str
+    size: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+Entries: TypeAlias = list[Entry]
+
+
+class Storage:
+    """The files below one location. Paths are relative to it, parts joined by `/`.
+
+    It pickles as its location and options; the native store is made on first use and again after a
+    fork, since a store belongs to one process. What the options leave open, each process takes from
+    its own environment.
+    """
+
+    def __init__(self, uri: str, options: Mapping[str, object] | None = None) -> None:
+        """Raises `ConfigError` for an option that storage of the URI's kind does not have."""
+        # A relative path means the folder of now, also after a chdir or in another process.
+        self.uri = uri if ":" in uri.split("/", 1)[0] else str(Path.cwd() / uri)
+        self.options = check_storage_options(uri, options)
+        self._above: tuple[str, str] | None = None
+        self._native: _native.Store | None = None
+        self._process = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_native": None, "_process": 0}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @property
+    def native(self) -> _native.Store:
+        """The Rust store of this process."""
+        process = os.getpid()
+        if self._native is None or self._process != process:
+            from pyhudi import _native  # noqa: PLC0415 - keeps this module importable without it
+
+            if self._above is None:
+                self._native = _native.Store(self.uri, self.options)
+            else:
+                uri, folder = self._above
+                self._native = _native.Store(uri, self.options).below(folder)
+            self._process = process
+        return self._native
+
+    def below(self, folder: str) -> Storage:
+        """A folder of it as a storage of its own, with the same options."""
+        part = Storage(f"{self.uri.rstrip('/')}/{folder}", self.options)
+        # The core changes files in the table's own folders alone, and must know where it begins.
+        uri, outer = self._above or (self.uri, "")
+        part._above = uri, f"{outer}/{folder}".lstrip("/")  # noqa: SLF001 - of its own class
+        return part
+
+    def read(self, path: str) -> bytes:
+        """The whole file. Raises `MissingFile` when it is not there."""
+        return self.native.read(path)
+
+    def read_or_none(self, path: str) -> bytes | None:
+        """The whole file, None when it is not there."""
+        try:
+            return self.read(path)
+        except FileNotFoundError:
+            return None
+
+    def head(self, path: str) -> Entry | None:
+        """What is known of a file without reading it, None when it is not there."""
+        found = self.native.head(path)
+        return None if found is None else Entry(*found)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file at the path."""
+        return self.head(path) is not None
+
+    def list(self, prefix: str = "") -> Entries:
+        """Every file below a folder, at any depth, sorted by path."""
+        return [Entry(*found) for found in self.native.list(prefix)]
+
+    def list_dir(self, prefix: str = "") -> tuple[Paths, Entries]:
+        """One level: paths of folders, and files. A missing folder is empty."""
+        folders, files = self.native.list_dir(prefix)
+        return folders, [Entry(*found) for found in files]
+
+    def put(self, path: str, data: bytes) -> None:
+        """Writes a file in place of any older one; a reader sees all of one or all of the other."""
+        self.native.put(path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Writes a file unless one is there; False when there was one."""
+        return self.native.put_if_absent(path, data)
+
+    def delete(self, path: str) -> bool:
+        """Removes a file; False when there was none."""
+        return self.native.delete(path)
+
+    def delete_dir(self, path: str) -> None:
+        """Removes a folder and all below it; a missing one is fine."""
+        self.native.delete_dir(path)

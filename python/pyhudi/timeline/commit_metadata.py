@@ -1,0 +1,242 @@
+"""Commit metadata: what a commit wrote, in one model for both of its encodings.
+
+JSON up to table version 6 (keys in the order of Hudi 0.15.0), Avro records from 8 on. Fields that
+this release does not know are kept in `unknown` and written again where the target has them.
+Sources: `HoodieCommitMetadata`, `HoodieReplaceCommitMetadata`, `HoodieWriteStat`,
+`HoodieDeltaWriteStat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pyhudi.clock import Clock
+from pyhudi.config.actions import CLUSTERING, REPLACE_COMMIT
+from pyhudi.config.table_version import TableVersion
+from pyhudi.errors import CorruptTable
+from pyhudi.timeline import content
+
+NO_PREVIOUS_COMMIT = "null"
+"""`WriteStat.prev_commit` of a file that replaces none: this text, not a null."""
+
+SCHEMA_KEY = "schema"
+"""Key of the writer's Avro schema, without meta fields, in `CommitMetadata.extra_metadata`."""
+
+
+@dataclass(frozen=True)
+class RuntimeStats:
+    """How long writing a file took, in milliseconds."""
+
+    total_scan_time: int = 0
+    total_upsert_time: int = 0
+    total_create_time: int = 0
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WriteStat:
+    """What was written to one file. The order of the fields is that of the JSON form."""
+
+    file_id: str = ""
+    """File group; "" for the inserts of a workload profile."""
+    path: str | None = None
+    """Relative to the table; None in a workload profile."""
+    cdc_stats: Mapping[str, int] | None = None
+    """CDC files: relative path to size in bytes."""
+    prev_commit: str = NO_PREVIOUS_COMMIT
+    """Commit time of the base file that was replaced. Log append: up to table version 6 the base
+    instant of the slice, later the append's own instant."""
+    num_writes: int = 0
+    """Records in the new base file, or appended to the log."""
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    num_inserts: int = 0
+    total_write_bytes: int = 0
+    total_write_errors: int = 0
+    temp_path: str | None = None
+    partition_path: str | None = None
+    total_log_records: int = 0
+    total_log_files_compacted: int = 0
+    total_log_size_compacted: int = 0
+    total_updated_records_compacted: int = 0
+    total_log_blocks: int = 0
+    total_corrupt_log_block: int = 0
+    total_rollback_blocks: int = 0
+    file_size_in_bytes: int = 0
+    """Size of the file; never 0 for one that was written, since the metadata table copies it."""
+    min_event_time: int | None = None
+    """Epoch milliseconds."""
+    max_event_time: int | None = None
+    runtime_stats: RuntimeStats | None = None
+    log_version: int | None = None
+    """Log appends only, like the three after it."""
+    log_offset: int | None = None
+    base_file: str | None = None
+    """Name of the slice's base file."""
+    log_files: tuple[str, ...] | None = None
+    """Names of all log files of the slice, this one included."""
+    prev_base_file: str | None = None
+    """Name of the base file that was replaced (Hudi 1.x)."""
+    num_updates: int = 0
+    total_log_read_time_ms: int = 0
+    total_log_files: int | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that are not among those above, as read."""
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> WriteStat:
+        """From one entry of `partitionToWriteStats`, JSON or Avro; a null number counts as 0."""
+        known = _known_fields(cls, record)
+        if known.get("runtime_stats") is not None:
+            runtime = known["runtime_stats"]
+            known["runtime_stats"] = RuntimeStats(**_known_fields(RuntimeStats, runtime))
+        if known.get("log_files") is not None:
+            known["log_files"] = tuple(known["log_files"])
+        return cls(**known)
+
+    def to_json_record(self) -> dict[str, Any]:
+        """With the keys of Hudi 0.15.0, in its order; log keys only in the stat of a log append.
+
+        Keys that only later releases know are there where they say something.
+        """
+        skipped = {name for name in _LATER_FIELDS if not getattr(self, name)}
+        if self.log_files is None and self.log_version is None:
+            skipped |= _LOG_FIELDS
+        return _record_of(self, skipped)
+
+    def to_avro_record(self) -> dict[str, Any]:
+        """With every field."""
+        return _record_of(self, ())
+
+
+@dataclass(frozen=True)
+class CommitMetadata:
+    """What one commit, delta commit or replace commit did; also the inflight workload profile."""
+
+    partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    """By partition path, "" in a table without partitions."""
+    compacted: bool = False
+    """True for the commit of a compaction."""
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    operation_type: str | None = None
+    """Name in `WriteOperationType`, such as UPSERT or COMPACT."""
+    partition_to_replace_file_ids: Mapping[str, tuple[str, ...]] | None = None
+    """File groups that a replace commit takes away; None in every other commit."""
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that are not among those above, as read."""
+
+    @property
+    def write_stats(self) -> tuple[WriteStat, ...]:
+        """The stats of all partitions."""
+        return tuple(s for stats in self.partition_to_write_stats.values() for s in stats)
+
+    @property
+    def schema(self) -> str | None:
+        """The writer's Avro schema text, None when the commit carries none or an empty one."""
+        return self.extra_metadata.get(SCHEMA_KEY) or None
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> CommitMetadata:
+        """From the decoded content of a commit's file, JSON or Avro."""
+        known = _known_fields(cls, record)
+        stats = known.get("partition_to_write_stats") or {}
+        known["partition_to_write_stats"] = {
+            partition: tuple(WriteStat.from_record(stat) for stat in of_partition)
+            for partition, of_partition in stats.items()
+        }
+        replaced = known.get("partition_to_replace_file_ids")
+        if replaced is not None:
+            known["partition_to_replace_file_ids"] = {p: tuple(i) for p, i in replaced.items()}
+        return cls(**known)
+
+    def to_json(self) -> bytes:
+        """The file's bytes up to table version 6."""
+        stats = {
+            partition: [stat.to_json_record() for stat in of_partition]
+            for partition, of_partition in self.partition_to_write_stats.items()
+        }
+        return content.encode_json(self._record(stats))
+
+    def to_avro(self, clock: Clock, *, replace: bool = False) -> bytes:
+        """The file's bytes from table version 8 on; `replace`: of a completed replace commit."""
+        name = "HoodieReplaceCommitMetadata" if replace else "HoodieCommitMetadata"
+        return content.encode_container(name, self.avro_record(), clock)
+
+    def avro_record(self) -> dict[str, Any]:
+        """The record of the Avro form, with every field."""
+        stats = {
+            partition: [stat.to_avro_record() for stat in of_partition]
+            for partition, of_partition in self.partition_to_write_stats.items()
+        }
+        return self._record(stats)
+
+    def encode(self, version: TableVersion, action: str, clock: Clock) -> bytes:
+        """The bytes of a completed file of `action` in a table of that version."""
+        if version.commit_metadata_as_json:
+            return self.to_json()
+        return self.to_avro(clock, replace=action in (REPLACE_COMMIT, CLUSTERING))
+
+    def encode_inflight(self, version: TableVersion, clock: Clock) -> bytes:
+        """The bytes of an inflight file: plain commit metadata, whatever the action."""
+        return self.to_json() if version.commit_metadata_as_json else self.to_avro(clock)
+
+    def _record(self, stats: Mapping[str, Any]) -> dict[str, Any]:
+        skipped = ("partition_to_replace_file_ids",)
+        record = _record_of(self, skipped if self.partition_to_replace_file_ids is None else ())
+        record["partitionToWriteStats"] = stats
+        return record
+
+
+def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    """The stats by partition path, as `CommitMetadata` has them."""
+    found: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        found.setdefault(stat.partition_path or "", []).append(stat)
+    return {partition: tuple(of_partition) for partition, of_partition in found.items()}
+
+
+def commit_metadata_of(record: Mapping[str, Any] | None, path: str) -> CommitMetadata:
+    """The metadata in the decoded content of a commit; the default for an empty file.
+
+    Raises `CorruptTable` naming `path` for a record that is no commit metadata.
+    """
+    try:
+        return CommitMetadata.from_record(record or {})
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        msg = f"{path}: not commit metadata: {error}"
+        raise CorruptTable(msg, file=path) from error
+
+
+_LOG_FIELDS = frozenset({"log_version", "log_offset", "base_file", "log_files"})
+_LATER_FIELDS = ("prev_base_file", "num_updates", "total_log_read_time_ms", "total_log_files")
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _known_fields(model: type[Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments of `model`: nulls take the default, what it lacks goes to `unknown`."""
+    by_key = {_camel(f.name): f for f in fields(model) if f.name != "unknown"}
+    known = {by_key[k].name: v for k, v in record.items() if k in by_key and v is not None}
+    known["unknown"] = {key: value for key, value in record.items() if key not in by_key}
+    return known
+
+
+def _record_of(model: Any, skipped: Iterable[str]) -> dict[str, Any]:
+    names = [f.name for f in fields(model) if f.name != "unknown" and f.name not in skipped]
+    record = {_camel(name): _plain(getattr(model, name)) for name in names}
+    return {**record, **model.unknown}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, RuntimeStats):
+        return _record_of(value, ())
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

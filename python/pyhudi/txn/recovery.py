@@ -1,0 +1,101 @@
+"""Making a table fit for a new write: what dead writers left is ended or removed.
+
+Pending rollbacks are carried out, failed writes rolled back, left markers and staged files removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyhudi.config.actions import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, Instant
+from pyhudi.errors import CommitConflict
+from pyhudi.slices import markers
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.txn import heartbeat, rollback
+from pyhudi.txn.left_files import remove_left_files
+from pyhudi.txn.table import Table
+
+
+def recover(table: Table, check: Callable[[Timeline], None]) -> Timeline:
+    """Makes the table fit for a new write and gives its timeline.
+
+    check: raises, with nothing changed, where pyhudi must not write. Raises `CommitConflict` where
+    another writer is alive.
+    """
+    timeline = _load(table)
+    check(timeline)
+    check_no_live_writer(table, timeline)
+    rollbacks = timeline.pending(ROLLBACK)
+    for pending in rollbacks:
+        rollback.resume(table, timeline, pending)
+    if rollbacks:
+        timeline = _load(table)
+    failed = failed_writes(timeline)
+    for instant in reversed(failed):
+        rollback.roll_back(table, timeline, instant)
+    if failed:
+        timeline = _load(table)
+    folders = remove_left_files(table.storage, timeline, table.clock)
+    if markers.MARKER_FOLDER in folders:
+        _remove_left_markers(table.storage, timeline)
+    return timeline
+
+
+def _load(table: Table) -> Timeline:
+    timeline = Timeline.load(table.storage, table.config)
+    table.generator.observe(timeline)
+    return timeline
+
+
+def failed_writes(timeline: Timeline) -> list[Instant]:
+    """Pending writes, oldest first; pending compactions and clusterings are none."""
+    pending = timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
+    return [instant for instant in pending if not is_clustering(timeline, instant)]
+
+
+def is_clustering(timeline: Timeline, instant: Instant) -> bool:
+    """Whether a replace commit is a clustering, which up to table version 6 only its plan tells."""
+    if instant.action != REPLACE_COMMIT:
+        return False
+    return (timeline.plan(instant) or {}).get("clusteringPlan") is not None
+
+
+def check_no_live_writer(table: Table, timeline: Timeline) -> None:
+    """A heartbeat that still beats belongs to a writer whose work must not be rolled back.
+
+    Hudi 1.2 gives one to what it writes, compacts and rolls back beside others.
+    """
+    pending = {instant.requested for instant in timeline.pending()}
+    for instant in heartbeat.live_instants(table.storage, pending, table.clock):
+        msg = f"another writer is at work on instant {instant}"
+        raise CommitConflict(
+            msg, hint="Wait until it is done, or two minutes if it has died, then write again."
+        )
+
+
+def _remove_left_markers(storage: Storage, timeline: Timeline) -> None:
+    """Removes markers of writers that died after they had committed or rolled back.
+
+    With files of a write that was rolled back while a task of it went on: once the timeline no
+    longer reaches so far, they would count.
+    """
+    pending = {instant.requested for instant in timeline.pending()}
+    known = {instant.requested for instant in timeline.instants}
+    newest = timeline.latest_time() or ""
+    for instant in markers.instants_with_markers(storage):
+        if instant in pending or instant > newest:
+            continue
+        # What a writer leaves that dies once it is done: the heartbeat goes before the markers.
+        storage.delete(heartbeat.path_of(instant))
+        if instant not in known and not timeline.is_before_start(instant):
+            remove_marked(storage, instant)
+        markers.delete_all(storage, instant)
+
+
+def remove_marked(storage: Storage, instant: str) -> None:
+    """Removes the files of a write that the timeline does not have any more."""
+    for marker in markers.read_all(storage, instant) or ():
+        # Before table version 8 others may have written to a log file of an older name.
+        if f"_{instant}." in marker.name:
+            storage.delete(marker.path)

@@ -1,0 +1,29 @@
+"""The schema history file beside each commit of a table that is evolved by column ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyhudi.schema import schema_history
+from pyhudi.txn.table import Commit, Companion, Rollback, Table
+
+
+class SchemaHistoryFile(Companion):
+    """Keeps the history file in step with the commits of a table."""
+
+    def before_complete(self, table: Table, commit: Commit) -> Mapping[str, str]:
+        """Writes the file; a table without column ids has none."""
+        if commit.schema.internal is not None:
+            text = commit.schema.history_text(commit.instant)
+            schema_history.persist(
+                table.storage, table.config, table.generator, commit.instant, text
+            )
+        return {}
+
+    def on_rollback(self, table: Table, rollback: Rollback) -> None:
+        """Removes the file."""
+        schema_history.forget(table.storage, rollback.target)
+
+    def on_removal(self, table: Table, instant: str) -> None:
+        """Removes the file."""
+        schema_history.forget(table.storage, instant)

@@ -1,0 +1,118 @@
+"""A table at a moment, as whoever changes it holds it, and what keeps step with its commits.
+
+Companions are the schema history, hash rings, the metadata table: they stand in `Table.companions`
+in the order in which they are called. Nothing that one writes before a commit is complete may count
+for readers without that commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyhudi.clock import Clock
+from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.protocol import Engine
+from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import InstantGenerator, Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data table or a metadata table: where it lies, what it is, and what changes it."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    generator: InstantGenerator
+    """The source of the instants of all that is done with it."""
+    clock: Clock
+    engine: Engine = field(default_factory=LocalEngine)
+    """What runs the tasks."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """`hoodie.…` options of the handle, as text."""
+    companions: tuple[Companion, ...] = ()
+    """What keeps step with its commits."""
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        config: TableConfig,
+        clock: Clock,
+        engine: Engine | None = None,
+        options: Mapping[str, str] | None = None,
+        companions: tuple[Companion, ...] = (),
+    ) -> Table:
+        """The table as it is now, with a fresh source of instants."""
+        return cls(
+            storage,
+            config,
+            Timeline.load(storage, config),
+            InstantGenerator(clock, config.timezone),
+            clock,
+            engine or LocalEngine(),
+            options or {},
+            companions,
+        )
+
+    def reloaded(self) -> Table:
+        """With the timeline of now."""
+        return replace(self, timeline=Timeline.load(self.storage, self.config))
+
+
+@dataclass
+class Commit:
+    """A commit that is about to be complete."""
+
+    instant: str
+    metadata: CommitMetadata
+    schema: SchemaWords
+    """What it says of the table's schema."""
+    by_record_index: bool = False
+    """Its updates are of keys that the record index had."""
+    keys_indexed: int = 0
+    """Keys that the record index got with it, once the metadata table has kept step."""
+
+
+class Companion:
+    """One that keeps step with a table's commits. Each method does nothing where it is not made."""
+
+    def before_complete(
+        self,
+        table: Table,  # noqa: ARG002
+        commit: Commit,  # noqa: ARG002
+    ) -> Mapping[str, str]:
+        """Brings itself up to a commit whose files are written.
+
+        Gives what the commit is to say in its extra metadata. An error takes the commit back.
+        """
+        return {}
+
+    def on_rollback(self, table: Table, rollback: Rollback) -> None:
+        """Takes back what it has of a write, before the rollback of that write is complete.
+
+        A rollback that died is carried out again, so this may find its work done.
+        """
+
+    def on_removal(self, table: Table, instant: str) -> None:
+        """Takes back what it has of a write that the table's timeline has no more."""
+
+    def after_complete(self, table: Table) -> None:
+        """Does what is due once a commit is complete. An error is a warning then."""
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """A rollback whose files are gone, and that is about to be complete."""
+
+    time: str
+    """Its instant."""
+    target: str
+    """That of the write that it takes back."""
+    record: Mapping[str, Any]
+    """Its `HoodieRollbackMetadata`."""

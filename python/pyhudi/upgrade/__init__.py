@@ -1,1 +1,0 @@
-"""Moving a table to another table version. Never done unasked."""

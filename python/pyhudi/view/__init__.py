@@ -1,1 +1,0 @@
-"""Which files a table consists of: names, partitions, file groups, slices."""

@@ -1,1 +1,0 @@
-"""Carrying out tasks: module-level functions that call the Rust core."""

@@ -1,0 +1,1 @@
+"""The verbs that change rows: rows in, their file groups found, files written."""

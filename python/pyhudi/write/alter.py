@@ -1,0 +1,94 @@
+"""Altering a table: its columns change by id, in one commit without files (schema on read).
+
+No file is rewritten: readers find each column in older files by its id. Which changes there are is
+`schema/alter_steps.py`'s part. As Hudi's `AlterTableCommand` does with
+`hoodie.schema.on.read.enable` (1.2.0), whose readers need that option, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyhudi import _native
+from pyhudi.clock import Clock
+from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.metadata.definitions import index_definitions
+from pyhudi.schema import alter_steps
+from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename
+from pyhudi.schema.alter_steps import Rules
+from pyhudi.schema.column_tree import ColumnTree
+from pyhudi.schema.internal_schema import SchemaHistory
+from pyhudi.schema.schema_history import NOT_STORED, first_history, tree_of
+from pyhudi.schema.table_schema import TableSchema, schema_from_avro
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.result import WriteResult
+from pyhudi.txn.transaction import Transaction
+from pyhudi.write import metadata_lifecycle
+from pyhudi.write.execute import carry_out
+from pyhudi.write.write_context import Session, WritableTable
+
+ALTER_SCHEMA = "ALTER_SCHEMA"
+
+
+def alter(
+    table: WritableTable, changes: Sequence[Change], *, clock: Clock | None = None
+) -> WriteResult:
+    """Carries out changes in their order, in one commit.
+
+    Raises `SchemaMismatch` for a change that is not possible, `UnsupportedTableFeature` for a table
+    whose columns pyhudi does not alter, and what every write raises.
+    """
+    session = Session.open(table, clock, metadata_lifecycle.finished(table, clock))
+    config = session.config
+    _check_alterable(config, changes)
+    before = tree_of(session.schema, config)
+    rules = Rules(
+        _fixed_columns(session.storage, config),
+        config.version.internal_schema_has_all_types,
+        before.root.name,
+    )
+    after = before
+    for change in changes:
+        after = alter_steps.apply(after, change, rules)
+    schema = _altered(session.schema, before, after, config)
+    session = replace(session, schema=schema).recovered()
+    with Transaction(session.table, ALTER_SCHEMA) as txn:
+        return carry_out(session, txn, [], ALTER_SCHEMA)
+
+
+def _check_alterable(config: TableConfig, changes: Sequence[Change]) -> None:
+    if config.cdc_enabled:
+        msg = "hoodie.table.cdc.enabled: change logs would name columns as they were"
+        raise UnsupportedTableFeature(msg)
+    by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
+    if by_name and PARTITION_STATS in config.metadata_partitions:
+        msg = f"hoodie.table.metadata.partitions has {PARTITION_STATS}, which go by column names"
+        raise UnsupportedTableFeature(
+            msg, hint=f'Take them away first: drop_index("{PARTITION_STATS}").'
+        )
+
+
+def _fixed_columns(storage: Storage, config: TableConfig) -> frozenset[str]:
+    """Columns that keys, partitions, orderings, deletes or an index of the values depend on."""
+    merge = config.merge
+    named = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    named |= {one for one in (merge.delete_field,) if one}
+    for name, one in index_definitions(storage, config).items():
+        if name not in (COLUMN_STATS, PARTITION_STATS):
+            named |= set(one.columns)
+    return frozenset(named)
+
+
+def _altered(
+    schema: TableSchema, before: ColumnTree, after: ColumnTree, config: TableConfig
+) -> TableSchema:
+    """The table's schema with the columns of `after`."""
+    if after.internal(NOT_STORED) == before.internal(NOT_STORED):
+        msg = "the changes leave the table's columns as they are"
+        raise SchemaMismatch(msg)
+    history = schema.history or first_history(before)
+    history = SchemaHistory(after.internal(NOT_STORED), history.text, history.versions)
+    return schema_from_avro(_native.without_meta_fields(after.avro()), config, history)

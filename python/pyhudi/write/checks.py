@@ -1,0 +1,122 @@
+"""What keeps pyhudi from writing to a table, found before anything is written.
+
+Each refusal names the property or the thing on the timeline. Reading has fewer demands; those are
+`TableConfig.check_readable`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from pyhudi.config.actions import RESTORE
+from pyhudi.config.index_options import BUCKET, INDEX_TYPE, SIMPLE
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
+from pyhudi.errors import CommitConflict, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.index.choice import IndexChoice
+from pyhudi.metadata.checks_before_write import check_partitions
+from pyhudi.schema.internal_schema import is_evolved
+from pyhudi.schema.record_keys import supported_generator
+from pyhudi.schema.virtual_keys import VIRTUAL, check_virtual_keys
+from pyhudi.slices.combine import check_mergeable
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+
+_WITH_HUDI = "Write to this table with Apache Hudi."
+
+
+def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+    """Raises `UnsupportedTableFeature` for a table that pyhudi must not write to.
+
+    Raises `CommitConflict` while a restore is pending.
+    """
+    check_config(config)
+    if config.cdc_enabled:
+        check_schema_on_read(storage, timeline)
+    restores = timeline.pending(RESTORE)
+    if restores:
+        msg = f"the restore {restores[0].requested} is pending"
+        raise CommitConflict(msg, hint="Complete the restore with Apache Hudi first.")
+
+
+def check_config(config: TableConfig) -> None:
+    """The part of `check_writable` that the properties alone decide."""
+    config.check_readable()
+    if not config.version.writable:
+        msg = f"hoodie.table.version is {config.version.code}: pyhudi reads such tables only"
+        raise UnsupportedTableFeature(msg, hint="table.upgrade() makes it a newer one.")
+    check_partitions(config)
+    for key, value in _unsupported(config).items():
+        msg = f"{key} is {value}: pyhudi does not write to such tables"
+        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
+    check_mergeable(config)
+    supported_generator(config)
+    check_virtual_keys(config)
+
+
+def _unsupported(config: TableConfig) -> dict[str, str]:
+    tests = {
+        "hoodie.datasource.write.drop.partition.columns": config.drop_partition_columns,
+        "hoodie.partition.metafile.use.base.format": _is_true(
+            config, "hoodie.partition.metafile.use.base.format"
+        ),
+        "hoodie.allow.operation.metadata.field": _is_true(
+            config, "hoodie.allow.operation.metadata.field"
+        ),
+    }
+    found = {key: "true" for key, is_set in tests.items() if is_set}
+    if config.bootstrap_path is not None:
+        found["hoodie.bootstrap.base.path"] = config.bootstrap_path
+    return found
+
+
+def _is_true(config: TableConfig, key: str) -> bool:
+    return config.properties.get(key, "").strip().lower() == "true"
+
+
+def check_schema_on_read(storage: Storage, timeline: Timeline) -> None:
+    """Refuses a table whose columns have ids: its change logs would name columns as they did.
+
+    Raises `UnsupportedTableFeature`.
+    """
+    if is_evolved(storage, timeline):
+        msg = "hoodie.schema.on.read.enable with hoodie.table.cdc.enabled: change logs have no ids"
+        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
+
+
+def check_log_blocks(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:
+    """Refuses HFile log blocks where Hudi would not read them.
+
+    Raises `UnsupportedTableFeature`.
+    """
+    if not config.is_merge_on_read or options.log_blocks != "hfile":
+        return
+    hint = "Write Avro or Parquet blocks."
+    if not config.version.hfile_blocks:
+        msg = f"{LOG_BLOCKS}=hfile: Hudi fails on that in table version {config.version.code}"
+        raise UnsupportedTableFeature(msg, hint=hint)
+    if "key" in schema.names:
+        msg = f"{LOG_BLOCKS}=hfile: Hudi takes the column named key for the HFile's key"
+        raise UnsupportedTableFeature(msg, hint=hint)
+
+
+def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:
+    """Raises `SchemaMismatch` naming the columns that the table does not have."""
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        msg = f"the table has no column {', '.join(repr(name) for name in unknown)}"
+        raise SchemaMismatch(msg)
+
+
+def check_virtual_writes(config: TableConfig, index: IndexChoice, options: WriteOptions) -> None:
+    """Refuses ways of writing that need stored keys. Raises `UnsupportedTableFeature`."""
+    if config.populate_meta_fields:
+        return
+    if index.kind not in (SIMPLE, BUCKET) or index.consistent:
+        msg = f"{VIRTUAL}: {INDEX_TYPE} {index.kind} needs stored keys"
+        raise UnsupportedTableFeature(msg, hint="Use SIMPLE, or BUCKET with the engine SIMPLE.")
+    if config.is_merge_on_read and options.log_blocks == "hfile":
+        msg = f"{VIRTUAL}: hoodie.logfile.data.block.format hfile needs stored keys"
+        raise UnsupportedTableFeature(msg, hint="Write Avro or Parquet blocks.")

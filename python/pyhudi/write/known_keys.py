@@ -1,0 +1,48 @@
+"""Inserted rows whose keys the table has, for those who do not want them twice.
+
+What Hudi's `hoodie.datasource.insert.dup.policy` means (`handleInsertDuplicates` of its
+`HoodieSparkSqlWriter.scala`, which calls `DataSourceUtils.resolveDuplicates`): rows are compared
+with the table by its index, not with each other. Unlike there, keys that log files have deleted
+count as gone under every index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.write_options import INSERT_DUPLICATES
+from pyhudi.errors import SchemaMismatch
+from pyhudi.index import locate
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.tagged import row_numbers
+from pyhudi.write.incoming import Intake
+from pyhudi.write.write_context import Session
+
+
+def without_known(session: Session, taken: Intake) -> Intake:
+    """The rows to insert by the policy of the options.
+
+    Raises `SchemaMismatch` with a key where it is "fail", for a stream when its pieces are taken.
+    """
+    policy = session.options.insert_duplicates
+    if policy == "none" or session.key_spec().keys_are_generated:
+        return taken
+    fail = policy == "fail"
+    pieces = (_new(session, piece, fail=fail) for piece in taken.pieces)
+    whole = None if taken.whole is None else _new(session, taken.whole, fail=fail)
+    return replace(taken, pieces=pieces, whole=whole)
+
+
+def _new(session: Session, rows: pa.Table, *, fail: bool) -> pa.Table:
+    known = locate.known_keys(session, rows.select([RECORD_KEY, PARTITION_PATH]))
+    if fail and len(known):
+        key = rows.column(RECORD_KEY)[known[0].as_py()].as_py()
+        msg = f"the table has a row of the key {key!r}, and of {len(known)} of the rows in all"
+        raise SchemaMismatch(
+            msg, hint=f"Upsert them, or insert with {INSERT_DUPLICATES} drop or none."
+        )
+    numbers = row_numbers(rows.num_rows)
+    return rows.filter(pc.invert(pc.is_in(numbers, value_set=known)))

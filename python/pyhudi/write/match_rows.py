@@ -1,0 +1,86 @@
+"""Matching the source of a merge with one file slice. Runs on an engine's workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.engine.protocol import Attempt
+from pyhudi.schema.assignments import project
+from pyhudi.schema.conform import conform, data_schema
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.read import read_task
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
+
+
+@dataclass(frozen=True)
+class MatchTask:
+    """Match some rows of the source with one slice."""
+
+    read: ReadTask
+    """Gives the slice's rows: record key, partition path, then the table's columns."""
+    keys: pa.Array[Any]
+    """Record keys of the source's rows."""
+    source: pa.Table
+    """Their own columns."""
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What became of the source rows of one task."""
+
+    matched: pa.Array[Any]
+    """Numbers of the task's source rows that the slice has live rows for."""
+    updated: pa.Table
+    """New rows, with record key and partition path in front."""
+    deleted: pa.Table
+    """Record key and partition path of rows to delete."""
+
+
+def match_rows(task: MatchTask, _attempt: Attempt) -> Matched:
+    """Joins by key and carries out the clauses.
+
+    Raises `SchemaMismatch` for values that do not fit.
+    """
+    parts = [_some(task, pa.Table.from_batches([batch])) for batch in read_task(task.read)]
+    schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
+    parts.append(_some(task, schema.empty_table()))
+    return Matched(
+        pa.concat_arrays([part.matched for part in parts]),
+        pa.concat_tables([part.updated for part in parts]),
+        pa.concat_tables([part.deleted for part in parts]),
+    )
+
+
+def _some(task: MatchTask, rows: pa.Table) -> Matched:
+    at = pc.index_in(rows.column(RECORD_KEY), value_set=task.keys).combine_chunks()
+    rows = rows.filter(pc.is_valid(at))
+    at = at.drop_null().cast(pa.int64())
+    both = joined(task.source.take(at), rows)
+    meta = rows.select([RECORD_KEY, PARTITION_PATH])
+    schema = data_schema(task.read.schema)
+    updated, deleted = [_with_meta(meta.slice(0, 0), schema.empty_table())], [meta.slice(0, 0)]
+    for clause, numbers in zip(task.clauses, chosen_rows(both, task.clauses), strict=True):
+        if clause.values is None:
+            deleted.append(meta.take(numbers))
+            continue
+        new = project(both.take(numbers), clause.values)
+        old = rows.take(numbers)
+        columns = {
+            name: (new if name in clause.values else old).column(name) for name in schema.names
+        }
+        stored = set(schema.names) - set(clause.values)
+        data = conform(pa.table(columns), schema, stored=stored)
+        updated.append(_with_meta(meta.take(numbers), data))
+    return Matched(at, pa.concat_tables(updated), pa.concat_tables(deleted))
+
+
+def _with_meta(meta: pa.Table, data: pa.Table) -> pa.Table:
+    for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
+        data = data.add_column(place, pa.field(name, pa.string()), meta.column(name))
+    return data

@@ -1,0 +1,317 @@
+"""Merging a source into the table by record key, clause by clause, in one commit.
+
+The source is in memory, and so are the rows that change because of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.clock import Clock
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.index import locate
+from pyhudi.index.copies import groups_with_copies
+from pyhudi.index.located import Located
+from pyhudi.query.select import plan_select
+from pyhudi.schema.assignments import Names, parse_expression, project, set_value
+from pyhudi.schema.casts import cast_exactly
+from pyhudi.schema.conform import conform, data_schema, marked_deleted, to_table
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged import Tagged, row_numbers
+from pyhudi.slices.write_tasks import FileGroup, LogFileTask, WriteTarget, WriteTask
+from pyhudi.txn.result import WriteResult
+from pyhudi.txn.transaction import Transaction
+from pyhudi.write import checks, incoming, merge_clauses, row_sizes
+from pyhudi.write import plan_rows as plan
+from pyhudi.write.execute import TAG_STAGE, UPSERT, carry_out
+from pyhudi.write.match_rows import Matched, MatchTask, match_rows
+from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
+from pyhudi.write.plan_rows import Incoming
+from pyhudi.write.update_delete import check_settable
+from pyhudi.write.upsert import opened
+from pyhudi.write.write_context import Session, WritableTable
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """A clause as the caller gives it."""
+
+    kind: str
+    """"update", "delete" or "insert"."""
+    where: str | pc.Expression | None = None
+    values: Mapping[str, Any] | None = None
+    """None of an update or insert: every column that the source has."""
+
+
+def merge(
+    table: WritableTable,
+    source: Any,
+    clauses: Sequence[MergeClause],
+    *,
+    clock: Clock | None = None,
+) -> WriteResult:
+    """Carries out a merge; see `pyhudi.api.merge_builder.Merge` for what it means.
+
+    Raises `SchemaMismatch` for a source without key or partition columns, or with a key twice, and
+    for values that do not fit; `ConfigError` for clauses that cannot be carried out; the rest as
+    `operations.upsert` does.
+    """
+    session = opened(table, clock, incoming.memory_limit(None))
+    given = to_table(source)
+    keyed = keyed_source(session, given)
+    on_match = checked_clauses(session, given, clauses, matched=True)
+    on_absence = checked_clauses(session, given, clauses, matched=False)
+    session = session.recovered()
+    deletes = any(clause.values is None for clause in on_match)
+    located = locate.for_merge(session, keyed, deletes=deletes)
+    tagged, groups = located.tagged, located.groups
+    found = {n: rows for n, rows in tagged.by_group() if not groups[n].is_new}
+    plan.check_not_clustered(groups[number] for number in found)
+    hits = _match(
+        session, given, keyed, {n: (groups[n].slice, rows) for n, rows in found.items()}, on_match
+    )
+    live = [rows.take(hits[number].matched) for number, rows in found.items()]
+    inserted = inserted_rows(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
+    gone = {n: hit.deleted for n, hit in hits.items() if hit.deleted.num_rows}
+    texts = {n: keys.column(RECORD_KEY).combine_chunks() for n, keys in gone.items()}
+    anew = groups_with_copies(session, groups, texts)
+    with Transaction(session.table, UPSERT) as txn:
+        target = session.target(txn.instant)
+        planned = _tasks(session, target, hits, inserted, _placed(inserted, located), groups)
+        planned = _with_deletes(planned, _deletes(target, gone, groups, anew))
+        return carry_out(session, txn, planned, UPSERT)
+
+
+def _match(
+    session: Session,
+    given: pa.Table,
+    keyed: pa.Table,
+    found: Mapping[int, tuple[FileSlice, pa.Array[Any]]],
+    clauses: tuple[Clause, ...],
+) -> dict[int, Matched]:
+    """What becomes of the source's rows that slices have the keys of, by number of the group."""
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
+    reads = {
+        (task.slice.partition, task.slice.file_id): task
+        for task in plan_select(
+            session.state(), "true", columns, session.task_memory, session.made_keys
+        )
+    }
+    tasks = [
+        MatchTask(
+            reads[slice_.partition, slice_.file_id],
+            keyed.column(RECORD_KEY).take(rows).combine_chunks(),
+            given.take(rows),
+            clauses,
+        )
+        for slice_, rows in found.values()
+    ]
+    results = session.engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
+    return dict(zip(found, results, strict=True))
+
+
+# --- the source -----------------------------------------------------------------------------------
+
+
+def keyed_source(session: Session, given: pa.Table) -> pa.Table:
+    """Record key and partition path of the source's rows."""
+    spec = session.key_spec()
+    columns = {}
+    for name in dict.fromkeys((*spec.key_fields, *spec.partition_fields)):
+        if name not in given.column_names:
+            msg = f"the source lacks the column {name!r} of the key or partition"
+            raise SchemaMismatch(msg, hint="Rename the source's column.")
+        columns[name] = cast_exactly(given.column(name), session.schema.arrow.field(name))
+    keyed = add_keys(pa.table(columns), spec).select([RECORD_KEY, PARTITION_PATH])
+    keyed = keyed.combine_chunks()
+    known_by = [RECORD_KEY] if session.index.is_global else [RECORD_KEY, PARTITION_PATH]
+    if keyed.group_by(known_by).aggregate([]).num_rows < keyed.num_rows:
+        msg = "the source has several rows of one key"
+        raise SchemaMismatch(msg, hint="Leave one row a key: a merge cannot choose among them.")
+    return keyed
+
+
+def checked_clauses(
+    session: Session, given: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
+) -> tuple[Clause, ...]:
+    """The clauses for matched rows, or for the others, checked against both schemas."""
+    schema = data_schema(session.schema.arrow)
+    known = merge_clauses.names(given.schema, schema if matched else ())
+    both = joined(given.slice(0, 0), schema.empty_table() if matched else None)
+    made = [
+        _clause(session, given, known, one) for one in clauses if (one.kind != "insert") is matched
+    ]
+    chosen_rows(both, made)
+    for clause in made:
+        project(both, clause.values or {})
+    return tuple(made)
+
+
+def _clause(session: Session, given: pa.Table, known: Names, one: MergeClause) -> Clause:
+    condition = one.where
+    if isinstance(condition, str):
+        condition = parse_expression(condition, known, "where")
+    elif not isinstance(condition, (pc.Expression, type(None))):
+        msg = f"where: {condition!r} is no condition of a merge"
+        raise ConfigError(msg, hint="Give a SQL expression as text, or a pyarrow expression.")
+    if one.kind == "delete":
+        return Clause(condition, None)
+    schema = data_schema(session.schema.arrow)
+    values = one.values
+    if values is None:
+        fixed = {*session.config.record_key_fields, *session.config.partition_fields}
+        skipped = fixed if one.kind == "update" else set()
+        checks.check_known_columns([n for n in given.column_names if n not in schema.names], schema)
+        values = {name: f'source."{name}"' for name in given.column_names if name not in skipped}
+    elif one.kind == "update":
+        check_settable(session, values)
+    checks.check_known_columns(list(values), schema)
+    return Clause(
+        condition,
+        {
+            name: set_value(value, schema.field(name).type, known, f"set {name!r}")
+            for name, value in values.items()
+        },
+    )
+
+
+# --- rows and files -------------------------------------------------------------------------------
+
+
+def _fresh(count: int, live: list[pa.Array[Any]]) -> pa.Array[Any]:
+    """Numbers of the source's rows that no live row of the table has the key of."""
+    numbers = row_numbers(count)
+    found = pa.concat_arrays([pa.array([], pa.int64()), *live])
+    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=found)))
+
+
+@dataclass(frozen=True)
+class _Inserted:
+    """New rows, and the numbers of the source's rows that they come from."""
+
+    rows: pa.Table
+    numbers: pa.Array[Any]
+
+
+def inserted_rows(
+    session: Session,
+    given: pa.Table,
+    keyed: pa.Table,
+    fresh: pa.Array[Any],
+    clauses: tuple[Clause, ...],
+) -> _Inserted:
+    """The rows that clauses make of some of the source's, which the table has no row for.
+
+    Raises `ConfigError` where they have other keys than the source's.
+    """
+    schema = data_schema(session.schema.arrow)
+    source = joined(given.take(fresh), None)
+    parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
+    for clause, chosen in zip(clauses, chosen_rows(source, clauses), strict=True):
+        new = project(source.take(chosen), clause.values or {})
+        columns = {
+            field.name: new.column(field.name)
+            if field.name in new.column_names
+            else pa.nulls(len(chosen), field.type)
+            for field in schema
+        }
+        parts.append(conform(pa.table(columns), schema))
+        numbers.append(fresh.take(chosen))
+    taken = pa.concat_arrays(numbers)
+    rows = add_keys(pa.concat_tables(parts).combine_chunks(), session.key_spec())
+    if not rows.select([RECORD_KEY, PARTITION_PATH]).equals(keyed.take(taken)):
+        msg = "a clause inserts rows with other keys than the source's"
+        raise ConfigError(msg, hint="Set key and partition columns to those of the source.")
+    return _Inserted(rows, taken)
+
+
+def _placed(inserted: _Inserted, located: Located) -> Tagged:
+    """Where new rows have to go: to their buckets, or where their keys were before.
+
+    A deleted key may still be in log files of several groups; its row goes to one in its partition.
+    """
+    tagged = located.tagged
+    at = pc.index_in(tagged.rows, value_set=inserted.numbers)
+    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
+    own = inserted.rows.column(PARTITION_PATH).combine_chunks().take(at)
+    here = pc.fill_null(pc.equal(own, paths.take(tagged.groups)), fill_value=False)
+    pairs = pa.table({"row": at.filter(here).cast(pa.int64()), "group": tagged.groups.filter(here)})
+    one = pairs.group_by("row").aggregate([("group", "min")])
+    none = pa.array([], pa.int64())
+    return Tagged(*(pa.concat_arrays([none, *column.chunks]) for column in one.columns))
+
+
+def _tasks(
+    session: Session,
+    target: WriteTarget,
+    hits: Mapping[int, Matched],
+    inserted: _Inserted,
+    placed: Tagged,
+    groups: list[FileGroup],
+) -> list[WriteTask]:
+    rows = [inserted.rows, *(hit.updated for hit in hits.values())]
+    counts = [part.num_rows for part in rows]
+    numbers = row_numbers(sum(counts)).slice(counts[0])
+    at = [pa.repeat(pa.scalar(n, pa.int64()), hits[n].updated.num_rows) for n in hits]
+    everything = pa.concat_tables(rows).combine_chunks()
+    merge_rule = session.config.merge
+    incoming = Incoming(
+        rows=everything,
+        marked_deleted=marked_deleted(
+            everything, merge_rule.delete_field, merge_rule.delete_marker
+        ),
+        tagged=Tagged(
+            pa.concat_arrays([placed.rows, numbers]), pa.concat_arrays([placed.groups, *at])
+        ),
+    )
+    return plan.plan_rows(
+        target,
+        incoming,
+        groups,
+        row_bytes=row_sizes.row_size(session.timeline, session.options),
+        new_file_id=session.new_file_id,
+    )
+
+
+def _deletes(
+    target: WriteTarget,
+    gone: Mapping[int, pa.Table],
+    groups: list[FileGroup],
+    anew: Collection[int],
+) -> list[WriteTask]:
+    """The tasks that delete rows. gone: their keys by number of the file group."""
+    if not gone:
+        return []
+    keys = pa.concat_tables(gone.values()).combine_chunks()
+    at = [pa.repeat(pa.scalar(n, pa.int64()), rows.num_rows) for n, rows in gone.items()]
+    tagged = Tagged(row_numbers(keys.num_rows), pa.concat_arrays(at))
+    return plan.plan_deletes(target, keys, tagged, groups, anew)
+
+
+def _with_deletes(tasks: list[WriteTask], deletes: list[WriteTask]) -> list[WriteTask]:
+    """One task a file group: those that delete from a group that another writes join it."""
+    joined_tasks = {(task.partition, task.file_id): task for task in tasks}
+    for task in deletes:
+        place = (task.partition, task.file_id)
+        other = joined_tasks.get(place)
+        joined_tasks[place] = task if other is None else _joined_task(other, task)
+    return list(joined_tasks.values())
+
+
+def _joined_task(rows: WriteTask, gone: WriteTask) -> WriteTask:
+    if isinstance(rows, LogFileTask) and isinstance(gone, LogFileTask):
+        return replace(rows, delete_keys=gone.delete_keys, deletes=rows.deletes + gone.deletes)
+    if isinstance(rows, LogFileTask):
+        return replace(gone, rows=rows.rows, updates=gone.updates + rows.updates + rows.deletes)
+    if isinstance(gone, LogFileTask):
+        keys, count = gone.delete_keys, gone.deletes
+        text = None if keys is None else keys.column(0).combine_chunks()
+    else:
+        text, count = gone.delete_keys, gone.updates
+    return replace(rows, delete_keys=text, updates=rows.updates + count)

@@ -1,0 +1,397 @@
+"""Making, making anew and taking away the metadata table or single partitions of it.
+
+The deeds behind `create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index`, and
+behind a write with `hoodie.metadata.enable=true` to a table that lacks something. What is taken
+away leaves the properties first, then the definitions, then storage, so that nobody reads half of
+it; what is to come back stands in the properties instead (`metadata/unfinished.py`), and whoever
+writes next makes it where its writer died. What a partition holds is not known here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyhudi import _native
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config import property_names as names
+from pyhudi.config.actions import ROLLBACK
+from pyhudi.config.index_options import INDEX_TYPE
+from pyhudi.config.metadata_names import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    FOLDER,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
+from pyhudi.config.metadata_options import METADATA_ENABLE, MetadataOptions
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.protocol import Engine
+from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, UnsupportedTableFeature
+from pyhudi.metadata.at_work import at_work
+from pyhudi.metadata.bootstrap import check_can_start, initialise
+from pyhudi.metadata.checks_before_write import check_index
+from pyhudi.metadata.definitions import SECONDARY_INDEX, parse_definitions
+from pyhudi.metadata.definitions_file import Definitions, change_definitions, new_definitions
+from pyhudi.metadata.index_request import IndexRequest, definition
+from pyhudi.metadata.partitions_to_build import (
+    check_makeable,
+    check_nested,
+    in_order,
+    stats_columns,
+    wanted_partitions,
+)
+from pyhudi.metadata.table_writer import remove_metadata_table
+from pyhudi.metadata.unfinished import Unfinished, all_of
+from pyhudi.schema.schema_history import check_names
+from pyhudi.schema.table_schema import field_at
+from pyhudi.services.compaction import complete_compactions
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import InstantGenerator
+from pyhudi.timeline.other_layout import remove_other_timeline
+from pyhudi.txn.recovery import check_no_live_writer, failed_writes
+from pyhudi.write.incoming import memory_limit
+from pyhudi.write.write_context import Session, WritableTable
+
+_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+_MADE_HERE = (COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, SECONDARY_INDEX)
+_OTHER_INDEXES = ("secondary_index_", "expr_index_")
+_GO_TOGETHER = {COLUMN_STATS: PARTITION_STATS}
+"""A partition that is of no use without another one."""
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """A table's handle without options of how to find keys, which a table may not allow yet."""
+
+    storage: Storage
+    engine: Engine
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def wanted_for_new(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
+    """The partitions of a new table's metadata table, none where it gets no such table.
+
+    A record index is among them unless another index is chosen or the table has no key. Raises
+    `ConfigError` and `UnsupportedTableFeature` for options that do not go with the table.
+    """
+    chosen = MetadataOptions.of(options)
+    if chosen.record_index and chosen.enable is False:
+        msg = f"{METADATA_ENABLE} is false, but a record index is wanted"
+        raise ConfigError(msg, hint="A record index is part of the metadata table.")
+    if not chosen.for_new_table:
+        return ()
+    wanted = wanted_partitions(config, chosen, index_by_default=INDEX_TYPE not in options)
+    if COLUMN_STATS in wanted:
+        schema = _native.arrow_schema(_native.with_meta_fields(config.create_schema or ""))
+        stats_columns(schema, chosen)
+    return wanted
+
+
+def announced(
+    config: TableConfig, wanted: Collection[str], options: Mapping[str, str], clock: Clock
+) -> TableConfig:
+    """A new table's properties that say which partitions it is about to get."""
+    chosen = MetadataOptions.of(options)
+    by_partition = chosen.record_index_by_partition is True
+    definitions = new_definitions(config, wanted, chosen.stats_columns, partitioned=by_partition)
+    by = InstantGenerator(clock, config.timezone).next()
+    undone = Unfinished(by, config.version.code, in_order(set(wanted)), definitions)
+    return TableConfig({**config.properties, **undone.properties})
+
+
+def make_partitions(table: WritableTable, wanted: Collection[str]) -> None:
+    """Makes partitions of the metadata table by the options of the table's handle."""
+    clock = SystemClock()
+    config = TableConfig.load(table.storage, clock)
+    with at_work(table.storage, config, clock) as by:
+        _make(table, set(wanted), MetadataOptions.of(table.options), clock, by)
+
+
+def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
+    """Ends what a writer that died has begun, and makes what the handle's options want; the config.
+
+    Options matter only where `hoodie.metadata.enable` is given as true. Raises as `initialise`
+    does, and as opening the table for a write does; `CommitConflict` where another is at work.
+    """
+    clock = clock or SystemClock()
+    config = finished(table, clock)
+    if table.options.get(METADATA_ENABLE, "").strip().lower() != "true":
+        return config
+    options = MetadataOptions.of(table.options)
+    wanted = set(wanted_partitions(config, options, index_by_default=False))
+    if config.metadata_partitions:
+        # What was dropped, or left out when the table was made, comes back by its own option alone.
+        asked = {COLUMN_STATS: options.column_stats, PARTITION_STATS: options.partition_stats}
+        wanted -= {name for name, flag in asked.items() if not flag}
+    if not wanted - set(config.metadata_partitions):
+        return config
+    with at_work(table.storage, config, clock) as by:
+        _make(table, wanted, options, clock, by)
+    return TableConfig.load(table.storage, clock)
+
+
+def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
+    """The table's properties, after what a writer that died has begun was ended.
+
+    Where that fails it stays undone, with a `MetadataTableWarning`. Rows are right all the same: a
+    record index that is to be made again is stood in for by looking at all rows. Raises
+    `CommitConflict` where who began it is at work.
+    """
+    clock = clock or SystemClock()
+    config = TableConfig.load(table.storage, clock)
+    if not Unfinished.of(config) or not config.version.writable:
+        return config
+    with at_work(table.storage, config, clock) as by:
+        make_again(table, clock, by)
+    return TableConfig.load(table.storage, clock)
+
+
+def make_again(table: WritableTable, clock: Clock, by: str) -> None:
+    """Gives back what the table's properties say it is to have again, if that can be."""
+    try:
+        _make(table, set(), MetadataOptions.of(table.options), clock, by)
+    except HudiError as error:
+        cause = str(error).split("\nHint:", 1)[0]
+        warnings.warn(
+            f"{table.storage.uri}: the metadata table was not made again, the next write tries "
+            f"once more: {cause}",
+            MetadataTableWarning,
+            stacklevel=2,
+        )
+
+
+def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]:
+    """Makes the metadata table anew; see `HudiTable.rebuild_metadata`."""
+    clock = clock or SystemClock()
+    config = TableConfig.load(table.storage, clock)
+    options = MetadataOptions.of(table.options)
+    again = all_of(table.storage, config)
+    check_makeable(again.partitions)
+    wanted = again.partitions_for(config.version)
+    if not again.partitions:
+        wanted = wanted_partitions(config, options, index_by_default=False)
+    session = Session.open(_Plain(table.storage, table.engine), clock)
+    with at_work(table.storage, config, clock) as by:
+        _check_free(session)
+        if COLUMN_STATS in wanted:
+            stats_columns(session.schema.arrow, _as_before(session, options, again))
+        if again.partitions:
+            moving = Unfinished.of(config).moving
+            again = replace(again, by=by, moving=moving)
+            _take_away(table.storage, config, config.metadata_partitions, clock, again)
+        return _make(table, set(wanted), options, clock, by)
+
+
+def _check_free(session: Session) -> None:
+    """Raises `CommitConflict` for what would end a making halfway."""
+    timeline = session.timeline
+    check_no_live_writer(session.table, timeline)
+    settled = {*failed_writes(timeline), *timeline.pending(ROLLBACK)}
+    check_can_start(session.config, [one for one in timeline.pending() if one not in settled])
+
+
+def _as_before(session: Session, options: MetadataOptions, undone: Unfinished) -> MetadataOptions:
+    """The options with the kind of record index and the columns with statistics that there were.
+
+    Columns that the options name come before.
+    """
+    version = session.config.version
+    if RECORD_INDEX in undone.partitions_for(version):
+        options = replace(options, record_index_by_partition=undone.by_partition)
+    if options.stats_columns or COLUMN_STATS not in undone.partitions:
+        return options
+    return replace(options, stats_columns=_left(session, undone.stats_columns(version)))
+
+
+def _left(session: Session, columns: Iterable[str]) -> tuple[str, ...]:
+    """Those of columns with statistics that the table still has."""
+    return tuple(name for name in columns if field_at(session.schema.arrow, name) is not None)
+
+
+def create_index(
+    table: WritableTable, asked: IndexRequest, clock: Clock | None = None
+) -> tuple[str, ...]:
+    """Adds an index to the metadata table; see `HudiTable.create_index`."""
+    clock = clock or SystemClock()
+    kind, columns = asked.kind, asked.columns
+    if kind not in _MADE_HERE:
+        msg = f"hoodie.table.metadata.partitions: pyhudi makes no index of the kind {kind!r}"
+        raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(_MADE_HERE)}.")
+    config = TableConfig.load(table.storage, clock)
+    options = MetadataOptions.of(table.options)
+    if asked.is_named:
+        config = finished(table, clock)
+        defined = definition(table.storage, config, asked)
+        _check_new(config, *defined)
+        with at_work(table.storage, config, clock) as by:
+            return _make(table, set(defined), options, clock, by, defined)
+    _check_new(config, kind)
+    if columns and kind != COLUMN_STATS:
+        msg = f"the index {kind} is over the record key: it takes no columns"
+        raise ConfigError(msg)
+    only = replace(
+        options,
+        column_stats=kind == COLUMN_STATS,
+        partition_stats=options.partition_stats if kind == COLUMN_STATS else None,
+        bloom_filters=kind == BLOOM_FILTERS,
+        record_index=kind == RECORD_INDEX,
+        record_index_by_partition=asked.partitioned or options.record_index_by_partition,
+        stats_columns=columns or options.stats_columns,
+    )
+    wanted = wanted_partitions(config, only, index_by_default=False)
+    with at_work(table.storage, config, clock) as by:
+        return _make(table, set(wanted), only, clock, by)
+
+
+def _check_new(config: TableConfig, name: str) -> None:
+    if name in (*config.metadata_partitions, *Unfinished.of(config).partitions):
+        msg = f"the table has the index {name} already"
+        raise ConfigError(msg, hint="Drop it first to make another one.")
+
+
+def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> tuple[str, ...]:
+    """Takes an index away; see `HudiTable.drop_index`."""
+    clock = clock or SystemClock()
+    config = TableConfig.load(table.storage, clock)
+    gone = _dropped(config, name)
+    with at_work(table.storage, config, clock) as by:
+        undone = Unfinished.of(config)
+        left = replace(
+            undone,
+            by=by,
+            partitions=tuple(one for one in undone.partitions if one not in gone),
+            definitions={k: one for k, one in undone.definitions.items() if k not in gone},
+        )
+        config = _take_away(table.storage, config, gone, clock, left)
+        if undone:
+            config.updated(table.storage, left.properties, clock)
+        else:
+            config.updated(table.storage, {}, clock, removed=(UNFINISHED,))
+    return gone
+
+
+def _dropped(config: TableConfig, name: str) -> tuple[str, ...]:
+    """The partitions that go with an index. Raises `ConfigError` where there is none.
+
+    Those that are to be made again count as there.
+    """
+    listed = tuple(dict.fromkeys((*config.metadata_partitions, *Unfinished.of(config).partitions)))
+    found = next(
+        (one for one in (name, *(prefix + name for prefix in _OTHER_INDEXES)) if one in listed),
+        None,
+    )
+    if found is None:
+        msg = f"the table has no index {name!r}"
+        raise ConfigError(msg, hint=f"It has {', '.join(listed) or 'no metadata table'}.")
+    if found == FILES:
+        return listed
+    secondary = [one for one in listed if one.startswith(_OTHER_INDEXES[0])]
+    if found == RECORD_INDEX and secondary:
+        msg = f"the index {secondary[0]} needs {RECORD_INDEX}"
+        raise ConfigError(msg, hint=f"Drop {secondary[0]} first.")
+    return tuple(one for one in listed if one in (found, _GO_TOGETHER.get(found)))
+
+
+def _take_away(
+    storage: Storage,
+    config: TableConfig,
+    gone: Collection[str],
+    clock: Clock,
+    undone: Unfinished,
+) -> TableConfig:
+    """Partitions of the metadata table, or with `files` all of it; gives the new properties.
+
+    undone: what is left to be done then, beside removing folders.
+    """
+    building = config.properties.get(_INFLIGHT, "").strip()
+    if building:
+        msg = f"{_INFLIGHT} is {building}: another writer is building an index"
+        raise UnsupportedTableFeature(msg, hint="Complete the indexing with Apache Hudi first.")
+    left = [one for one in config.metadata_partitions if one not in gone]
+    undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
+    if FILES in gone or not left:
+        properties = (names.METADATA_PARTITIONS, _INFLIGHT)
+        config = config.updated(storage, undone.properties, clock, removed=properties)
+        change_definitions(storage, config, {}, removed=gone)
+        remove_metadata_table(storage)
+        return config
+    changes = {names.METADATA_PARTITIONS: ",".join(left), **undone.properties}
+    config = config.updated(storage, changes, clock)
+    change_definitions(storage, config, {}, removed=gone)
+    for name in gone:
+        storage.delete_dir(f"{FOLDER}/{name}")
+    return config
+
+
+def _make(
+    table: WritableTable,
+    wanted: set[str],
+    options: MetadataOptions,
+    clock: Clock,
+    by: str,
+    definitions: Definitions | None = None,
+) -> tuple[str, ...]:
+    """Makes partitions with those that are undone, and gives all that the table has then.
+
+    by: name of the caller's heartbeat. definitions: those of secondary and expression indexes among
+    them.
+    """
+    session = Session.open(_Plain(table.storage, table.engine), clock)
+    undone = Unfinished.of(session.config)
+    definitions = {**undone.index_definitions, **(definitions or {})}
+    check_names(session.schema, definitions)
+    for name, one in parse_definitions(definitions).items():
+        check_index(session.config, name, one, session.schema.arrow)
+    check_nested(session.config, options.stats_columns)
+    options = _as_before(session, options, undone)
+    session = _without_leftovers(table, session.recovered(), undone, clock)
+    config = session.config
+    wanted = wanted | set(undone.partitions_for(config.version))
+    if not wanted - set(config.metadata_partitions):
+        return _settled(session, undone).metadata_partitions
+    if not undone:
+        begun = Unfinished(by, config.version.code, removed=in_order(wanted))
+        config.updated(session.storage, begun.properties, clock)
+    config = initialise(
+        session.table,
+        session.state(),
+        wanted,
+        options,
+        memory_limit(None),
+        definitions,
+    )
+    return config.metadata_partitions
+
+
+def _without_leftovers(
+    table: WritableTable, session: Session, undone: Unfinished, clock: Clock
+) -> Session:
+    """The session after what a change of the table's version has left was ended or removed."""
+    if undone.moving:
+        remove_other_timeline(session.storage, session.config)
+    # Where Hudi has made a metadata table since, the compaction would have to go into it.
+    if (
+        undone
+        and not session.config.metadata_partitions
+        and complete_compactions(session.table, session.schema, undone.by)
+    ):
+        return Session.open(_Plain(table.storage, table.engine), clock).recovered()
+    return session
+
+
+def _settled(session: Session, undone: Unfinished) -> TableConfig:
+    """The properties without what was undone and is done; left folders go."""
+    storage, config = session.storage, session.config
+    if not undone:
+        return config
+    listed = config.metadata_partitions
+    if not listed:
+        remove_metadata_table(storage)
+    for name in undone.removed:
+        if name not in listed:
+            storage.delete_dir(f"{FOLDER}/{name}")
+    return config.updated(storage, {}, session.table.clock, removed=(UNFINISHED,))

@@ -1,0 +1,140 @@
+"""The verbs that take file groups away, each with one replace commit, on both table types.
+
+They overwrite the table or some partitions, or delete partitions. Readers no longer see a replaced
+file group once the commit is complete; its files stay until a cleaner removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from pyhudi.clock import Clock
+from pyhudi.config.index_options import BUCKET
+from pyhudi.errors import ConfigError
+from pyhudi.index.renewal import confirm_rings, renew_rings
+from pyhudi.metadata.checks_before_write import check_replaceable
+from pyhudi.slices.file_groups import file_groups
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import walk_partitions
+from pyhudi.txn.replace_commit import DELETE_PARTITION, INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
+from pyhudi.txn.result import WriteResult
+from pyhudi.txn.transaction import Transaction
+from pyhudi.write import buckets, incoming, plan_partitioned, row_sizes
+from pyhudi.write import plan_rows as plan
+from pyhudi.write.bulk_insert import plan_bulk
+from pyhudi.write.execute import carry_out
+from pyhudi.write.partitions import chosen
+from pyhudi.write.upsert import opened
+from pyhudi.write.write_context import Session, WritableTable
+
+Replaced = Mapping[str, tuple[str, ...]]
+
+
+def overwrite(
+    table: WritableTable,
+    data: Any,
+    *,
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
+    """Puts the data in place of all rows of the table.
+
+    Data without rows leave the table empty. Rows of one key among the data stay as they are unless
+    `hoodie.combine.before.insert` is true. Raises as `operations.upsert` does.
+    """
+    return _overwrite(table, data, INSERT_OVERWRITE_TABLE, clock, memory_limit)
+
+
+def overwrite_partitions(
+    table: WritableTable,
+    data: Any,
+    *,
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
+    """Puts the data in place of all rows of the partitions that the data have rows for.
+
+    Other partitions stay. The rest is as in `overwrite`.
+    """
+    return _overwrite(table, data, INSERT_OVERWRITE, clock, memory_limit)
+
+
+def delete_partitions(
+    table: WritableTable, partitions: Any, *, clock: Clock | None = None
+) -> WriteResult:
+    """Removes all rows of some partitions.
+
+    partitions: a list of partition paths, or of mappings of every partition column to its value; or
+    a filter on partition columns, as `HudiTable.scan` takes it. A partition that the table lacks is
+    passed over. Raises `ConfigError` for a table without partitions, an empty list, and what is no
+    partition; the rest is as in `operations.upsert`.
+    """
+    session = opened(table, clock, incoming.memory_limit(None))
+    if not session.config.partition_fields:
+        msg = "the table has no partitions"
+        raise ConfigError(msg, hint="overwrite with no rows empties it.")
+    check_replaceable(session.config)
+    paths = chosen(session, partitions)
+    session = session.recovered()
+    if not session.config.version.lists_absent_partitions:
+        present = {path for path, _ in walk_partitions(session.storage)}
+        paths = [path for path in paths if path in present]
+    replaced = groups_of(session, paths)
+    with Transaction(session.table, DELETE_PARTITION) as txn:
+        renewed = renew_rings(session, replaced, txn.instant)
+        txn.on_completed(lambda: confirm_rings(session.storage, renewed, txn.instant))
+        return carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
+
+
+def _overwrite(
+    table: WritableTable,
+    data: Any,
+    operation: str,
+    clock: Clock | None,
+    memory_limit: int | None,
+) -> WriteResult:
+    limit = incoming.memory_limit(memory_limit)
+    session = opened(table, clock, limit)
+    check_replaceable(session.config)
+    session, taken = incoming.take(session, data, limit, generate=True)
+    with ExitStack() as stack:
+        if session.index.kind == BUCKET:
+            session, anew = buckets.placed_anew(stack, session, taken)
+            whole = operation == INSERT_OVERWRITE_TABLE
+            replaced = groups_of(session, None if whole else anew.partitions)
+            return buckets.overwrite(session, anew, operation, replaced)
+        rows = plan_bulk(stack, session, taken)
+        session = session.recovered()
+        replaced = groups_of(session, None if operation == INSERT_OVERWRITE_TABLE else list(rows))
+        with Transaction(session.table, operation) as txn:
+            tasks = plan_partitioned.plan_new_files(
+                session.target(txn.instant),
+                rows,
+                row_bytes=row_sizes.sampled_row_size(rows.values(), session.options),
+                new_file_id=session.new_file_id,
+            )
+            return carry_out(session, txn, tasks, operation, replaced=replaced)
+
+
+def groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:
+    """The file ids of every file group of partitions (None for all), by partition path.
+
+    A partition that has none is there too, as Hudi has it. Raises `CommitConflict` where a
+    clustering of one is pending.
+    """
+    view = FileSystemView(session.storage, session.config, session.timeline, partitions)
+    slices = view.slices()
+    plan.check_not_clustered(file_groups(session.timeline, view.unmerged_slices(), slices))
+    return _by_partition(
+        view.partitions if partitions is None else partitions,
+        ((slice_.partition, slice_.file_id) for slice_ in slices),
+    )
+
+
+def _by_partition(names: Iterable[str], found: Iterable[tuple[str, str]]) -> Replaced:
+    ids: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+    for partition, file_id in found:
+        ids[partition] = (*ids.get(partition, ()), file_id)
+    return ids

@@ -1,0 +1,107 @@
+"""Data with some of a table's columns: rows of keys that the table has keep their other columns.
+
+How that is written is the work functions' part: as log blocks with those columns only where readers
+know such blocks, else as whole rows, completed from what is stored. Where rows may go to another
+file group than they are in, they are completed before they are written, since what follows wants
+whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.index import locate
+from pyhudi.schema.conform import conform, data_schema, to_table
+from pyhudi.schema.evolution import SchemaMode
+from pyhudi.schema.record_keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
+from pyhudi.slices.file_sizes import check_listed
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.partial_rows import NUMBER, CompletingTask, stored_columns
+from pyhudi.slices.tagged import row_numbers
+from pyhudi.write import checks
+from pyhudi.write.plan_rows import check_not_clustered
+from pyhudi.write.write_context import Session
+
+
+def check_partial(session: Session, schema_mode: SchemaMode) -> None:
+    """Raises `ConfigError` or `UnsupportedTableFeature` where rows cannot lack columns."""
+    if schema_mode != "strict":
+        msg = f"partial does not go with schema_mode {schema_mode!r}"
+        raise ConfigError(msg, hint="Add the columns first, then update some of them.")
+    if not session.config.populate_meta_fields:
+        msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
+        raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
+
+
+def check_read(session: Session, slices: Sequence[FileSlice]) -> None:
+    """Refuses slices of which a log file was cut: lost values would be written as stored ones."""
+    check_listed(session.storage, session.given_options, session.timeline, slices)
+
+
+def partial_rows(session: Session, data: Any) -> pa.Table:
+    """The data's columns as the table has them, with record key and partition path in front.
+
+    Raises `SchemaMismatch` for a column that the table lacks or whose values do not fit, and where
+    a column of the record key, of the partition path or, in event-time mode, of the ordering value
+    is not among the data.
+    """
+    given, schema = to_table(data), data_schema(session.schema.arrow)
+    names = [name for name in given.column_names if name not in META_COLUMNS]
+    checks.check_known_columns(names, schema)
+    spec = session.key_spec()
+    target = session.target("")
+    ordering = target.merge_ordering if target.merge_mode == "EVENT_TIME_ORDERING" else ()
+    needed = dict.fromkeys((*spec.key_fields, *spec.partition_fields, *ordering))
+    missing = [field for field in needed if field.split(".")[0] not in names]
+    if missing:
+        msg = f"the data lack the column {', '.join(repr(name) for name in missing)}"
+        raise SchemaMismatch(
+            msg, hint="An update of some columns names the record, and when it happened."
+        )
+    return add_keys(conform(given, pa.schema([f for f in schema if f.name in names])), spec)
+
+
+def whole_rows(session: Session, rows: pa.Table) -> pa.Table:
+    """Rows of `partial_rows`, one a key, with the columns that they lack as they are stored.
+
+    Of keys that the table lacks those are null. Raises `SchemaMismatch` where they must not be.
+    """
+    schema = data_schema(session.schema.arrow)
+    lacking = tuple(name for name in schema.names if name not in rows.column_names)
+    if not lacking:
+        return rows
+    found = _found(session, rows, lacking)
+    at = pc.index_in(row_numbers(rows.num_rows), value_set=found.column(NUMBER).combine_chunks())
+    columns = {
+        name: (rows if name in rows.column_names else found.take(at)).column(name)
+        for name in schema.names
+    }
+    whole = conform(pa.table(columns), schema, stored=lacking)
+    for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
+        key = rows.schema.field(name)
+        whole = whole.add_column(place, key, rows.column(name))
+    return whole
+
+
+def _found(session: Session, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Table:
+    """The columns of rows whose keys the table has, with their numbers."""
+    keys = rows.select([RECORD_KEY, PARTITION_PATH])
+    # As if all were deletes: nothing is to be made for them here.
+    located = locate.look_up(session, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
+    target = session.target("")
+    tasks = []
+    for number, at in located.tagged.by_group():
+        group = located.groups[number]
+        check_not_clustered([group])
+        own = keys.column(RECORD_KEY).combine_chunks().take(at)
+        tasks.append(CompletingTask(target, group.read or group.slice, at, own, lacking))
+    check_read(session, [task.slice for task in tasks])
+    stored = session.stored_schema
+    fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
+    found = session.engine.run(stored_columns, tasks, label="complete rows")
+    return pa.concat_tables([pa.schema(fields).empty_table(), *found])

@@ -1,0 +1,93 @@
+"""Partitions that a caller names, by path, by value or by a filter, as partition paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.conform import data_schema
+from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.schema.record_keys import PARTITION_PATH, add_keys
+from pyhudi.slices.listing import walk_partitions
+from pyhudi.slices.partition_values import path_values
+from pyhudi.write.write_context import Session
+
+_KEY = "__key"
+
+
+def chosen(session: Session, partitions: Any) -> list[str]:
+    """The paths of what `HudiTable.delete_partitions` is given, each once.
+
+    Paths and values are taken as they are, whether or not the table has such a partition; a filter
+    chooses among those it has. Raises `ConfigError` for an empty list and what is none of the
+    three, and for a filter on what paths do not tell; `SchemaMismatch` as `parse_where` does.
+    """
+    if not _is_list(partitions):
+        return _matching(session, partitions)
+    if not partitions:
+        msg = "no partition is named"
+        raise ConfigError(msg)
+    if all(isinstance(one, str) for one in partitions):
+        return list(dict.fromkeys(_checked_path(path) for path in partitions))
+    return list(dict.fromkeys(_path(session, values) for values in partitions))
+
+
+def _checked_path(path: str) -> str:
+    named = path.strip("/")
+    if "\0" in named or any(part in ("", ".", "..") for part in named.split("/")):
+        msg = f"{path!r} is no partition path"
+        raise ConfigError(msg, hint="Give it relative to the table, such as 'city=osaka'.")
+    return named
+
+
+def _is_list(partitions: Any) -> bool:
+    if isinstance(partitions, str) or not isinstance(partitions, Sequence):
+        return False
+    return all(isinstance(one, (str, Mapping)) for one in partitions)
+
+
+def _path(session: Session, values: Mapping[str, Any] | str) -> str:
+    fields = session.config.partition_fields
+    if isinstance(values, str) or set(values) != set(fields):
+        msg = f"{values!r} does not name a partition"
+        raise ConfigError(msg, hint=f"Give values of exactly {', '.join(fields)}.")
+    columns = {
+        name: _value(name, values[name], session.schema.arrow.field(name).type) for name in fields
+    }
+    spec = replace(session.key_spec(), key_fields=(_KEY,), key_prefixed=False)
+    rows = add_keys(pa.table({**columns, _KEY: ["-"]}), spec)
+    return str(rows.column(PARTITION_PATH)[0].as_py())
+
+
+def _value(name: str, value: Any, kind: pa.DataType) -> pa.Array[Any]:
+    try:
+        return pa.array([value], kind)
+    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        msg = f"the partition column {name!r} is {kind}, not {value!r}"
+        raise SchemaMismatch(msg) from error
+
+
+def _matching(session: Session, where: Any) -> list[str]:
+    schema = data_schema(session.schema.arrow)
+    condition = parse_where(where, schema)
+    other = [name for name in condition.columns if name not in session.config.partition_fields]
+    if other:
+        msg = f"{other[0]!r} is no partition column"
+        raise ConfigError(msg, hint="delete(where=...) removes rows by any column.")
+    names = condition.columns
+    paths, rows = [], []
+    for path, _ in walk_partitions(session.storage):
+        told = path_values(session.config, session.schema.arrow, path)
+        missing = [name for name in names if name not in told]
+        if missing:
+            msg = f"the partition path {path!r} does not tell the value of {missing[0]!r}"
+            raise ConfigError(msg, hint="Name the partitions by their paths.")
+        paths.append(path)
+        rows.append({name: told[name].as_py() for name in names})
+    table = pa.Table.from_pylist(rows, pa.schema([schema.field(name) for name in names]))
+    found = table.append_column("__path", pa.array(paths, pa.string()))
+    return [str(path) for path in found.filter(condition.expression)["__path"].to_pylist()]

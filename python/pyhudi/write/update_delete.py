@@ -1,0 +1,157 @@
+"""The verbs that change the rows a filter finds: delete and update. Each is one transaction.
+
+Rows are found as a scan finds them, file slice by file slice, and changed in the file group they
+were found in; so no index is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.clock import Clock
+from pyhudi.errors import ConfigError
+from pyhudi.index.copies import groups_with_copies
+from pyhudi.query.select import plan_select
+from pyhudi.query.select_rows import ChangedRows, count_rows, distinct_rows
+from pyhudi.schema.assignments import SetValue, project, set_value
+from pyhudi.schema.conform import data_schema
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged import Tagged, row_numbers
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.txn.result import WriteResult
+from pyhudi.txn.transaction import Transaction
+from pyhudi.write import checks, incoming
+from pyhudi.write import plan_rows as plan
+from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, carry_out
+from pyhudi.write.plan_partitioned import UpdatePart, plan_updates
+from pyhudi.write.upsert import opened
+from pyhudi.write.write_context import Session, WritableTable
+
+_FIND = "find rows"
+
+
+def delete(
+    table: WritableTable,
+    where: Any,
+    *,
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
+    """Removes the rows that a filter finds.
+
+    where: as `HudiTable.scan` takes it. Rows that share their key and file group with one that is
+    found go too. The keys of the rows must fit in memory. Raises `ConfigError` and `SchemaMismatch`
+    for what is no filter of the table, the rest as `operations.upsert` does.
+    """
+    session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
+    tasks = plan_select(
+        session.state(),
+        where,
+        (RECORD_KEY,),
+        session.task_memory,
+        session.made_keys,
+        by_path=True,
+    )
+    found = session.engine.run(distinct_rows, tasks, stage=TAG_STAGE, label=_FIND)
+    hit = [(task.slice, keys) for task, keys in zip(tasks, found, strict=True) if keys.num_rows]
+    groups = groups_of(session, [slice_ for slice_, _ in hit])
+    numbers = [
+        pa.repeat(pa.scalar(n, pa.int64()), keys.num_rows) for n, (_, keys) in enumerate(hit)
+    ]
+    rows = pa.concat_tables(
+        [_NO_KEYS, *(keys.select([RECORD_KEY]).cast(_NO_KEYS.schema) for _, keys in hit)]
+    )
+    at = pa.concat_arrays([pa.array([], pa.int64()), *numbers])
+    tagged = Tagged(row_numbers(rows.num_rows), at)
+    texts = rows.column(RECORD_KEY).combine_chunks()
+    keys_of = {number: texts.take(own) for number, own in tagged.by_group()}
+    anew = groups_with_copies(session, groups, keys_of)
+    with Transaction(session.table, DELETE) as txn:
+        target = session.target(txn.instant)
+        planned = plan.plan_deletes(target, rows, tagged, groups, anew)
+        return carry_out(session, txn, planned, DELETE)
+
+
+_NO_KEYS = pa.table({RECORD_KEY: pa.array([], pa.string())})
+
+
+def update(
+    table: WritableTable,
+    where: Any,
+    changes: Mapping[str, Any],
+    *,
+    clock: Clock | None = None,
+    memory_limit: int | None = None,
+) -> WriteResult:
+    """Gives the rows that a filter finds new values.
+
+    where: as `HudiTable.scan` takes it. changes: by column a SQL expression over the table's
+    columns, a `pyarrow.compute.Expression`, or a value that is no text. A new value of an ordering
+    field that is smaller makes the row lose against what is there, as in an upsert.
+
+    Raises `ConfigError` for no changes, changes of key or partition columns, and text that is no
+    expression; `SchemaMismatch` for columns that the table does not have and values that do not fit
+    theirs; the rest as `operations.upsert` does.
+    """
+    session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
+    values = _checked(session, changes)
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
+    tasks = plan_select(session.state(), where, columns, session.task_memory, session.made_keys)
+    narrow = [replace(task, output=(RECORD_KEY,)) for task in tasks]
+    counts = session.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
+    hit = [(task, count) for task, count in zip(tasks, counts, strict=True) if count]
+    groups = groups_of(session, [task.slice for task, _ in hit])
+    parts = {
+        number: UpdatePart(ChangedRows(task, values), count)
+        for number, (task, count) in enumerate(hit)
+    }
+    with Transaction(session.table, UPSERT) as txn:
+        planned = plan_updates(session.target(txn.instant), parts, groups)
+        return carry_out(session, txn, planned, UPSERT)
+
+
+def _checked(session: Session, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
+    schema = data_schema(session.schema.arrow)
+    if not changes:
+        msg = "no column is set"
+        raise ConfigError(msg)
+    names: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in schema}
+    check_settable(session, changes)
+    values = {
+        name: set_value(value, schema.field(name).type, names, f"set {name!r}")
+        for name, value in changes.items()
+    }
+    project(schema.empty_table(), values)
+    return values
+
+
+def check_settable(session: Session, changes: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` or `SchemaMismatch` for a column that no row may get a new value in."""
+    fixed = {*session.config.record_key_fields, *session.config.partition_fields}
+    checks.check_known_columns(list(changes), data_schema(session.schema.arrow))
+    for name in changes:
+        if name in fixed:
+            msg = f"{name!r} is part of the record key or of the partition path"
+            raise ConfigError(msg, hint="Delete the rows and insert them anew.")
+
+
+def groups_of(session: Session, slices: list[FileSlice]) -> list[FileGroup]:
+    """The file groups of slices that a scan read, in their order.
+
+    Raises `CommitConflict` where a clustering of one is pending.
+    """
+    if not slices:
+        return []
+    groups, read = session.groups(sorted({slice_.partition for slice_ in slices}))
+    by_id = {
+        (slice_.partition, slice_.file_id): group
+        for slice_, group in zip(read, groups, strict=True)
+    }
+    found = [by_id[slice_.partition, slice_.file_id] for slice_ in slices]
+    plan.check_not_clustered(found)
+    return found

@@ -1,0 +1,284 @@
+"""A table as one write sees it: opened, checked, cleaned up, and its file groups found.
+
+What the verbs do with it is `upsert.py`'s part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.merge_mode import BuiltInMode
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.engine.protocol import Engine
+from pyhudi.errors import SchemaMismatch
+from pyhudi.index import simple
+from pyhudi.index.choice import IndexChoice, choose
+from pyhudi.index.key_source import KeySource
+from pyhudi.index.renewal import HashRings
+from pyhudi.metadata.checks_before_write import check_indexes
+from pyhudi.metadata.companion import MetadataCompanion
+from pyhudi.schema import schema_history
+from pyhudi.schema.casts import cast_exactly
+from pyhudi.schema.conform import conform, data_schema, to_table
+from pyhudi.schema.evolution import check_mode, evolve
+from pyhudi.schema.payloads import field_merge
+from pyhudi.schema.record_keys import (
+    PARTITION_PATH,
+    RECORD_KEY,
+    KeySpec,
+    add_keys,
+    as_stored,
+    column_at,
+    key_spec,
+    needs_existing_key,
+)
+from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.schema.table_schema import TableSchema, table_schema
+from pyhudi.schema.virtual_keys import stored_schema, virtual_keys
+from pyhudi.slices import combine
+from pyhudi.slices.file_groups import file_groups
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.write_tasks import FileGroup, WriteTarget
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+from pyhudi.txn.recovery import recover
+from pyhudi.txn.schema_history import SchemaHistoryFile
+from pyhudi.txn.table import Table
+from pyhudi.txn.task_inputs import committed_blocks, table_state, write_target
+from pyhudi.write import checks
+from pyhudi.write.checks import check_virtual_writes
+
+_COMPANIONS = (SchemaHistoryFile(), HashRings(), MetadataCompanion())
+
+
+class WritableTable(Protocol):
+    """What the verbs need of a table handle."""
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table lies."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """What runs the tasks."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """`hoodie.…` options of the handle."""
+        ...
+
+
+@dataclass(frozen=True)
+class Session:
+    """A table as one write sees it."""
+
+    table: Table
+    options: WriteOptions
+    schema: TableSchema
+    started_ms: int = 0
+    """When the write began."""
+    task_memory: int | None = None
+    """Bytes that one task may use for records that it merges, None for no limit."""
+
+    @classmethod
+    def open(
+        cls, table: WritableTable, clock: Clock | None, config: TableConfig | None = None
+    ) -> Session:
+        """Reads what the table is now, and refuses what pyhudi does not write to.
+
+        config: the table's, where it has just been read.
+        """
+        clock = clock or SystemClock()
+        storage = table.storage
+        config = config or TableConfig.load(storage, clock)
+        opened = Table.open(storage, config, clock, table.engine, table.options, _COMPANIONS)
+        checks.check_writable(storage, config, opened.timeline)
+        options = WriteOptions.of(table.options)
+        schema = table_schema(storage, config, opened.timeline)
+        check_indexes(storage, config, schema.arrow)
+        schema_history.check_ids(schema, config)
+        session = cls(
+            table=opened,
+            options=options,
+            schema=schema,
+            started_ms=clock.now_ms(),
+        )
+        check_virtual_writes(config, session.index, options)
+        checks.check_log_blocks(session.options, config, session.schema.arrow)
+        return session
+
+    def recovered(self) -> Session:
+        """After the clean-up that comes before a write."""
+        table = self.table
+        timeline = recover(table, partial(checks.check_writable, table.storage, table.config))
+        return replace(self, table=replace(table, timeline=timeline))
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table lies."""
+        return self.table.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's configuration."""
+        return self.table.config
+
+    @property
+    def timeline(self) -> Timeline:
+        """The timeline that the write is planned on."""
+        return self.table.timeline
+
+    @property
+    def engine(self) -> Engine:
+        """What runs the tasks."""
+        return self.table.engine
+
+    @property
+    def given_options(self) -> Mapping[str, str]:
+        """The options of the table's handle, as text."""
+        return self.table.options
+
+    @cached_property
+    def index(self) -> IndexChoice:
+        """How keys are found. Raises as `choose` does; looked up once a session."""
+        return choose(self.storage, self.config, self.timeline, self.options.index)
+
+    @property
+    def merge_mode(self) -> BuiltInMode | None:
+        """Which of two records of one key wins; None where a function of the user's decides."""
+        rule = field_merge(self.config)
+        mode = self.config.merge.mode if rule is None else rule.mode
+        return None if mode == "CUSTOM" else mode
+
+    def combined(self, rows: pa.Table) -> pa.Table:
+        """One row a key, as the table's merge rules have it."""
+        return combine.combined(self.storage, self.config, self.schema, rows)
+
+    @property
+    def schema_words(self) -> SchemaWords:
+        """What the write's commit says of the table's schema."""
+        return schema_history.words(self.schema, self.config)
+
+    def new_file_id(self) -> str:
+        """The id of a new file group."""
+        return f"{self.table.clock.uuid()}-0"
+
+    @cached_property
+    def stored_schema(self) -> pa.Schema:
+        """The table's columns as its files hold them."""
+        return stored_schema(self.schema, self.config)
+
+    @property
+    def key_source(self) -> KeySource:
+        """How the keys of the table's files are read."""
+        positions = (
+            self.config.is_merge_on_read
+            and self.config.version.writes_positions
+            and self.options.positions
+        )
+        source = KeySource(self.storage, self.stored_schema, positions=positions)
+        if not self.config.populate_meta_fields:
+            source = replace(source, key_columns=virtual_keys(self.config))
+        committed, start = committed_blocks(self.table)
+        return replace(source, valid_instants=committed, timeline_start=start)
+
+    def evolved(self, data: Any, mode: str) -> tuple[Session, Any]:
+        """The session and the data by a schema mode: "strict" leaves both as they are.
+
+        "merge" gives the table what the data add: see `evolve.evolve`. To be called before
+        `with_keys`; the new schema is committed with the rows.
+        """
+        check_mode(mode)
+        if mode == "strict":
+            return self, data
+        schema, rows = evolve(self.schema, self.config, self._rows(data))
+        return replace(self, schema=schema), rows
+
+    def with_keys(self, data: Any, *, generate: bool = False) -> pa.Table:
+        """The data as rows of the table, with record key and partition path in front.
+
+        generate: whether rows may get generated keys, in a table without key fields.
+        """
+        rows = conform(self._rows(data), data_schema(self.schema.arrow))
+        spec = self.key_spec()
+        return add_keys(rows, spec, instant=self.key_instant() if generate else None)
+
+    def _rows(self, data: Any) -> pa.Table:
+        return as_stored(to_table(data), self.config, self.schema.arrow)
+
+    def key_instant(self) -> str:
+        """What generated keys begin with: later than every write there has been."""
+        self.table.generator.observe(self.timeline)
+        return self.table.generator.next()
+
+    def key_spec(self) -> KeySpec:
+        """How this table's keys are made."""
+        existing = None
+        if needs_existing_key(self.config):
+            view = FileSystemView(self.storage, self.config, self.timeline)
+            existing = simple.first_key(self.key_source, view.slices())
+        return key_spec(self.config, existing_key=existing, options=self.given_options)
+
+    @property
+    def made_keys(self) -> KeySpec | None:
+        """How keys are made of stored rows; None where those have them."""
+        return None if self.config.populate_meta_fields else self.key_spec()
+
+    def delete_keys(self, keys: Any) -> tuple[pa.Table, bool]:
+        """Record keys with partition paths, and whether the keys name partitions.
+
+        Each key comes once, unless `hoodie.combine.before.delete` is false.
+        """
+        spec = self.key_spec()
+        if spec.keys_are_generated:
+            add_keys(self.schema.arrow.empty_table(), spec)
+        given = self._rows(keys)
+        checks.check_known_columns(given.column_names, self.schema.arrow)
+        named = [field for field in spec.partition_fields if field in given.column_names]
+        in_partitions = len(named) == len(spec.partition_fields)
+        if named and not in_partitions:
+            missing = set(spec.partition_fields) - set(named)
+            msg = f"the keys have partition columns, but lack {', '.join(sorted(missing))}"
+            raise SchemaMismatch(msg, hint="Give all partition columns, or none to look in all.")
+        fields = dict.fromkeys((*spec.key_fields, *named))
+        columns = self._key_columns(given, fields)
+        if not in_partitions:
+            spec = replace(spec, partition_fields=())
+        keyed = add_keys(columns, spec).select([RECORD_KEY, PARTITION_PATH])
+        if not self.options.combine_deletes:
+            return keyed, in_partitions
+        return keyed.group_by([RECORD_KEY, PARTITION_PATH]).aggregate([]), in_partitions
+
+    def _key_columns(self, given: pa.Table, names: Iterable[str]) -> pa.Table:
+        columns = {}
+        for name in names:
+            if name.split(".")[0] not in given.column_names:
+                msg = f"the keys lack the key column {name!r}"
+                raise SchemaMismatch(msg)
+            field = column_at(self.schema.arrow.empty_table(), name)
+            columns[name] = cast_exactly(column_at(given, name), pa.field(name, field.type))
+        return pa.table(columns)
+
+    def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
+        """The file groups of partitions (None for all), and of each the slice that is read."""
+        view = FileSystemView(self.storage, self.config, self.timeline, partitions)
+        slices = view.slices()
+        return file_groups(self.timeline, view.unmerged_slices(), slices), slices
+
+    def state(self) -> TableState:
+        """The table as a scan sees it, with every column as it is stored."""
+        return table_state(self.table, self.schema)
+
+    def target(self, instant: str) -> WriteTarget:
+        """What all tasks of the write share."""
+        return write_target(self.table, self.schema, self.options, instant, self.task_memory)
