@@ -68,7 +68,7 @@ def test_a_process_that_is_gone_is_dead_at_once(storage: Storage) -> None:
     code = f"""
 import os
 from pyhudi.clock import SystemClock
-from pyhudi.storage import Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.txn.heartbeat import Heartbeat
 beat = Heartbeat(Storage({storage.uri!r}), {INSTANT!r}, SystemClock())
 beat.start()

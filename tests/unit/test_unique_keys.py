@@ -14,6 +14,7 @@ from pyhudi.config.actions import Instant
 from pyhudi.config.property_names import KEYS
 from pyhudi.errors import ConfigError, PartitionChangeWarning, SchemaMismatch
 from pyhudi.timeline import Timeline, unique_keys
+from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.unique_keys import MAY_REPEAT, UNIQUE, counted_words, keys_are_unique
 from tests.helpers.tables import unpack
@@ -256,22 +257,21 @@ def test_a_long_history_is_not_read_to_its_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pyhudi.open_table(unpack("v9_mor_archived", tmp_path))
-    timeline = Timeline.load(table.storage, table.config)
-    archived = timeline.archive.commits()
+    archived = Timeline.load(table.storage, table.config).archive.commits()
     assert len(archived) > 1
     read: list[str] = []
-    plain = timeline.archive.commit_metadata
+    plain = Archive.commit_metadata
 
-    def noted(one: Instant) -> CommitMetadata:
+    def noted(self: Archive, one: Instant) -> CommitMetadata:
         read.append(one.requested)
-        return plain(one)
+        return plain(self, one)
 
-    monkeypatch.setattr(timeline.archive, "commit_metadata", noted)
-    assert keys_are_unique(timeline)
+    monkeypatch.setattr(Archive, "commit_metadata", noted)
+    assert keys_are_unique(Timeline.load(table.storage, table.config))
     assert len(read) == len(archived)
     read.clear()
     monkeypatch.setattr(unique_keys, "_ARCHIVED_MOST", 1)
-    assert not keys_are_unique(timeline)
+    assert not keys_are_unique(Timeline.load(table.storage, table.config))
     assert read == [archived[-1].requested]
 
 
