@@ -93,6 +93,10 @@ test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## odd tables under H
 test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against Apache Hudi itself
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
 
+.PHONY: test-every-setting
+test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## test-jvm with every setting, of which it takes half
+	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
+
 .PHONY: test-spark
 test-spark: test-spark35 test-spark4 ## Spark tests on PySpark 3.5 and 4.x; tables go to Apache Hudi too
 

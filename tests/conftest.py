@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.helpers.oracle.client import HudiOracle
-from tests.helpers.oracle_pool import OraclePool, needs_jvm, order, release_of
+from tests.helpers.oracle_pool import OraclePool, halved, needs_jvm, order, release_of
 from tests.helpers.tables import GoldenTables
 
 # Spark tests run in environments of their own (`make test-spark`), with the wheel installed. Named
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if needs_jvm(item):
             item.add_marker(pytest.mark.jvm)
-    items.sort(key=order)
+    items[:] = sorted(halved(items), key=order)
 
 
 @pytest.fixture(scope="session")

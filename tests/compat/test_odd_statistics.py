@@ -15,6 +15,7 @@ import pytest
 
 import pyhudi
 from tests.compat.test_alternating import hudi_options
+from tests.compat.test_float_bounds import READER
 from tests.compat.test_metadata_writing import METADATA, STATISTICS
 from tests.helpers.odd_values import (
     DDL,
@@ -97,7 +98,7 @@ def of_hudi(hudi: HudiOracle, base: Path, options: Mapping[str, str]) -> Found:
         f"SELECT {number} AS q, id FROM {{table}} WHERE {where}"
         for number, where in enumerate(ASKED)
     ]
-    conf = {"spark.sql.session.timeZone": "UTC", **options}
+    conf = {"spark.sql.session.timeZone": "UTC", **READER, **options}
     found = hudi.sql(base, " UNION ALL ".join(queries), conf)["rows"]
     return {
         where: sorted(one["id"] for one in found if one["q"] == number)

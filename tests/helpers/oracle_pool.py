@@ -6,7 +6,10 @@ release once.
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Mapping
+from hashlib import sha256
 
 import pytest
 
@@ -50,6 +53,34 @@ def release_of(item: pytest.Item) -> str:
         return str(callspec.params["hudi"])
     marker = item.get_closest_marker("hudi")
     return str(marker.args[0]) if marker is not None else ""
+
+
+_FEW = 6
+"""Tests with fewer cases of Apache Hudi run all of them."""
+
+
+def halved(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Without about half of the cases of tests that cross many settings beside Apache Hudi.
+
+    With PYHUDI_EVERY_SETTING set nothing is left out (`make test-every-setting`).
+    """
+    if os.environ.get("PYHUDI_EVERY_SETTING"):
+        return items
+    cases = Counter(_function(item) for item in items if needs_jvm(item))
+    return [
+        item
+        for item in items
+        if not needs_jvm(item) or cases[_function(item)] < _FEW or not _is_odd(item)
+    ]
+
+
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _is_odd(item: pytest.Item) -> bool:
+    """By the case's name: the same cases run each time."""
+    return bool(sha256(item.nodeid.encode()).digest()[0] % 2)
 
 
 def order(item: pytest.Item) -> tuple[bool, bool, str]:
