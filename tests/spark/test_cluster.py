@@ -49,7 +49,7 @@ def _run_job(base: Path, *arguments: str) -> None:
         [sys.executable, JOB, str(base), *arguments],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-4000:]
