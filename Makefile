@@ -81,12 +81,12 @@ test-model-long: $(STAMPS)/native ## merging beside the slow model, over MODEL_E
 
 .PHONY: test-differential-long
 test-differential-long: $(STAMPS)/native $(STAMPS)/oracle ## pyhudi and Hudi in turn, DIFFERENTIAL_STEPS (200) steps a table
-	PYHUDI_DIFFERENTIAL_STEPS=$(DIFFERENTIAL_STEPS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
+	PYHUDI_EVERY_SETTING=1 PYHUDI_DIFFERENTIAL_STEPS=$(DIFFERENTIAL_STEPS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
 	  tests/compat/test_differential.py $(PYTEST_ARGS)
 
 .PHONY: test-odd-histories-long
 test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## odd tables under Hudi's services, ODD_ROUNDS (20) rounds a table
-	PYHUDI_ODD_ROUNDS=$(ODD_ROUNDS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
+	PYHUDI_EVERY_SETTING=1 PYHUDI_ODD_ROUNDS=$(ODD_ROUNDS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
 	  tests/compat/test_odd_histories.py $(PYTEST_ARGS)
 
 .PHONY: test-jvm
