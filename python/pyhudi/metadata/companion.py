@@ -8,7 +8,7 @@ its files (`records.py`). Order of steps: `HoodieBackedTableMetadataWriter` (Hud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -49,7 +49,7 @@ from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.table import Commit, Companion, Rollback, Table
 
 OPERATION = "UPSERT_PREPPED"
@@ -268,7 +268,7 @@ class DeltaCommit:
             rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
         )
         metadata = CommitMetadata(
-            _by_partition(stats),
+            by_partition(stats),
             extra_metadata={SCHEMA_KEY: _native.without_meta_fields(self._schema)},
             operation_type=OPERATION,
         )
@@ -310,11 +310,3 @@ def is_log(stat: WriteStat) -> bool:
 
 def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
-
-
-def _by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
-    found: dict[str, tuple[WriteStat, ...]] = {}
-    for stat in stats:
-        partition = stat.partition_path or ""
-        found[partition] = (*found.get(partition, ()), stat)
-    return found

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.predicate_literals import (
-    fits_column,
-    typed_scalar,
-)
+from pyhudi.schema.predicate_literals import fits_column, typed_scalar
 from pyhudi.schema.predicates import (
     And,
     Compare,
@@ -33,12 +30,6 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 else:
     from pyhudi.schema import lazy_compute as pc
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-else:
-    from pyhudi.schema import lazy_compute as pc
-
 
 _COMPARISONS_MOST = 1000
 

@@ -12,7 +12,6 @@ from pyhudi.slices import combine
 from pyhudi.slices.cdc_form import change_log_form
 from pyhudi.slices.read_tasks import TableState
 from pyhudi.slices.write_tasks import WriteTarget
-from pyhudi.timeline import Timeline
 from pyhudi.txn.table import Table
 
 
@@ -69,5 +68,5 @@ def committed_blocks(table: Table) -> tuple[tuple[str, ...] | None, str | None]:
     """
     if not table.config.version.blocks_need_commit_check:
         return None, None
-    timeline: Timeline = table.timeline
-    return tuple(instant.requested for instant in timeline.commits), timeline.blocks_start
+    committed = tuple(instant.requested for instant in table.timeline.commits)
+    return committed, table.timeline.blocks_start

@@ -54,7 +54,6 @@ from pyhudi.txn.schema_history import SchemaHistoryFile
 from pyhudi.txn.table import Table
 from pyhudi.txn.task_inputs import committed_blocks, table_state, write_target
 from pyhudi.write import checks
-from pyhudi.write.checks import check_virtual_writes
 
 _COMPANIONS = (SchemaHistoryFile(), HashRings(), MetadataCompanion())
 
@@ -113,7 +112,7 @@ class Session:
             schema=schema,
             started_ms=clock.now_ms(),
         )
-        check_virtual_writes(config, session.index, options)
+        checks.check_virtual_writes(config, session.index, options)
         checks.check_log_blocks(session.options, config, session.schema.arrow)
         return session
 
