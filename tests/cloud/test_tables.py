@@ -169,9 +169,9 @@ def test_of_two_writers_of_one_instant_one_loses(bucket: Bucket, version: Litera
     with pytest.raises(CommitConflict, match=time):
         layout.request(other, time, COMMIT, b"")
     layout.inflight(one, time, COMMIT)
-    layout.complete(one, time, COMMIT, "20990101000000009", b'{"of": "one"}')
+    layout.publish(one, time, COMMIT, "20990101000000009", b'{"of": "one"}')
     with pytest.raises(CommitConflict, match=time):
-        layout.complete(other, time, COMMIT, "20990101000000009", b'{"of": "other"}')
+        layout.publish(other, time, COMMIT, "20990101000000009", b'{"of": "other"}')
 
 
 def test_an_upgrade_in_a_bucket(bucket: Bucket, tmp_path: Path) -> None:

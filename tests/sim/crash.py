@@ -24,7 +24,7 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.new_table import NewTable, new_table_config
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
-from pyhudi.metadata import bootstrap, compact_group, companion, start_group, write_group
+from pyhudi.metadata import bootstrap, compaction, companion, start_group, write_group
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices import write_base as work_write
 from pyhudi.slices import write_log
@@ -120,8 +120,8 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     start = _counted(start_group.store_start_log)
     for module in (bootstrap, companion):
         monkeypatch.setattr(module, "store_start_log", start)
-    base = _counted(compact_group.store_group_base)
-    monkeypatch.setattr(compact_group, "store_group_base", base)
+    base = _counted(compaction.store_group_base)
+    monkeypatch.setattr(compaction, "store_group_base", base)
 
 
 def _counted(write: Callable[..., Any]) -> Callable[..., Any]:

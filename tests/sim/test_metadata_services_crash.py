@@ -12,7 +12,7 @@ import pyhudi
 from pyhudi.config.actions import CLEAN, COMMIT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
-from pyhudi.metadata import cleaning
+from pyhudi.metadata import services as policy
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.write import upsert
@@ -30,8 +30,8 @@ OPTIONS = {
 
 @pytest.fixture(autouse=True)
 def _due_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleaning, "RETAINED", 3)
-    monkeypatch.setattr(cleaning, "_SINCE_COMPACTION", 0)
+    monkeypatch.setattr(policy, "RETAINED", 3)
+    monkeypatch.setattr(policy, "_SINCE_COMPACTION", 0)
 
 
 def write(storage: Storage, data: pa.Table) -> None:

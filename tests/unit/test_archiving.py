@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from pyhudi.config.service_options import ServiceOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature
-from pyhudi.metadata import archiving as policy
+from pyhudi.services import archiving as service
+from pyhudi.services.archiving import ArchivingPolicy
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, archive_lsm_write, archiving
 from pyhudi.timeline.archive_lsm import LsmHistory
@@ -198,7 +200,7 @@ def deltas(*numbers: int) -> list[tuple[int, str, State]]:
 
 
 def chosen(own: Timeline, least: int, compact_after: int = 10) -> list[int]:
-    instants = policy._commits(own, least, compact_after)
+    instants = service._commits(own, least, compact_after)
     return [int(one.requested) - int(time(0)) for one in instants]
 
 
@@ -225,18 +227,19 @@ def test_commits_that_are_needed_stay(layout: TimelineLayout) -> None:
 
 
 def test_all_that_cleaning_retains_stays() -> None:
-    options = ServiceOptions(keep_commits=3, archive_after=7)
-    assert policy._bounds(timeline(LAYOUT_2, *deltas(*range(20))), options) == (4, 8)
-    assert policy._bounds(timeline(LAYOUT_2, *deltas(*range(24))), options) == (21, 25)
-    assert policy._bounds(timeline(LAYOUT_2, *deltas(*range(24))), ServiceOptions()) == (21, 31)
+    policy = ArchivingPolicy(least=4, most=8, retained=20, compact_after=10)
+    assert service._bounds(timeline(LAYOUT_2, *deltas(*range(20))), policy) == (4, 8)
+    assert service._bounds(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 25)
+    policy = replace(policy, least=21, most=31)
+    assert service._bounds(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 31)
 
 
 def test_services_are_counted_apart_up_to_version_6() -> None:
     cleans = [(number, CLEAN, State.COMPLETED) for number in range(8)]
-    gone = policy._services(timeline(LAYOUT_1, *cleans), least=3, most=7)
+    gone = service._services(timeline(LAYOUT_1, *cleans), least=3, most=7)
     assert [one.requested for one in gone] == [time(number) for number in range(5)]
-    assert policy._services(timeline(LAYOUT_1, *cleans), least=3, most=8) == []
-    assert policy._services(timeline(LAYOUT_2, *cleans), least=3, most=7) == []
+    assert service._services(timeline(LAYOUT_1, *cleans), least=3, most=8) == []
+    assert service._services(timeline(LAYOUT_2, *cleans), least=3, most=7) == []
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -267,7 +270,7 @@ def test_an_archive_that_cannot_be_written_is_a_warning(
     def broken(*_: Any) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(policy, "archive", broken)
+    monkeypatch.setattr(service, "archive", broken)
     table = pyhudi.open_table(str(unpack("v9_mor_archived", tmp_path)))
     with pytest.warns(MetadataTableWarning, match="no space"):
         table.upsert(table.scan().to_arrow().slice(0, 2))

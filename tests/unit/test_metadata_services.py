@@ -16,12 +16,13 @@ from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.service_options import ServiceOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, MetadataTableWarning
-from pyhudi.metadata import cleaning, compaction
+from pyhudi.metadata import services
 from pyhudi.metadata.checks_before_write import record_schema
-from pyhudi.metadata.cleaning import _before
-from pyhudi.metadata.compact_group import EXTENSION, compact_group
+from pyhudi.metadata.compaction import EXTENSION, compact_group
 from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.table_writer import delta_commit
+from pyhudi.services import compaction
+from pyhudi.services.cleaning import slices_before
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.planned import planned_slices
 from pyhudi.storage.storage import Storage
@@ -101,7 +102,7 @@ def test_compaction_comes_after_so_many_delta_commits(name: str, tmp_path: Path)
     for instant in own.timeline.completed(COMMIT):
         if table.version == 6:
             assert delta_commit(own, instant.requested[:17]) is not None
-            assert instant.requested[17:] == compaction.SUFFIX
+            assert instant.requested[17:] == services._COMPACTION_SUFFIX
         else:
             assert len(instant.requested) == 17
     found = table.check(deep=True)
@@ -146,7 +147,7 @@ def test_a_commit_completes_after_services_of_a_faster_clock(tmp_path: Path) -> 
     time, layout = "29990101000000000", own.config.layout
     layout.request(own.storage, time, CLEAN)
     layout.inflight(own.storage, time, CLEAN)
-    layout.complete(own.storage, time, CLEAN, "29990101000000001", b"")
+    layout.publish(own.storage, time, CLEAN, "29990101000000001", b"")
     table.upsert(table.scan().to_arrow().slice(0, 2))
     newest = metadata_table(table.storage).timeline.completed(DELTA_COMMIT)[-1]
     assert (newest.completed or "") > "29990101000000001"
@@ -164,9 +165,11 @@ def test_attempts_that_are_lost_leave_no_base_files(name: str, tmp_path: Path) -
     dying = FaultyEngine(LocalEngine(2), _dies_when_compacting)
     table = pyhudi.open_table(str(base), options=options, engine=dying)
     rows = table.scan().to_arrow().slice(0, 2)
+    before = sorted(base.glob(f".hoodie/metadata/*/*.{EXTENSION}"))
     with pytest.warns(MetadataTableWarning, match="after writing"):
         table.upsert(rows)
-    assert len(metadata_table(table.storage).timeline.pending(COMPACTION)) == 1
+    assert metadata_table(table.storage).timeline.pending(COMPACTION) == ()
+    assert sorted(base.glob(f".hoodie/metadata/*/*.{EXTENSION}")) == before
     twice = FaultyEngine(LocalEngine(2), Twice)
     again = pyhudi.open_table(str(base), options=options, engine=twice)
     again.upsert(rows)
@@ -191,7 +194,7 @@ def test_attempts_that_are_lost_leave_no_base_files(name: str, tmp_path: Path) -
 def test_slices_that_were_left_behind_go(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cleaning, "RETAINED", 6)
+    monkeypatch.setattr(services, "RETAINED", 6)
     base = unpack(name, tmp_path)
     table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 4})
     rows = table.scan().to_arrow().slice(0, 2)
@@ -220,9 +223,9 @@ def test_slices_that_were_left_behind_go(
 
 def test_the_slice_that_a_query_as_of_the_horizon_reads_stays() -> None:
     slices = [FileSlice("files", "files-0000-0", str(time), None) for time in (9, 7, 5, 3)]
-    outdated = [[one.base_instant for one in _before(slices, horizon)] for horizon in "8642"]
+    outdated = [[one.base_instant for one in slices_before(slices, horizon)] for horizon in "8642"]
     assert outdated == [["5", "3"], ["3"], [], []]
-    assert [one.base_instant for one in _before(slices, "99")] == ["7", "5", "3"]
+    assert [one.base_instant for one in slices_before(slices, "99")] == ["7", "5", "3"]
 
 
 @pytest.mark.parametrize("text", ["0", "many", "-1", ""])

@@ -198,7 +198,7 @@ class TestFilesThatWent:
         layout.request(table.storage, time, "clean")
         layout.inflight(table.storage, time, "clean")
         data = json.dumps({"earliestCommitToRetain": horizon, "totalFilesDeleted": 2}).encode()
-        layout.complete(table.storage, time, "clean", f"{int(horizon) + 2}", data)
+        layout.publish(table.storage, time, "clean", f"{int(horizon) + 2}", data)
 
     @pytest.mark.parametrize(
         ("horizon", "gone"), [(t(2), False), (t(3), False), (t(4), True), (None, True)]

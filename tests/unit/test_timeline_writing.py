@@ -20,8 +20,20 @@ def written(layout: TimelineLayout, action: str) -> MemoryStorage:
     storage = MemoryStorage()
     layout.request(storage, "1", action, b"plan")
     layout.inflight(storage, "1", action)
-    layout.complete(storage, "1", action, "2", b"done")
+    complete(layout, storage, "1", action, "2", b"done")
     return storage
+
+
+def complete(
+    layout: TimelineLayout,
+    storage: MemoryStorage,
+    time: str,
+    action: str,
+    completion: str,
+    data: bytes,
+) -> None:
+    layout.check_inflight(storage, time, action)
+    layout.publish(storage, time, action, completion, data)
 
 
 def test_files_of_layout_1() -> None:
@@ -49,8 +61,16 @@ def test_each_state_comes_once(layout: TimelineLayout) -> None:
     with pytest.raises(CommitConflict, match=r"1\.deltacommit\.inflight"):
         layout.inflight(storage, "1", "deltacommit", b"other")
     with pytest.raises(CommitConflict, match=r"1\.deltacommit"):
-        layout.complete(storage, "1", "deltacommit", "9", b"other")
+        complete(layout, storage, "1", "deltacommit", "9", b"other")
     assert storage.files == files
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_was_taken_back_is_not_completed(layout: TimelineLayout) -> None:
+    storage = MemoryStorage()
+    layout.request(storage, "1", "deltacommit", b"plan")
+    with pytest.raises(CommitConflict, match="taken back"):
+        complete(layout, storage, "1", "deltacommit", "2", b"done")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -34,7 +34,8 @@ from pyhudi.metadata.definitions_file import change_definitions
 from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.internal_schema import is_evolved
-from pyhudi.services.compaction import compact_all, complete_compactions
+from pyhudi.services.compaction import compact, complete_pending, with_logs
+from pyhudi.services.row_compaction import row_compaction
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import add_to_history
@@ -197,9 +198,12 @@ def _without_metadata(
 def _settled(table: WritableTable, clock: Clock, by: str, *, merge: bool) -> str | None:
     """Failed writes rolled back, log files compacted; the compaction's instant."""
     session = Session.open(table, clock).recovered()
-    if complete_compactions(session.table, session.schema):
+    if complete_pending(session.table, row_compaction(session.table, session.schema)):
         session = Session.open(table, clock).recovered()
-    return compact_all(session.table, session.schema, by) if merge else None
+    if not merge:
+        return None
+    work = row_compaction(session.table, session.schema, by)
+    return compact(session.table, work, with_logs(session.table))
 
 
 def _move(storage: Storage, to: int, clock: Clock) -> None:

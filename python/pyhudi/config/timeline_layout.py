@@ -14,6 +14,7 @@ name without `<c>` is a completed instant that a half-done upgrade left. Sources
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyhudi.config.actions import ACTIONS, CLUSTERING, COMMIT, COMPLETED_ACTION, State
@@ -104,23 +105,29 @@ class TimelineLayout:
         """Creates the inflight file. Raises `CommitConflict` if there is one."""
         self._create(storage, self.file_name(time, action, State.INFLIGHT), content)
 
-    def complete(
-        self, storage: Storage, time: str, action: str, completion_time: str, content: bytes
-    ) -> None:
-        """Creates the completed file, which publishes the instant. The caller holds the lock.
-
-        Raises `CommitConflict` if the instant is complete already, whatever its completion time.
-        Layout 1 does not store `completion_time`.
-        """
-        done = COMPLETED_ACTION.get(action, action)
-        if self.completion_in_name and self._completed_file(storage, time, done) is not None:
-            raise _already_there(f"{time}.{done}")
-        self.publish(storage, time, action, completion_time, content)
+    def check_inflight(self, storage: Storage, time: str, action: str) -> None:
+        """Raises `CommitConflict` unless the instant is inflight, and not complete by any time."""
+        name = self.file_name(time, action, State.INFLIGHT)
+        if not self.completion_in_name:
+            inflight = storage.exists(self.path(name))
+        else:
+            names = [entry.name for entry in storage.list_dir(self.folder)[1]]
+            done = COMPLETED_ACTION.get(action, action)
+            if self._completed_file(names, time, done) is not None:
+                raise _already_there(f"{time}.{done}")
+            inflight = name in names
+        if not inflight:
+            msg = f"the {action} {time} was taken back by another writer"
+            raise CommitConflict(msg, hint="Run the operation again.")
 
     def publish(
         self, storage: Storage, time: str, action: str, completion_time: str, content: bytes
     ) -> None:
-        """`complete` for a caller that has just seen that the instant is pending."""
+        """Creates the completed file, which publishes the instant.
+
+        The caller has just seen that it is inflight. Raises `CommitConflict` if the file is there.
+        Layout 1 does not store `completion_time`.
+        """
         name = self.file_name(time, action, State.COMPLETED, completion_time)
         self._create(storage, name, content)
 
@@ -128,12 +135,13 @@ class TimelineLayout:
         """Removes the file of one state, False when there was none. What a rollback ends with."""
         if state is not State.COMPLETED:
             return storage.delete(self.path(self.file_name(time, action, state)))
-        name = self._completed_file(storage, time, COMPLETED_ACTION.get(action, action))
+        names = [entry.name for entry in storage.list_dir(self.folder)[1]]
+        name = self._completed_file(names, time, COMPLETED_ACTION.get(action, action))
         return name is not None and storage.delete(self.path(name))
 
-    def _completed_file(self, storage: Storage, time: str, action: str) -> str | None:
-        for entry in storage.list_dir(self.folder)[1]:
-            parsed = self.parse(entry.name)
+    def _completed_file(self, names: Iterable[str], time: str, action: str) -> str | None:
+        for name in names:
+            parsed = self.parse(name)
             if parsed is None or parsed.state is not State.COMPLETED:
                 continue
             if (parsed.requested, parsed.action) == (time, action):

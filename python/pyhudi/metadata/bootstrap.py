@@ -15,10 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from pyhudi import _native
 from pyhudi.clock import INSTANT_DIGITS
 from pyhudi.config import property_names as names
-from pyhudi.config.actions import DELTA_COMMIT, INDEXING, Instant, State
+from pyhudi.config.actions import DELTA_COMMIT, INDEXING, Instant
 from pyhudi.config.create import make_table
 from pyhudi.config.file_names import PARTITION_METADATA_PREFIX
 from pyhudi.config.metadata_names import FILES, FOLDER
@@ -40,10 +39,15 @@ from pyhudi.metadata.initial_rows import initial_partition
 from pyhudi.metadata.partitions_to_build import in_order, stats_columns
 from pyhudi.metadata.records import RECORD_ROWS
 from pyhudi.metadata.start_group import StartTarget, start_log, store_start_log, write_base
-from pyhudi.metadata.table_writer import open_metadata_table, remove_metadata_table
+from pyhudi.metadata.table_writer import (
+    complete_delta_commit,
+    open_metadata_table,
+    remove_metadata_table,
+)
 from pyhudi.slices.read_tasks import TableState
-from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.unique_keys import counted_words
+from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.table import Table
 
 OPERATION = "BULK_INSERT"
@@ -122,8 +126,7 @@ def _cleared(data: Table, listed: Sequence[str]) -> Table:
             own.storage.delete_dir(folder)
     for instant in own.timeline.pending(DELTA_COMMIT):
         if _is_initial(instant.requested):
-            for one in (State.INFLIGHT, State.REQUESTED):
-                own.config.layout.remove(own.storage, instant.requested, DELTA_COMMIT, one)
+            OpenInstant(own, instant.requested, DELTA_COMMIT).remove()
     return own.reloaded()
 
 
@@ -149,23 +152,16 @@ class _Making:
     def carry_out(self) -> int:
         """The number of its records."""
         own, name = self.own, self.partition.name
-        version, layout = own.config.version, own.config.layout
-        instant = self._instant()
+        delta = OpenInstant(own, self._instant(), DELTA_COMMIT)
         own.storage.delete_dir(name)
-        layout.request(own.storage, instant, DELTA_COMMIT)
-        layout.inflight(own.storage, instant, DELTA_COMMIT)
-        schema = record_schema(version.metadata_schema)
-        target = StartTarget(own.storage, name, instant, schema, self.partition.file_ids)
+        delta.request()
+        delta.begin()
+        schema = record_schema(own.config.version.metadata_schema)
+        target = StartTarget(own.storage, name, delta.time, schema, self.partition.file_ids)
         self._open_groups(target)
         stats = self._write(target)
-        self._remove_unlisted({stat.path for stat in stats})
-        metadata = CommitMetadata(
-            {name: tuple(stats)} if stats else {},
-            extra_metadata={SCHEMA_KEY: _native.without_meta_fields(schema)},
-            operation_type=OPERATION,
-        )
-        data = metadata.encode(version, DELTA_COMMIT, own.clock)
-        layout.complete(own.storage, instant, DELTA_COMMIT, own.generator.next(), data)
+        delta.keep_only(CommitMetadata(by_partition(stats)), self._base_files())
+        complete_delta_commit(delta, OPERATION, stats)
         return sum(stat.num_inserts for stat in stats)
 
     def _instant(self) -> str:
@@ -200,8 +196,7 @@ class _Making:
             stats += self.own.engine.exchange(rows, "route", write, stage=STAGE + turn, label=label)
         return stats
 
-    def _remove_unlisted(self, listed: set[str | None]) -> None:
-        """Base files of failed or repeated attempts go: nothing else tells them apart."""
-        for file in self.own.storage.list_dir(self.partition.name)[1]:
-            if file.name.endswith(".hfile") and file.path not in listed:
-                self.own.storage.delete(file.path)
+    def _base_files(self) -> list[str]:
+        """With those of failed or repeated attempts, which nothing else tells apart."""
+        files = self.own.storage.list_dir(self.partition.name)[1]
+        return [file.path for file in files if file.name.endswith(".hfile")]

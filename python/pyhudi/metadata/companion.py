@@ -39,6 +39,7 @@ from pyhudi.metadata.services import run_services
 from pyhudi.metadata.start_group import store_start_log
 from pyhudi.metadata.table_writer import (
     GroupsByPartition,
+    complete_delta_commit,
     delta_commit,
     groups_by_partition,
     observe,
@@ -49,7 +50,8 @@ from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.table import Commit, Companion, Rollback, Table
 
 OPERATION = "UPSERT_PREPPED"
@@ -254,12 +256,11 @@ class DeltaCommit:
 
         Gives what was written.
         """
-        own = self._own
-        version, layout = own.config.version, own.config.layout
-        layout.request(own.storage, self._instant, DELTA_COMMIT)
+        own, version = self._own, self._own.config.version
+        delta = OpenInstant(own, self._instant, DELTA_COMMIT)
+        delta.request()
         profile = CommitMetadata(self._profile(), operation_type=OPERATION)
-        data = profile.encode_inflight(version, own.clock)
-        layout.inflight(own.storage, self._instant, DELTA_COMMIT, data)
+        delta.begin(profile.encode_inflight(version, own.clock))
         rows = engine.scan(derive_rows, tasks, RECORD_ROWS, label="find metadata records")
         target = GroupTarget(own.storage, version, self._instant, self._schema, self._groups)
         for group in self._new_groups:
@@ -267,14 +268,7 @@ class DeltaCommit:
         stats = engine.exchange(
             rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
         )
-        metadata = CommitMetadata(
-            by_partition(stats),
-            extra_metadata={SCHEMA_KEY: _native.without_meta_fields(self._schema)},
-            operation_type=OPERATION,
-        )
-        data = metadata.encode(version, DELTA_COMMIT, own.clock)
-        observe(own)
-        layout.complete(own.storage, self._instant, DELTA_COMMIT, own.generator.next(), data)
+        complete_delta_commit(delta, OPERATION, stats)
         return stats
 
     def _profile(self) -> dict[str, tuple[WriteStat, ...]]:

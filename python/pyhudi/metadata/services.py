@@ -1,22 +1,34 @@
-"""The metadata table's own services: what is done for it once a commit of the table is complete.
+"""The metadata table's own services: which are due once a commit of the table is complete.
 
-Order and conditions are those of `HoodieBackedTableMetadataWriter.performTableServices` (Hudi
-0.15.0, 1.2.0): pending services first, then cleaning, then compaction, then archiving.
+Order and conditions are those of `HoodieBackedTableMetadataWriter.performTableServices` and
+`HoodieMetadataWriteUtils` (Hudi 0.15.0, 1.2.0): pending services first, then cleaning, compaction,
+archiving. How each goes is `services/`'s part.
 """
 
 from __future__ import annotations
 
 import warnings
 
-from pyhudi.config.actions import DELTA_COMMIT
+from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.service_options import ServiceOptions
 from pyhudi.errors import MetadataTableWarning
-from pyhudi.metadata import archiving, cleaning, compaction
+from pyhudi.metadata.compaction import record_compaction
 from pyhudi.metadata.table_writer import observe, open_metadata_table
+from pyhudi.services import archiving, cleaning, compaction
+from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.timeline import Timeline
 from pyhudi.txn.left_files import remove_staged
 from pyhudi.txn.table import Table
+
+RETAINED = 20
+"""Commits whose slices stay (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""
+_SINCE_COMPACTION = 3
+"""Instants after a compaction before anything is cleaned: readers may still read what it read."""
+_COMPACTION_SUFFIX = "001"
+"""What a compaction's instant adds to that of the last delta commit, up to table version 6."""
+_CLEAN_SUFFIX = "002"
+"""Likewise a clean's."""
 
 
 def run_services(data: Table) -> None:
@@ -39,19 +51,70 @@ def run_services(data: Table) -> None:
 
 def _run(data: Table, options: ServiceOptions) -> None:
     own = open_metadata_table(data)
-    partitions = data.config.metadata_partitions
     observe(own)
     remove_staged(own.storage, own.timeline.beside[1], own.clock)
-    if compaction.complete_pending(own):
+    if compaction.complete_pending(own, record_compaction(own)):
         own = own.reloaded()
     if cleaning.complete_pending(own):
         own = own.reloaded()
-    if cleaning.clean(own, partitions) is not None:
+    if _clean(data, own):
         own = own.reloaded()
-    if compaction.is_due(own, options.compact_after) and not _waits(data, own):
-        compaction.compact(own, partitions)
+    if _compact(data, own, options):
         own = own.reloaded()
-    archiving.archive(own, data, options)
+    policy = ArchivingPolicy(
+        least=options.keep_commits + 1,
+        most=options.archive_after + 1,
+        retained=RETAINED,
+        compact_after=options.compact_after,
+        before=lambda: _oldest(Timeline.load(data.storage, data.config)),
+    )
+    archiving.archive(own, policy)
+
+
+def _clean(data: Table, own: Table) -> str | None:
+    instant = _service_instant(own, _CLEAN_SUFFIX)
+    horizon = cleaning.oldest_retained(own.timeline, RETAINED)
+    if instant is None or horizon is None or _is_just_compacted(own.timeline):
+        return None
+    return cleaning.clean(own, horizon, instant, data.config.metadata_partitions)
+
+
+def _is_just_compacted(timeline: Timeline) -> bool:
+    last = next(reversed(timeline.completed(COMMIT)), None)
+    if last is None:
+        return False
+    after = [instant for instant in timeline.completed() if instant.requested > last.requested]
+    return len(after) < _SINCE_COMPACTION
+
+
+def _compact(data: Table, own: Table, options: ServiceOptions) -> str | None:
+    """Compacts every slice with log files, once so many delta commits are complete."""
+    instant = _service_instant(own, _COMPACTION_SUFFIX)
+    if instant is None or not is_compaction_due(own, options.compact_after) or _waits(data, own):
+        return None
+    slices = compaction.with_logs(own, data.config.metadata_partitions)
+    return compaction.compact(own, record_compaction(own), slices, instant)
+
+
+def is_compaction_due(own: Table, deltas: int) -> bool:
+    """Whether so many delta commits were completed since the last compaction.
+
+    None is due while one is pending, also of the log compactions that Hudi can be told to do.
+    """
+    timeline = own.timeline
+    if any(not i.is_completed and i.action.endswith(COMPACTION) for i in timeline.instants):
+        return False
+    return len(since_compaction(timeline)) >= deltas
+
+
+def _service_instant(own: Table, suffix: str) -> str | None:
+    """The instant of a service that is about to begin; None where the timeline allows none."""
+    if not own.config.version.metadata_services_have_suffixes:
+        return own.generator.next()
+    deltas = own.timeline.completed(DELTA_COMMIT)
+    instant = f"{deltas[-1].requested}{suffix}" if deltas else None
+    known = {known.requested for known in own.timeline.instants}
+    return None if instant in known else instant
 
 
 def _waits(data: Table, own: Table) -> bool:
@@ -63,4 +126,10 @@ def _waits(data: Table, own: Table) -> bool:
     deltas = own.timeline.completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
     pending = Timeline.load(data.storage, data.config).pending()
-    return any(one.requested <= last for one in pending)
+    return any(instant.requested <= last for instant in pending)
+
+
+def _oldest(timeline: Timeline) -> str | None:
+    """The data table's oldest commit or pending instant: rollbacks may ask for its delta commit."""
+    times = [instant.requested for instant in (*timeline.commits, *timeline.pending())]
+    return min(times, default=None)

@@ -6,20 +6,25 @@ Reading what it says is `reader.py`'s part.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from pyhudi import _native
 from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK, Instant, State
 from pyhudi.config.metadata_names import FOLDER, PROPERTIES
 from pyhudi.config.timeline_layout import META_FOLDER
+from pyhudi.metadata.checks_before_write import record_schema
 from pyhudi.metadata.partitioned import check_numbers
 from pyhudi.metadata.reader import open_config
+from pyhudi.schema.schema_history import SchemaWords
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import rollback
+from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.table import Table
 
 GroupsByPartition = dict[str, list[FileGroup]]
@@ -53,6 +58,24 @@ def observe(own: Table) -> None:
     """
     if own.timeline.completes_in_names:
         own.generator.observe(own.timeline)
+
+
+def record_words(own: Table) -> SchemaWords:
+    """What its commits say of its schema."""
+    schema = record_schema(own.config.version.metadata_schema)
+    return SchemaWords(_native.without_meta_fields(schema))
+
+
+def complete_delta_commit(delta: OpenInstant, operation: str, stats: Iterable[WriteStat]) -> None:
+    """Completes a delta commit of the metadata table. operation: Hudi's name of what wrote it."""
+    own = delta.table
+    metadata = CommitMetadata(
+        by_partition(stats),
+        extra_metadata=record_words(own).extra_metadata(delta.time),
+        operation_type=operation,
+    )
+    observe(own)
+    delta.complete(metadata.encode(own.config.version, DELTA_COMMIT, own.clock))
 
 
 def delta_commit(own: Table, time: str) -> Instant | None:

@@ -1,129 +1,151 @@
 """Compaction: every slice with log files becomes a base file, in one commit. Rows do not change.
 
-What fails is taken back whole, plan included; a writer that dies leaves a pending compaction, which
-any writer can complete.
+What is planned, carried out and completed is the same for a data table and for a metadata table;
+how the file of one slice is written is the caller's `CompactionWork`. What fails is taken back
+whole, plan included; a writer that dies leaves a pending compaction, which any writer can complete.
 Sources: `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-from pyhudi.config.actions import COMPACTION, State
-from pyhudi.config.property_names import UNFINISHED
-from pyhudi.config.write_options import WriteOptions
-from pyhudi.schema import schema_history
-from pyhudi.schema.table_schema import TableSchema
-from pyhudi.slices import markers
-from pyhudi.slices.compact import compact_file
-from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
-from pyhudi.slices.file_sizes import check_sizes, checks_sizes
+from pyhudi.config.actions import COMPACTION
+from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name
+from pyhudi.engine.protocol import Attempt
+from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.planned import planned_slices
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn.table import Table
-from pyhudi.txn.task_inputs import table_state, write_target
-from pyhudi.txn.transaction import remove_unlisted
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.table import Commit, Table
+from pyhudi.txn.transaction import in_step
 
 _STAGE = 1
 
+TaskT = TypeVar("TaskT")
 
-def compact_all(table: Table, schema: TableSchema, by: str = "") -> str | None:
-    """Compacts every slice with log files; the commit's instant, None when there is none.
 
-    schema: the table's. by: name of the unfinished work that it is part of, which the plan then
-    says. The table must be recovered, and no compaction or clustering pending. Raises
-    `UnsupportedTableFeature` for a merge rule that pyhudi lacks, `CorruptTable` for a log file that
-    was cut.
+@dataclass(frozen=True)
+class CompactionWork(Generic[TaskT]):
+    """How the slices of one table are compacted."""
+
+    tasks: Callable[[Table, str, Sequence[FileSlice]], list[TaskT]]
+    """One task a slice, for a compaction of an instant. Refuses what cannot be merged."""
+    write: Callable[[TaskT, Attempt], WriteStat]
+    """Writes the base file of a task's slice."""
+    words: SchemaWords
+    """What the commit says of the table's schema."""
+    extension: str = BASE_EXTENSION
+    """Of the table's base files."""
+    has_markers: bool = True
+    """Whether markers name the files that were begun; else their partitions are listed."""
+    label: str = "compact files"
+    extra: dict[str, str] = field(default_factory=dict)
+    """Extra metadata of the plan."""
+
+
+def with_logs(table: Table, partitions: Collection[str] | None = None) -> list[FileSlice]:
+    """The newest slices that have log files. partitions: of these alone, None for all."""
+    view = FileSystemView(table.storage, table.config, table.timeline, partitions)
+    return [newest for newest in view.slices() if newest.logs]
+
+
+def compact(
+    table: Table,
+    work: CompactionWork[Any],
+    slices: Sequence[FileSlice],
+    instant: str = "",
+) -> str | None:
+    """Plans and carries out the compaction of slices; its instant, None for no slices.
+
+    instant: that of the compaction, "" for a new one. No other compaction or clustering of the
+    slices may be pending, and nobody else at work.
     """
-    view = FileSystemView(table.storage, table.config, table.timeline)
-    with_logs = [one for one in view.slices() if one.logs]
-    if not with_logs:
+    if not slices:
         return None
-    _check_sizes(table, with_logs)
-    instant = table.generator.next()
-    tasks = _tasks(table, schema, instant, with_logs)
-    record = compaction_plan(with_logs, {UNFINISHED: by} if by else None)
-    plan = content.encode_container("HoodieCompactionPlan", record, table.clock)
-    table.config.layout.request(table.storage, instant, COMPACTION, plan)
+    instant = instant or table.generator.next()
+    tasks = work.tasks(table, instant, slices)
+    compaction = OpenInstant(table, instant, COMPACTION)
+    plan = compaction_plan(slices, work.extra)
+    compaction.request(content.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
-        _carry_out(table, schema, instant, tasks)
+        _carry_out(compaction, work, slices, tasks)
     except BaseException:
-        _take_back(table, instant)
+        _take_back(compaction, work, slices)
         raise
     return instant
 
 
-def complete_compactions(table: Table, schema: TableSchema, by: str = "") -> list[str]:
+def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = False) -> list[str]:
     """Carries out the compactions that are pending, by their plans; their instants.
 
-    schema: the table's. by: only those that are part of this unfinished work.
-    What another writer began of them is removed first, so none must be at work. Raises
-    `CorruptTable` for a plan whose files are gone.
+    own: only those whose plans say what the work's would. What another writer began of them is
+    removed first, so none must be at work. Raises `CorruptTable` for a plan whose files are gone.
     """
     completed = []
-    for instant in table.timeline.pending_compactions:
-        plan = table.timeline.plan(instant) or {}
-        if by and (plan.get("extraMetadata") or {}).get(UNFINISHED) != by:
+    for pending in table.timeline.pending_compactions:
+        plan = table.timeline.plan(pending) or {}
+        said = plan.get("extraMetadata") or {}
+        if own and any(said.get(name) != text for name, text in work.extra.items()):
             continue
-        _remove_begun(table, instant.requested)
-        slices = planned_slices(table.storage, plan.get("operations") or ())
-        _check_sizes(table, slices)
-        tasks = _tasks(table, schema, instant.requested, slices)
-        _carry_out(table, schema, instant.requested, tasks)
-        completed.append(instant.requested)
+        operations = plan.get("operations") or ()
+        slices = planned_slices(table.storage, operations, work.extension)
+        compaction = OpenInstant(table, pending.requested, COMPACTION)
+        compaction.back_to_plan(_begun(compaction, work, slices))
+        _carry_out(compaction, work, slices, work.tasks(table, compaction.time, slices))
+        completed.append(compaction.time)
     return completed
 
 
-def _check_sizes(table: Table, slices: Sequence[FileSlice]) -> None:
-    """Refuses log files that lost records: a compaction would make the loss final."""
-    if checks_sizes(table.options):
-        check_sizes(table.timeline, slices)
-
-
-def _tasks(
-    table: Table, schema: TableSchema, instant: str, slices: Sequence[FileSlice]
-) -> list[CompactTask]:
-    target = write_target(table, schema, WriteOptions.of(table.options), instant)
-    return compact_tasks(table_state(table, schema), target, slices)
-
-
 def _carry_out(
-    table: Table, schema: TableSchema, instant: str, tasks: Sequence[CompactTask]
+    compaction: OpenInstant,
+    work: CompactionWork[TaskT],
+    slices: Sequence[FileSlice],
+    tasks: Sequence[TaskT],
 ) -> None:
-    storage, layout = table.storage, table.config.layout
-    layout.inflight(storage, instant, COMPACTION)
-    stats = table.engine.run(compact_file, tasks, stage=_STAGE, label=f"compact files of {instant}")
-    metadata = _metadata(stats, schema_history.words(schema, table.config).extra_metadata(instant))
-    remove_unlisted(storage, instant, metadata)
-    data = metadata.encode(table.config.version, COMPACTION, table.clock)
-    layout.complete(storage, instant, COMPACTION, table.generator.next(), data)
-    markers.delete_all(storage, instant)
-
-
-def _metadata(stats: Sequence[WriteStat], schema: Mapping[str, str]) -> CommitMetadata:
-    return CommitMetadata(
+    table, instant = compaction.table, compaction.time
+    compaction.begin()
+    label = f"{work.label} of {instant}"
+    stats = table.engine.run(work.write, tasks, stage=_STAGE, label=label)
+    metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,
-        extra_metadata=schema,
+        extra_metadata=work.words.extra_metadata(instant),
         operation_type="COMPACT",
     )
+    compaction.keep_only(metadata, _begun(compaction, work, slices))
+    metadata = in_step(table, Commit(instant, metadata, work.words))
+    compaction.complete(metadata.encode(table.config.version, COMPACTION, table.clock))
+    compaction.clear()
 
 
-def _take_back(table: Table, instant: str) -> None:
+def _take_back(
+    compaction: OpenInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
+) -> None:
     """Leaves the table as if the compaction had not been planned, unless it is complete."""
-    found = Timeline.load(table.storage, table.config).find(instant, COMPACTION)
+    found = compaction.table.reloaded().timeline.find(compaction.time, COMPACTION)
     if found is None or found.is_completed:
         return
-    _remove_begun(table, instant)
-    table.config.layout.remove(table.storage, instant, COMPACTION, State.REQUESTED)
+    compaction.back_to_plan(_begun(compaction, work, slices))
+    compaction.remove()
 
 
-def _remove_begun(table: Table, instant: str) -> None:
-    """Removes what was written, which no reader sees; the plan stays."""
-    storage = table.storage
-    remove_unlisted(storage, instant, CommitMetadata())
-    table.config.layout.remove(storage, instant, COMPACTION, State.INFLIGHT)
-    markers.delete_all(storage, instant)
+def _begun(
+    compaction: OpenInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
+) -> list[str] | None:
+    """Base files that attempts of the compaction wrote; None where their markers tell."""
+    if work.has_markers:
+        return None
+    return [
+        file.path
+        for partition in sorted({planned.partition for planned in slices})
+        for file in compaction.table.storage.list_dir(partition)[1]
+        if (base := parse_base_name(file.name, work.extension)) is not None
+        and base.instant == compaction.time
+    ]

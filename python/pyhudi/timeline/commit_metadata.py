@@ -133,6 +133,12 @@ class CommitMetadata:
         return tuple(s for stats in self.partition_to_write_stats.values() for s in stats)
 
     @property
+    def paths(self) -> set[str]:
+        """Every file that the commit names, change logs too."""
+        listed = {stat.path for stat in self.write_stats if stat.path}
+        return listed | {path for stat in self.write_stats for path in stat.cdc_stats or ()}
+
+    @property
     def schema(self) -> str | None:
         """The writer's Avro schema text, None when the commit carries none or an empty one."""
         return self.extra_metadata.get(SCHEMA_KEY) or None

@@ -9,18 +9,18 @@ to go is `rollback_plan.py`'s part. Completed instants are not rolled back here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyhudi import _native
 from pyhudi.config.actions import ROLLBACK, Instant, State
 from pyhudi.config.file_names import log_file_name, parse_log_name
 from pyhudi.errors import CommitConflict
-from pyhudi.slices import markers
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
 from pyhudi.txn import heartbeat
 from pyhudi.txn.left_files import remove_staged
+from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
 from pyhudi.txn.table import Rollback, Table
 
@@ -40,15 +40,15 @@ def roll_back(table: Table, timeline: Timeline, target: Instant, *, time: str | 
     requests = plan_rollback(table.storage, config.version, timeline, target)
     time = time or table.generator.next()
     record = _plan_record(table.storage.native.uri, target, requests)
-    plan = content.encode_container("HoodieRollbackPlan", record, table.clock)
-    config.layout.request(table.storage, time, ROLLBACK, plan)
+    rollback = OpenInstant(table, time, ROLLBACK)
+    rollback.request(content.encode_container("HoodieRollbackPlan", record, table.clock))
     now = Timeline.load(table.storage, config).find(target.requested, target.action)
     if now is not None and now.is_completed:
-        config.layout.remove(table.storage, time, ROLLBACK, State.REQUESTED)
+        rollback.withdraw_request()
         msg = f"{now} was completed by its writer while it was to be rolled back"
         raise CommitConflict(msg, hint="Run the operation again.")
-    config.layout.inflight(table.storage, time, ROLLBACK)
-    _carry_out(table, time, target.requested, target.action, requests)
+    rollback.begin()
+    _carry_out(rollback, OpenInstant(table, target.requested, target.action), requests)
     return time
 
 
@@ -58,10 +58,9 @@ def resume(table: Table, timeline: Timeline, pending: Instant) -> None:
     Raises `CommitConflict` for one of a completed commit.
     """
     plan = timeline.plan(pending)
-    layout = table.config.layout
+    rollback = OpenInstant(table, pending.requested, ROLLBACK)
     if plan is None or plan.get("instantToRollback") is None:
-        layout.remove(table.storage, pending.requested, ROLLBACK, State.INFLIGHT)
-        layout.remove(table.storage, pending.requested, ROLLBACK, State.REQUESTED)
+        rollback.remove()
         return
     target = plan["instantToRollback"]
     found = timeline.find(target["commitTime"], target["action"])
@@ -69,33 +68,28 @@ def resume(table: Table, timeline: Timeline, pending: Instant) -> None:
         msg = f"{pending} would take back {found}, which pyhudi does not do"
         raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
-        layout.inflight(table.storage, pending.requested, ROLLBACK)
+        rollback.begin()
     requests = [_request(record) for record in plan.get("RollbackRequests") or ()]
-    _carry_out(table, pending.requested, target["commitTime"], target["action"], requests)
+    failed = OpenInstant(table, target["commitTime"], target["action"])
+    _carry_out(rollback, failed, requests)
 
 
 def _carry_out(
-    table: Table,
-    time: str,
-    target: str,
-    action: str,
-    requests: Iterable[RollbackRequest],
+    rollback: OpenInstant, target: OpenInstant, requests: Sequence[RollbackRequest]
 ) -> None:
-    storage, layout = table.storage, table.config.layout
+    table, time = rollback.table, rollback.time
+    storage = table.storage
     started = table.clock.now_ms()
-    requests = list(requests)
-    done = [_undo(storage, request, time, target) for request in requests]
+    done = [_undo(storage, request, time, target.time) for request in requests]
     for partition in sorted({request.partition for request in requests}):
-        remove_staged(storage, storage.list_dir(partition)[1], table.clock, dead=target)
-    record = _metadata_record(time, target, action, table.clock.now_ms() - started, done)
-    metadata = content.encode_container("HoodieRollbackMetadata", record, table.clock)
+        remove_staged(storage, storage.list_dir(partition)[1], table.clock, dead=target.time)
+    took_ms = table.clock.now_ms() - started
+    record = _metadata_record(time, target.time, target.action, took_ms, done)
     for companion in table.companions:
-        companion.on_rollback(table, Rollback(time, target, record))
-    layout.complete(storage, time, ROLLBACK, table.generator.next(), metadata)
-    layout.remove(storage, target, action, State.INFLIGHT)
-    layout.remove(storage, target, action, State.REQUESTED)
-    markers.delete_all(storage, target)
-    storage.delete(heartbeat.path_of(target))
+        companion.on_rollback(table, Rollback(time, target.time, record))
+    rollback.complete(content.encode_container("HoodieRollbackMetadata", record, table.clock))
+    target.remove()
+    storage.delete(heartbeat.path_of(target.time))
 
 
 def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:

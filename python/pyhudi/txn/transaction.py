@@ -37,12 +37,11 @@ from pyhudi.errors import (
     InterruptedAfterCommit,
 )
 from pyhudi.schema.schema_history import SchemaWords
-from pyhudi.slices import markers
-from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import conflicts, heartbeat, replace_commit, rollback
 from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.recovery import remove_marked
 from pyhudi.txn.table import Commit, Companion, Table
 
@@ -61,15 +60,13 @@ class Transaction:
         """
         self._table = table
         self._operation = operation
-        self._action = replace_commit.action_of(table.config, operation)
+        self._open = OpenInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
         self._publishing = False
         self._shared = shared
         self._heartbeat: Heartbeat | None = None
         self._followers: list[Callable[[], None]] = []
         self._written = CommitMetadata()
-        self.instant = ""
-        """The write's requested time, once entered."""
         self.by_record_index = False
         """Keys were found by the record index: what was tagged is in it already."""
         self.companions: list[Companion] = []
@@ -79,15 +76,21 @@ class Transaction:
     def resumed(cls, table: Table, operation: str, instant: str) -> Transaction:
         """One that another process has started."""
         txn = cls(table, operation)
-        txn.instant = instant
+        txn._open = replace(txn._open, time=instant)
         txn._state = State.INFLIGHT
         return txn
+
+    @property
+    def instant(self) -> str:
+        """The write's requested time, once entered."""
+        return self._open.time
 
     def __enter__(self) -> Transaction:
         """Begins the write. Raises `CommitConflict`, with nothing left, beside another writer."""
         table = self._table
         resumed = bool(self.instant)
-        self.instant = self.instant or table.generator.next()
+        if not resumed:
+            self._open = replace(self._open, time=table.generator.next())
         beat = Heartbeat(table.storage, self.instant, table.clock, owned=not self._shared)
         self._heartbeat = beat
         plan = replace_commit.requested(table.config.version, self._operation, table.clock)
@@ -95,7 +98,7 @@ class Transaction:
             beat.start()
             if resumed:
                 return self
-            table.config.layout.request(table.storage, self.instant, self._action, plan)
+            self._open.request(plan)
             self._state = State.REQUESTED
             self._check_alone()
         except BaseException:
@@ -116,10 +119,8 @@ class Transaction:
 
     def _withdraw_request(self) -> None:
         """Takes back the beginning of a write, of which there is the requested file at most."""
-        table = self._table
         if self._state is State.REQUESTED:
-            layout = table.config.layout
-            layout.remove(table.storage, self.instant, self._action, State.REQUESTED)
+            self._open.withdraw_request()
         self._state = None
         if self._heartbeat is not None:
             self._heartbeat.stop()
@@ -131,7 +132,7 @@ class Transaction:
         if profile is not None:
             metadata = CommitMetadata(profile, operation_type=self._operation)
             data = metadata.encode_inflight(table.config.version, table.clock)
-        table.config.layout.inflight(table.storage, self.instant, self._action, data)
+        self._open.begin(data)
         self._state = State.INFLIGHT
 
     def on_completed(self, step: Callable[[], None]) -> None:
@@ -161,12 +162,10 @@ class Transaction:
         )
         self._written = metadata
         self._check_own(metadata)
-        remove_unlisted(table.storage, self.instant, metadata)
+        self._open.keep_only(metadata)
         commit = Commit(self.instant, metadata, schema, self.by_record_index)
-        for companion in (*table.companions, *self.companions):
-            said |= companion.before_complete(table, commit)
-        metadata = replace(metadata, extra_metadata=said)
-        data = metadata.encode(table.config.version, self._action, table.clock)
+        metadata = in_step(table, commit, self.companions)
+        data = metadata.encode(table.config.version, self._open.action, table.clock)
         # Once more: the metadata table may have taken long.
         self._check_own(metadata)
         completion = table.generator.next()
@@ -178,10 +177,11 @@ class Transaction:
         table = self._table
         timeline = Timeline.load(table.storage, table.config)
         table.generator.observe(timeline)
-        conflicts.check_own(timeline, self.instant, self._action)
+        conflicts.check_own(timeline, self.instant, self._open.action)
         conflicts.check_file_groups(timeline, table.timeline, self.instant, metadata)
         if self._is_late:
-            msg = f"the {self._action} {self.instant} stood still so long that it counts as dead"
+            write = f"the {self._open.action} {self.instant}"
+            msg = f"{write} stood still so long that it counts as dead"
             raise CommitConflict(msg, hint="Run the operation again.")
 
     @property
@@ -189,34 +189,22 @@ class Transaction:
         return self._heartbeat is not None and self._heartbeat.is_late
 
     def _publish(self, completion: str, data: bytes) -> None:
-        """Creates the completed file; an answer that was lost on the way is looked for."""
-        table = self._table
-        layout, storage = table.config.layout, table.storage
         self._publishing = True
         try:
-            layout.publish(storage, self.instant, self._action, completion, data)
+            self._open.publish(completion, data)
         except CommitConflict:
             self._publishing = False
             raise
-        except Exception:
-            name = layout.file_name(self.instant, self._action, State.COMPLETED, completion)
-            if storage.read_or_none(layout.path(name)) != data:
-                raise
-        if self._is_late:
-            self._check_not_taken_back(completion)
+        # Others may have taken the writer for dead as the completed file was made.
+        if self._is_late and not self._open.is_inflight:
+            self._open.take_publication_back(completion)
+            self._publishing = False
+            raise self._taken_back()
         self._state = State.COMPLETED
 
-    def _check_not_taken_back(self, completion: str) -> None:
-        """Takes the completed file back where others took the writer for dead as it was made."""
-        table = self._table
-        layout, storage = table.config.layout, table.storage
-        inflight = layout.file_name(self.instant, self._action, State.INFLIGHT)
-        if not storage.exists(layout.path(inflight)):
-            name = layout.file_name(self.instant, self._action, State.COMPLETED, completion)
-            storage.delete(layout.path(name))
-            self._publishing = False
-            msg = f"the {self._action} {self.instant} was taken back by another writer"
-            raise CommitConflict(msg, hint="Run the operation again.")
+    def _taken_back(self) -> CommitConflict:
+        msg = f"the {self._open.action} {self.instant} was taken back by another writer"
+        return CommitConflict(msg, hint="Run the operation again.")
 
     def _follow(self) -> None:
         """What comes after the commit, which stands whatever happens here."""
@@ -224,7 +212,7 @@ class Transaction:
         beat = self._heartbeat
         if beat is not None:
             self._try(beat.stop)
-        self._try(lambda: markers.delete_all(table.storage, self.instant))
+        self._try(self._open.clear)
         for step in self._followers:
             self._try(step)
         for companion in (*table.companions, *self.companions):
@@ -245,12 +233,10 @@ class Transaction:
     def withdraw(self) -> None:
         """Ends a write that has nothing to commit: neither a commit nor a rollback tells of it."""
         table = self._table
-        remove_unlisted(table.storage, self.instant, CommitMetadata())
+        self._open.keep_only(CommitMetadata())
         for companion in table.companions:
             companion.on_removal(table, self.instant)
-        markers.delete_all(table.storage, self.instant)
-        for state in (State.INFLIGHT, State.REQUESTED):
-            table.config.layout.remove(table.storage, self.instant, self._action, state)
+        self._open.remove()
         self._state = None
         if self._heartbeat is not None:
             self._heartbeat.stop()
@@ -278,8 +264,7 @@ class Transaction:
                 if self._heartbeat is not None:
                     self._heartbeat.rest()
         if gone and isinstance(error, Exception) and not isinstance(error, CommitConflict):
-            msg = f"the {self._action} {self.instant} was taken back by another writer"
-            raise CommitConflict(msg, hint="Run the operation again.") from error
+            raise self._taken_back() from error
         if published and isinstance(error, KeyboardInterrupt):
             raise InterruptedAfterCommit(self.instant) from error
         if published and isinstance(error, Exception):
@@ -302,7 +287,7 @@ class Transaction:
         """Takes a pending write back; whether it was complete, or gone."""
         table = self._table
         timeline = Timeline.load(table.storage, table.config)
-        instant = timeline.find(self.instant, self._action)
+        instant = timeline.find(self.instant, self._open.action)
         if instant is None:
             self._remove_what_came_late(timeline)
             return False, True
@@ -318,24 +303,15 @@ class Transaction:
         for companion in table.companions:
             companion.on_removal(table, self.instant)
         remove_marked(table.storage, self.instant)
-        for path in _paths(self._written) - rollback.called_off(timeline, self.instant):
+        for path in self._written.paths - rollback.called_off(timeline, self.instant):
             table.storage.delete(path)
-        markers.delete_all(table.storage, self.instant)
+        self._open.clear()
         table.storage.delete(heartbeat.path_of(self.instant))
 
 
-def remove_unlisted(storage: Storage, instant: str, metadata: CommitMetadata) -> None:
-    """Deletes files that markers name and the commit does not: of failed or repeated attempts.
-
-    Log files go too, also up to table version 6: a log file here is one attempt's alone.
-    """
-    listed = _paths(metadata)
-    for marker in markers.read_all(storage, instant) or ():
-        if marker.path not in listed:
-            storage.delete(marker.path)
-
-
-def _paths(metadata: CommitMetadata) -> set[str]:
-    """The files that a commit names."""
-    listed = {stat.path for stat in metadata.write_stats if stat.path}
-    return listed | {path for stat in metadata.write_stats for path in stat.cdc_stats or ()}
+def in_step(table: Table, commit: Commit, others: Iterable[Companion] = ()) -> CommitMetadata:
+    """Brings what keeps step with a table up to a commit, and gives what the commit then says."""
+    said = dict(commit.metadata.extra_metadata)
+    for companion in (*table.companions, *others):
+        said |= companion.before_complete(table, commit)
+    return replace(commit.metadata, extra_metadata=said)

@@ -48,7 +48,8 @@ from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.schema_history import check_names
 from pyhudi.schema.table_schema import field_at
-from pyhudi.services.compaction import complete_compactions
+from pyhudi.services.compaction import complete_pending
+from pyhudi.services.row_compaction import row_compaction
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.other_layout import remove_other_timeline
@@ -374,11 +375,10 @@ def _without_leftovers(
     if undone.moving:
         remove_other_timeline(session.storage, session.config)
     # Where Hudi has made a metadata table since, the compaction would have to go into it.
-    if (
-        undone
-        and not session.config.metadata_partitions
-        and complete_compactions(session.table, session.schema, undone.by)
-    ):
+    if not undone or session.config.metadata_partitions:
+        return session
+    work = row_compaction(session.table, session.schema, undone.by)
+    if complete_pending(session.table, work, own=bool(undone.by)):
         return Session.open(_Plain(table.storage, table.engine), clock).recovered()
     return session
 

@@ -1,0 +1,110 @@
+"""An instant that is not complete: its files on the timeline, and what is written in its name.
+
+Every change of a data table or a metadata table goes from requested to completed by these steps,
+whatever its action; who may take them, and when, is the caller's part (`transaction.py`,
+`rollback.py`, the services).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyhudi.config.actions import State
+from pyhudi.errors import CommitConflict
+from pyhudi.slices import markers
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn.table import Table
+
+
+@dataclass(frozen=True)
+class OpenInstant:
+    """One instant of a table between its request and its completion."""
+
+    table: Table
+    time: str
+    """Its requested time."""
+    action: str
+    """Of its pending files, such as `compaction`."""
+
+    def request(self, plan: bytes = b"") -> None:
+        """Creates the requested file. Raises `CommitConflict` if the instant is there already."""
+        self.table.config.layout.request(self.table.storage, self.time, self.action, plan)
+
+    def begin(self, content: bytes = b"") -> None:
+        """Creates the inflight file. Raises `CommitConflict` if there is one."""
+        self.table.config.layout.inflight(self.table.storage, self.time, self.action, content)
+
+    def keep_only(self, metadata: CommitMetadata, begun: Iterable[str] | None = None) -> None:
+        """Deletes what was begun and the commit does not name: of failed or repeated attempts.
+
+        begun: paths of all files that may have been begun; None for those that markers name. Log
+        files go too, also up to table version 6: a log file here is one attempt's alone.
+        """
+        storage = self.table.storage
+        if begun is None:
+            begun = (marker.path for marker in markers.read_all(storage, self.time) or ())
+        listed = metadata.paths
+        for path in begun:
+            if path not in listed:
+                storage.delete(path)
+
+    def complete(self, content: bytes) -> str:
+        """Creates the completed file, and gives the completion time.
+
+        Raises `CommitConflict` where another writer took the instant back or completed it.
+        """
+        table = self.table
+        completion = table.generator.next()
+        table.config.layout.check_inflight(table.storage, self.time, self.action)
+        self.publish(completion, content)
+        return completion
+
+    def publish(self, completion: str, content: bytes) -> None:
+        """`complete` for a caller that has just seen that the instant is inflight."""
+        layout, storage = self.table.config.layout, self.table.storage
+        try:
+            layout.publish(storage, self.time, self.action, completion, content)
+        except CommitConflict:
+            raise
+        except Exception:
+            # The answer may have been lost on the way.
+            name = layout.file_name(self.time, self.action, State.COMPLETED, completion)
+            if storage.read_or_none(layout.path(name)) != content:
+                raise
+
+    def clear(self) -> None:
+        """Removes its markers, once it is complete or gone."""
+        markers.delete_all(self.table.storage, self.time)
+
+    def back_to_plan(self, begun: Iterable[str] | None = None) -> None:
+        """Removes what was written, which no reader sees, and leaves it requested."""
+        self.keep_only(CommitMetadata(), begun)
+        self._remove(State.INFLIGHT)
+        self.clear()
+
+    def remove(self) -> None:
+        """Takes it off the timeline. What it wrote must be gone."""
+        self._remove(State.INFLIGHT)
+        self._remove(State.REQUESTED)
+        self.clear()
+
+    def withdraw_request(self) -> None:
+        """Takes its requested file away, of an instant that has written nothing."""
+        self._remove(State.REQUESTED)
+
+    def take_publication_back(self, completion: str) -> None:
+        """Removes the completed file that `publish` has made."""
+        layout = self.table.config.layout
+        name = layout.file_name(self.time, self.action, State.COMPLETED, completion)
+        self.table.storage.delete(layout.path(name))
+
+    @property
+    def is_inflight(self) -> bool:
+        """Whether its inflight file is there."""
+        layout = self.table.config.layout
+        name = layout.file_name(self.time, self.action, State.INFLIGHT)
+        return self.table.storage.exists(layout.path(name))
+
+    def _remove(self, state: State) -> None:
+        self.table.config.layout.remove(self.table.storage, self.time, self.action, state)
