@@ -108,6 +108,13 @@ class Store:
         """Writes a whole file in place of any older one; readers see the old or the new bytes."""
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Writes a whole file unless one is there; False when there was one."""
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        """A whole file and its version; None when there is none."""
+    def replace_version(self, path: str, data: bytes, expected: str | None) -> str | None:
+        """Writes a whole file if its version is `expected` still, None for no file.
+
+        Gives the new version, None where another writer was first.
+        """
     def delete(self, path: str) -> bool:
         """Removes a file; False when there was none."""
     def delete_dir(self, path: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from pyhudi.clock import SystemClock
 from pyhudi.errors import StorageError
 from pyhudi.storage.storage import Storage
-from pyhudi.txn import heartbeat
+from pyhudi.txn import processes
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, Heartbeat, live_instants
 from tests.sim.interrupted import JumpingClock
 
@@ -92,7 +92,7 @@ def test_what_hudi_or_anybody_else_writes_is_alive(storage: Storage, content: by
 
 
 def test_a_pid_that_another_process_has_now_is_dead(storage: Storage) -> None:
-    machine = heartbeat._machine()
+    machine = processes._machine()
     owner = {"machine": machine, "pid": os.getppid(), "started": "0", "name": "n"}
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
     assert not alive(storage)

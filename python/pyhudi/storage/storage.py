@@ -124,6 +124,18 @@ class Storage:
         """Writes a file unless one is there; False when there was one."""
         return self.native.put_if_absent(path, data)
 
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        """The whole file and its version, which `replace_version` compares; None without a file."""
+        return self.native.read_version(path)
+
+    def replace_version(self, path: str, data: bytes, expected: str | None) -> str | None:
+        """Writes a file if its version is `expected` still, None for no file.
+
+        Gives the new version, None where another writer was first. Each content must be new. Raises
+        `UnsupportedTableFeature` where the storage has neither conditional writes nor locks.
+        """
+        return self.native.replace_version(path, data, expected)
+
     def delete(self, path: str) -> bool:
         """Removes a file; False when there was none."""
         return self.native.delete(path)

@@ -13,17 +13,14 @@ of them keeps alive while it works.
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import weakref
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.storage.storage import Entry, Storage
+from pyhudi.txn import processes
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 EXPIRES_MS = 120_000
@@ -32,9 +29,6 @@ EXPIRES_MS = 120_000
 _INTERVAL_S = 30.0
 _LATE_MS = 90_000
 """A writer that did not beat for so long must not publish: soon it counts as dead."""
-
-_beating: set[str] = set()
-"""Names of the heartbeats that this process keeps alive."""
 
 
 def path_of(instant: str) -> str:
@@ -57,21 +51,7 @@ def _is_alive(storage: Storage, file: Entry, clock: Clock) -> bool:
         return False
     content = storage.read_or_none(file.path)
     # One that has just gone was alive; what its write left has to be looked at again.
-    return content is None or not _is_dead_here(content)
-
-
-def _is_dead_here(content: bytes) -> bool:
-    """Whether the process that a heartbeat names ran on this machine and is gone."""
-    try:
-        owner = json.loads(content)
-    except ValueError:
-        return False
-    here = _machine()
-    if here is None or not isinstance(owner, dict) or owner.get("machine") != here:
-        return False
-    if owner.get("pid") == os.getpid():
-        return owner.get("name") not in _beating
-    return bool(_started(owner.get("pid")) != owner.get("started"))
+    return content is None or not processes.is_dead_here(content)
 
 
 class Heartbeat:
@@ -86,7 +66,7 @@ class Heartbeat:
         self._path = path_of(instant)
         self._clock = clock
         self._name = clock.uuid()
-        self._content = _owner(self._name) if owned else b""
+        self._content = processes.owner(self._name) if owned else b""
         self._last_ms = 0
         self._lost = False
         self._ended = threading.Event()
@@ -94,7 +74,7 @@ class Heartbeat:
 
     def start(self) -> None:
         """The first beat, and a thread for those that follow. Raises what the storage raises."""
-        _beating.add(self._name)
+        processes.at_work.add(self._name)
         self.beat()
         threading.Thread(
             target=_keep_beating,
@@ -123,7 +103,7 @@ class Heartbeat:
     def rest(self) -> None:
         """Ends beating and leaves the file: others go on with the write, or it has failed."""
         self._ended.set()
-        _beating.discard(self._name)
+        processes.at_work.discard(self._name)
 
     def stop(self) -> None:
         """Ends beating and removes the file. Raises what the storage raises."""
@@ -145,35 +125,3 @@ def _keep_beating(heartbeat: weakref.ref[Heartbeat], ended: threading.Event) -> 
         with suppress(Exception):
             alive.beat()
         del alive
-
-
-# --- processes ------------------------------------------------------------------------------------
-
-
-def _owner(name: str) -> bytes:
-    machine = _machine()
-    if machine is None:
-        return b""
-    pid = os.getpid()
-    owner = {"machine": machine, "pid": pid, "started": _started(pid), "name": name}
-    return json.dumps(owner).encode()
-
-
-def _machine() -> str | None:
-    """What is the same for processes that see each other, until the machine starts anew."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
-def _started(pid: Any) -> str | None:
-    """When a process was started, None where there is no such process."""
-    try:
-        status = Path(f"/proc/{int(pid)}/stat").read_bytes()
-    except (OSError, TypeError, ValueError):
-        return None
-    # After the name, which may hold blanks and brackets, the start is the twentieth field.
-    fields = status.rpartition(b")")[2].split()
-    return fields[19].decode("ascii") if len(fields) > 19 else None

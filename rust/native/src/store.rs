@@ -71,6 +71,29 @@ impl Store {
             .map_err(store_error)
     }
 
+    fn read_version<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, String)>> {
+        let found = py
+            .detach(|| self.0.read_version(path))
+            .map_err(store_error)?;
+        Ok(found.map(|(bytes, version)| (PyBytes::new(py, &bytes), version)))
+    }
+
+    #[pyo3(signature = (path, data, expected))]
+    fn replace_version(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        data: Vec<u8>,
+        expected: Option<&str>,
+    ) -> PyResult<Option<String>> {
+        py.detach(|| self.0.replace_version(path, data.into(), expected))
+            .map_err(store_error)
+    }
+
     fn delete(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
         py.detach(|| self.0.delete(path)).map_err(store_error)
     }

@@ -154,6 +154,34 @@ impl Store {
         }
     }
 
+    /// The whole file and its version, which [`Store::replace_version`] compares; none when there is
+    /// no file.
+    pub fn read_version(&self, path: &str) -> Result<Option<(Bytes, String)>> {
+        match &self.0 {
+            Back::Local(base) => local::versioned::read(&base.locate(path)?),
+            Back::S3(remote) => s3::versioned::read(remote, path),
+        }
+    }
+
+    /// Writes the file if its version is `expected` still, none for no file. Gives the new version,
+    /// or none where another writer was first; of several writers exactly one is.
+    ///
+    /// Each content must be new, such as by a random part. [`StoreError::Unsupported`] where the
+    /// storage has no conditional writes or locks of files.
+    pub fn replace_version(
+        &self,
+        path: &str,
+        bytes: Bytes,
+        expected: Option<&str>,
+    ) -> Result<Option<String>> {
+        match &self.0 {
+            Back::Local(base) => {
+                local::versioned::replace(&base.locate_own(path)?, &bytes, expected)
+            }
+            Back::S3(remote) => s3::versioned::replace(remote, path, bytes, expected),
+        }
+    }
+
     /// Deletes the file; false when it was not there.
     pub fn delete(&self, path: &str) -> Result<bool> {
         match &self.0 {

@@ -23,6 +23,8 @@ pub(super) struct Client {
     s3: AmazonS3,
     /// Whether the server has been seen to refuse a conditional put.
     pub(super) is_conditional: AtomicBool,
+    /// The same of a put that replaces one version.
+    pub(super) is_swapping: AtomicBool,
 }
 
 impl Deref for Client {
@@ -58,6 +60,7 @@ pub(super) fn client_of(bucket: &str, options: &[(String, String)]) -> Result<Ar
     let client = Arc::new(Client {
         s3: build(bucket, options)?,
         is_conditional: AtomicBool::new(false),
+        is_swapping: AtomicBool::new(false),
     });
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     // A client that was made before a fork stays untouched for ever: its connections are the parent's.

@@ -13,6 +13,7 @@ mod remote;
 mod runtime;
 mod service;
 mod upload;
+pub(crate) mod versioned;
 mod windows;
 
 pub(crate) use read::RemoteFile;

@@ -8,4 +8,5 @@ mod opening;
 mod pipes;
 mod putting;
 mod reading;
+mod versioned;
 mod writing;

@@ -1,0 +1,62 @@
+"""Which process does something, so that others on the machine know at once when it has died.
+
+Heartbeats and local locks say it. Where the machine cannot be told from others, nothing is said,
+and only time tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+at_work: set[str] = set()
+"""Names of what this process keeps alive."""
+
+
+def owner(name: str) -> bytes:
+    """What tells this process and something that it keeps alive; empty where nothing can."""
+    machine = _machine()
+    if machine is None:
+        return b""
+    pid = os.getpid()
+    said = {"machine": machine, "pid": pid, "started": _started(pid), "name": name}
+    return json.dumps(said).encode()
+
+
+def is_dead_here(content: bytes) -> bool:
+    """Whether the process that an `owner` names ran on this machine and is gone.
+
+    Of this process itself: whether it keeps that no more.
+    """
+    try:
+        said = json.loads(content)
+    except ValueError:
+        return False
+    here = _machine()
+    if here is None or not isinstance(said, dict) or said.get("machine") != here:
+        return False
+    if said.get("pid") == os.getpid():
+        return said.get("name") not in at_work
+    return bool(_started(said.get("pid")) != said.get("started"))
+
+
+def _machine() -> str | None:
+    """What is the same for processes that see each other, until the machine starts anew."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _started(pid: Any) -> str | None:
+    """When a process was started, None where there is no such process."""
+    try:
+        status = Path(f"/proc/{int(pid)}/stat").read_bytes()
+    except (OSError, TypeError, ValueError):
+        return None
+    # After the name, which may hold blanks and brackets, the start is the twentieth field.
+    fields = status.rpartition(b")")[2].split()
+    return fields[19].decode("ascii") if len(fields) > 19 else None

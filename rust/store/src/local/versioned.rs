@@ -1,0 +1,78 @@
+//! Compare and swap of one small file: what locks are made of.
+//!
+//! A guard beside the file is locked by the system for the moment of the swap. The system takes
+//! that lock from a process that dies, and the file is replaced whole, so nothing needs mending.
+
+use std::collections::hash_map::DefaultHasher;
+use std::ffi::OsString;
+use std::fs::File;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::{dirs, put, read};
+use crate::{Result, StoreError};
+
+/// The file and its version; none where there is none. Two versions of the same bytes are one.
+pub(crate) fn read(target: &Path) -> Result<Option<(Bytes, String)>> {
+    match read::whole(target) {
+        Ok(bytes) => {
+            let version = version(&bytes);
+            Ok(Some((bytes, version)))
+        }
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the file if its version is still `expected`, none for no file: the new version, or none
+/// where another writer was first.
+pub(crate) fn replace(
+    target: &Path,
+    bytes: &[u8],
+    expected: Option<&str>,
+) -> Result<Option<String>> {
+    let guard = guard(target)?;
+    let found = read(target)?.map(|(_, version)| version);
+    let replaced = found.as_deref() == expected;
+    if replaced {
+        put::replace(target, bytes)?;
+    }
+    drop(guard);
+    Ok(replaced.then(|| version(bytes)))
+}
+
+/// Locked until it is dropped.
+fn guard(target: &Path) -> Result<File> {
+    let path = guard_path(target);
+    let file = dirs::with_parent(&path, || {
+        File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+    })?;
+    file.lock().map_err(|source| match source.kind() {
+        io::ErrorKind::Unsupported => StoreError::Unsupported {
+            what: format!("locks of the file system at {}", path.display()),
+        },
+        _ => StoreError::around(&path, source),
+    })?;
+    Ok(file)
+}
+
+fn guard_path(target: &Path) -> PathBuf {
+    let mut name = OsString::from(target.file_name().unwrap_or_default());
+    name.push(".guard");
+    target.with_file_name(name)
+}
+
+/// Compared within a process alone.
+fn version(bytes: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
