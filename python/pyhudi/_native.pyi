@@ -64,6 +64,7 @@ __all__ = [
     "rollback_block",
     "shown_text",
     "statistics_gaps",
+    "text_hash",
     "with_meta_columns",
     "with_meta_fields",
     "without_meta_fields",
@@ -623,6 +624,9 @@ def ring_hashes(keys: Any, fields: Sequence[str], *, scan: bool) -> pa.Array[Any
 
 def first_ring(partition: str, buckets: int) -> list[tuple[int, str]]:
     """Last hash and file id prefix of each node of the ring that a partition starts with."""
+
+def text_hash(text: str) -> int:
+    """The 64-bit xxHash of a text with Hudi's seed (`HashID.Size.BITS_64`)."""
 
 def metadata_groups(keys: Any, groups: int) -> pa.Array[Any]:
     """The number of the file group that each key hashes to, among those of a metadata partition."""

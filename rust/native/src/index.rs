@@ -3,7 +3,7 @@
 use arrow::array::{Array, BooleanArray, Int32Array, Int64Array};
 use arrow_pyarrow::ToPyArrow;
 use pyhudi_format::hash::{
-    KeyParts, bucket_id, consistent_hash, consistent_nodes, key_values, metadata_file_group,
+    KeyParts, bucket_id, consistent_hash, consistent_nodes, hash64, key_values, metadata_file_group,
 };
 use pyo3::prelude::*;
 
@@ -61,6 +61,11 @@ pub fn first_ring(partition: &str, buckets: u32) -> Vec<(u32, String)> {
     nodes
         .map(|node| (node.value, node.file_id_prefix))
         .collect()
+}
+
+#[pyfunction]
+pub fn text_hash(text: &str) -> u64 {
+    u64::from_be_bytes(hash64(text))
 }
 
 #[pyfunction]

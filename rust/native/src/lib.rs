@@ -46,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use super::index::{
         bucket_numbers, filter_candidates, first_ring, footer_candidates, metadata_groups,
-        ring_hashes,
+        ring_hashes, text_hash,
     };
     #[pymodule_export]
     use super::keys::{

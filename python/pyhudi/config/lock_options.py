@@ -1,0 +1,133 @@
+"""The options of a table's lock, read once. Names and defaults are Hudi's where not said otherwise.
+
+Sources: `LockConfiguration`, `HoodieLockConfig`, `StorageBasedLockConfig` and the configurations of
+the providers (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyhudi.config.option_values import whole_number
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+
+PREFIX = "hoodie.write.lock."
+PROVIDER = f"{PREFIX}provider"
+WAIT_MS = f"{PREFIX}wait_time_ms"
+RETRIES = f"{PREFIX}client.num_retries"
+VALIDITY_SECS = f"{PREFIX}storage.validity.timeout.secs"
+RENEW_SECS = f"{PREFIX}storage.renew.interval.secs"
+FILE_PATH = f"{PREFIX}filesystem.path"
+FILE_EXPIRE = f"{PREFIX}filesystem.expire"
+ZOOKEEPER = f"{PREFIX}zookeeper."
+DYNAMODB = f"{PREFIX}dynamodb."
+
+STORAGE = "StorageBasedLockProvider"
+FILE_SYSTEM = "FileSystemBasedLockProvider"
+IN_PROCESS = "InProcessLockProvider"
+ZOOKEEPER_PATH = "ZookeeperBasedLockProvider"
+ZOOKEEPER_IMPLICIT = "ZookeeperBasedImplicitBasePathLockProvider"
+DYNAMODB_KEY = "DynamoDBBasedLockProvider"
+DYNAMODB_IMPLICIT = "DynamoDBBasedImplicitPartitionKeyLockProvider"
+
+PROVIDERS = (
+    STORAGE,
+    FILE_SYSTEM,
+    IN_PROCESS,
+    ZOOKEEPER_PATH,
+    ZOOKEEPER_IMPLICIT,
+    DYNAMODB_KEY,
+    DYNAMODB_IMPLICIT,
+)
+"""Simple names of the provider classes that pyhudi speaks the protocol of."""
+
+_ZOOKEEPER_NAMES = ("url", "base_path", "lock_key", "session_timeout_ms", "connection_timeout_ms")
+_DYNAMODB_NAMES = ("table", "partition_key", "region", "endpoint_url")
+
+LOCK_OPTIONS = (
+    PROVIDER,
+    WAIT_MS,
+    RETRIES,
+    VALIDITY_SECS,
+    RENEW_SECS,
+    FILE_PATH,
+    FILE_EXPIRE,
+    *(f"{ZOOKEEPER}{name}" for name in _ZOOKEEPER_NAMES),
+    *(f"{DYNAMODB}{name}" for name in _DYNAMODB_NAMES),
+)
+"""Every option that `LockOptions.of` reads."""
+
+_MOST_ROUNDS = 10
+"""A writer waits so many rounds at most unless it is told otherwise; Hudi waits 51."""
+
+
+@dataclass(frozen=True)
+class LockOptions:
+    """Which lock a table is written under, and how long it is waited for."""
+
+    provider: str = STORAGE
+    """Simple name of Hudi's class."""
+    is_given: bool = False
+    """The options name the provider: it is no default."""
+    wait_ms: int = 60_000
+    """Of one round; DynamoDB's lease is as long."""
+    rounds: int = _MOST_ROUNDS
+    validity_ms: int = 60_000
+    """How long a storage lock is valid unless it is renewed: so long others wait for a holder that
+    has died. Hudi's default is 300 s."""
+    renew_ms: int = 6_000
+    """Hudi's default is 30 s."""
+    file_path: str = ".hoodie"
+    """Folder of the file lock: below the table, or absolute."""
+    file_expires_ms: int = 0
+    """Age at which a file lock is a dead writer's; 0 for never."""
+    zookeeper: Mapping[str, str] = field(default_factory=dict)
+    dynamodb: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> LockOptions:
+        """From `hoodie.…` options.
+
+        Raises `ConfigError` for a number out of bounds and for a name that is missing,
+        `UnsupportedTableFeature` for a provider that pyhudi cannot speak to.
+        """
+        provider = _provider(options)
+        validity = whole_number(options, VALIDITY_SECS, default=cls.validity_ms // 1000, least=10)
+        renew = whole_number(options, RENEW_SECS, default=max(validity // 10, 1))
+        if validity < 10 * renew:
+            msg = f"{VALIDITY_SECS} is {validity}, less than ten times {RENEW_SECS}, {renew}"
+            raise ConfigError(msg)
+        minutes = whole_number(options, FILE_EXPIRE, default=0, least=0)
+        return cls(
+            provider=provider,
+            is_given=PROVIDER in options,
+            wait_ms=whole_number(options, WAIT_MS, default=cls.wait_ms),
+            rounds=1 + whole_number(options, RETRIES, default=_MOST_ROUNDS - 1, least=0),
+            validity_ms=validity * 1000,
+            renew_ms=renew * 1000,
+            file_path=options.get(FILE_PATH, cls.file_path),
+            file_expires_ms=minutes * 60_000,
+            zookeeper=_group(options, ZOOKEEPER, _ZOOKEEPER_NAMES),
+            dynamodb=_group(options, DYNAMODB, _DYNAMODB_NAMES),
+        )
+
+    @property
+    def patience_ms(self) -> int:
+        """How long a writer waits for the lock in all."""
+        return self.wait_ms * self.rounds
+
+
+def _provider(options: Mapping[str, str]) -> str:
+    text = options.get(PROVIDER, STORAGE)
+    name = text.strip().rsplit(".", 1)[-1]
+    if name not in PROVIDERS:
+        raise UnsupportedTableFeature(
+            f"{PROVIDER} is {text!r}, which pyhudi does not speak to",
+            hint=f"All writers of a table need one lock; pyhudi has {', '.join(PROVIDERS)}.",
+        )
+    return name
+
+
+def _group(options: Mapping[str, str], prefix: str, names: tuple[str, ...]) -> dict[str, str]:
+    return {name: options[prefix + name] for name in names if prefix + name in options}

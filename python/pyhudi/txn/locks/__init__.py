@@ -1,0 +1,1 @@
+"""The locks that all writers of a table share, whatever they are written in."""

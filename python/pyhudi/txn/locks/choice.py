@@ -1,0 +1,97 @@
+"""Which lock a table is written under: the one that options name, or the one that lies with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pyhudi import _native
+from pyhudi.clock import Clock
+from pyhudi.config import lock_options
+from pyhudi.config.lock_options import FILE_PATH, PREFIX, LockOptions
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import ConfigError
+from pyhudi.storage.options import is_remote
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.locks.dynamodb import DynamoDbLock
+from pyhudi.txn.locks.file_lock import NAME, FileLock
+from pyhudi.txn.locks.lock import TableLock
+from pyhudi.txn.locks.process_lock import ProcessLock
+from pyhudi.txn.locks.storage_lock import StorageLock
+from pyhudi.txn.locks.zookeeper import ZooKeeperLock
+
+
+def table_lock(
+    storage: Storage, config: TableConfig, options: LockOptions, clock: Clock
+) -> TableLock:
+    """The lock. Raises `ConfigError` for an option that it needs and that is missing."""
+    kind = options.provider
+    if kind == lock_options.IN_PROCESS:
+        return ProcessLock(storage.uri)
+    if kind == lock_options.FILE_SYSTEM:
+        return _file_lock(storage, options, clock)
+    if kind in (lock_options.ZOOKEEPER_PATH, lock_options.ZOOKEEPER_IMPLICIT):
+        return _zookeeper(storage, config, options, clock)
+    if kind in (lock_options.DYNAMODB_KEY, lock_options.DYNAMODB_IMPLICIT):
+        return _dynamodb(storage, config, options, clock)
+    return StorageLock(storage, clock, validity_ms=options.validity_ms, renew_ms=options.renew_ms)
+
+
+def _file_lock(storage: Storage, options: LockOptions, clock: Clock) -> FileLock:
+    if is_remote(storage.uri):
+        msg = f"{PREFIX}provider: there is no file lock in a bucket ({storage.uri})"
+        raise ConfigError(msg, hint="Use the StorageBasedLockProvider.")
+    folder = options.file_path.removeprefix("file:").rstrip("/")
+    if folder.startswith("/"):
+        above, _, name = folder.rpartition("/")
+        return FileLock(Storage(above or "/"), f"{name}/{NAME}", clock, options.file_expires_ms)
+    if not folder:
+        raise ConfigError(f"{FILE_PATH} names no folder")
+    return FileLock(storage, f"{folder}/{NAME}", clock, options.file_expires_ms)
+
+
+def _zookeeper(
+    storage: Storage, config: TableConfig, options: LockOptions, clock: Clock
+) -> ZooKeeperLock:
+    given = options.zookeeper
+    if options.provider == lock_options.ZOOKEEPER_IMPLICIT:
+        path = f"/tmp/{implicit_key(storage)}/lock_key"  # noqa: S108 - of ZooKeeper's tree
+    else:
+        base = _needed(given, "base_path", lock_options.ZOOKEEPER)
+        path = f"{base.rstrip('/')}/{given.get('lock_key', config.name)}"
+    return ZooKeeperLock(
+        _needed(given, "url", lock_options.ZOOKEEPER),
+        path,
+        session_ms=int(given.get("session_timeout_ms", 60_000)),
+        connection_ms=int(given.get("connection_timeout_ms", 15_000)),
+        clock=clock,
+    )
+
+
+def _dynamodb(
+    storage: Storage, config: TableConfig, options: LockOptions, clock: Clock
+) -> DynamoDbLock:
+    given = options.dynamodb
+    implicit = options.provider == lock_options.DYNAMODB_IMPLICIT
+    return DynamoDbLock(
+        implicit_key(storage) if implicit else given.get("partition_key", config.name),
+        clock,
+        table=given.get("table", "hudi_locks"),
+        region=given.get("region", os.environ.get("AWS_REGION", "us-east-1")),
+        endpoint_url=given.get("endpoint_url", ""),
+        lease_ms=options.wait_ms,
+    )
+
+
+def implicit_key(storage: Storage) -> str:
+    """What Hudi calls a table whose lock has no name of its own (`HashID`, 1.2.0)."""
+    uri = storage.uri
+    if uri.lower().startswith("s3a://"):
+        uri = f"s3://{uri[6:]}"
+    return f"{_native.text_hash(uri):016X}"
+
+
+def _needed(given: Mapping[str, str], name: str, prefix: str) -> str:
+    if name not in given:
+        raise ConfigError(f"the lock needs the option {prefix}{name}")
+    return given[name]

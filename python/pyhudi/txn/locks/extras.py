@@ -1,0 +1,17 @@
+"""Libraries that only some locks need: extras of the wheel, imported when they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from pyhudi.errors import ConfigError
+
+
+def extra(module: str, name: str) -> Any:
+    """A module of an extra. Raises `ConfigError` naming the extra where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        msg = f"this lock needs {module.split('.', 1)[0]}: {error}"
+        raise ConfigError(msg, hint=f"pip install 'pyhudi[{name}]'.") from error

@@ -1,0 +1,120 @@
+"""Hudi's file lock: whoever makes the file has the lock (`FileSystemBasedLockProvider`).
+
+Hudi deletes the file without a look at whose it is, and writes nothing into it that would tell
+(0.15.0, 1.0.2, 1.2.0). pyhudi writes which process has the lock, takes a foreign file away only
+when its time is over, and looks twice whether its own file is there still: just after taking the
+lock, and before anything is published. While it is held the file is written anew, since its age is
+what counts.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+from pyhudi.clock import Clock
+from pyhudi.errors import CommitConflict
+from pyhudi.storage.storage import Storage
+from pyhudi.txn import processes
+from pyhudi.txn.locks.lock import pauses
+from pyhudi.txn.locks.renewal import Renewal
+
+NAME = "lock"
+_SETTLES_S = 0.05
+"""After which a lock that another waiter deleted by mistake would be gone."""
+_RENEWED_MS = 20_000
+
+
+class FileLock:
+    """The file lock of one folder, as one writer sees it."""
+
+    def __init__(self, storage: Storage, path: str, clock: Clock, expires_ms: int = 0) -> None:
+        """path: of the lock file. expires_ms: age at which anybody may take it, 0 for never.
+
+        The age must be the same for all writers of the table.
+        """
+        self._storage = storage
+        self._path = path
+        self._clock = clock
+        self._expires_ms = expires_ms
+        self._owner = ""
+        self._content = b""
+        self._version: str | None = None
+        every = min(expires_ms // 3, _RENEWED_MS) if expires_ms else _RENEWED_MS
+        self._renewal = Renewal(self._renew, every, "pyhudi-file-lock")
+
+    def acquire(self, patience_ms: int) -> bool:
+        """Takes the lock."""
+        return any(self._try() for _ in pauses(self._clock, patience_ms))
+
+    def _try(self) -> bool:
+        found = self._storage.read_version(self._path)
+        if found is not None and not self._is_over(found[0]):
+            return False
+        owner = self._clock.uuid()
+        content = self._said(owner)
+        processes.at_work.add(owner)
+        expected = None if found is None else found[1]
+        version = self._storage.replace_version(self._path, content, expected)
+        if version is not None:
+            self._owner, self._content, self._version = owner, content, version
+            self._clock.sleep(_SETTLES_S)
+            if self._is_own():
+                self._renewal.start()
+                return True
+        processes.at_work.discard(owner)
+        self._version = None
+        return False
+
+    def _is_over(self, content: bytes) -> bool:
+        if processes.is_dead_here(_process(content)):
+            return True
+        file = self._storage.head(self._path)
+        if file is None or not self._expires_ms:
+            return False
+        return self._clock.now_ms() - file.modified_ms > self._expires_ms
+
+    def _said(self, owner: str) -> bytes:
+        """As Hudi means to write it, with what tells the process besides."""
+        now = datetime.fromtimestamp(self._clock.now_ms() / 1000, timezone.utc)
+        said = {
+            "lockCreateTime": now.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
+            "lockThreadName": f"pyhudi-{owner}",
+            "lockStacksInfo": [],
+            "process": processes.owner(owner).decode(),
+        }
+        return json.dumps(said).encode()
+
+    def _is_own(self) -> bool:
+        return self._storage.read_or_none(self._path) == self._content
+
+    def _renew(self) -> None:
+        """Gives the file a new time, unless it is another's."""
+        self._version = self._storage.replace_version(self._path, self._content, self._version)
+
+    def check(self) -> None:
+        """Raises `CommitConflict` where the file is gone or another's."""
+        if self._version is None or not self._is_own():
+            msg = f"the table's lock {self._path} was taken away while it was held"
+            hint = "Run the operation again. Give all writers the same hoodie.write.lock options."
+            raise CommitConflict(msg, hint=hint)
+
+    def release(self) -> None:
+        """Deletes the file where it is this writer's own still."""
+        self._renewal.stop()
+        processes.at_work.discard(self._owner)
+        if self._version is not None and self._is_own():
+            self._storage.delete(self._path)
+        self._version = None
+
+    def holder(self) -> str:
+        """The lock file."""
+        return f"whoever made {self._storage.uri.rstrip('/')}/{self._path}"
+
+
+def _process(content: bytes) -> bytes:
+    try:
+        said = json.loads(content)
+    except ValueError:
+        return b""
+    return str(said.get("process", "")).encode() if isinstance(said, dict) else b""

@@ -1,0 +1,67 @@
+"""What a table's lock is, and how it is waited for.
+
+No provider's lock can keep a holder that was robbed of it from writing: it may have been asleep, or
+cut off. So whoever publishes under a lock asks `check` just before, and the timeline is looked at
+besides (`txn/conflicts.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from pyhudi.clock import Clock
+from pyhudi.errors import LockTimeout
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
+
+
+class TableLock(Protocol):
+    """The lock of one table, held by one writer at a time. An object is used by one thread."""
+
+    def acquire(self, patience_ms: int) -> bool:
+        """Takes the lock, False where others held it all the time. Raises what the service does."""
+        ...
+
+    def check(self) -> None:
+        """Raises `CommitConflict` unless the lock is surely held still."""
+        ...
+
+    def release(self) -> None:
+        """Gives the lock back. One that was lost is nobody's to give: that is no error here."""
+        ...
+
+    def holder(self) -> str:
+        """Who has the lock as far as can be told, for messages."""
+        ...
+
+
+@contextmanager
+def held(lock: TableLock, patience_ms: int) -> Iterator[TableLock]:
+    """The lock for the time of a block. Raises `LockTimeout` where it cannot be had."""
+    if not lock.acquire(patience_ms):
+        raise LockTimeout(
+            f"the table's lock was held by {lock.holder()} for {patience_ms / 1000:g} s",
+            hint="Wait for the other writers, or raise hoodie.write.lock.wait_time_ms.",
+        )
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def pauses(clock: Clock, patience_ms: int) -> Iterator[None]:
+    """Tries of a lock that has no queue: the first at once, then after longer and longer pauses."""
+    until = clock.now_ms() + patience_ms
+    pause = _FIRST_PAUSE_S
+    yield
+    while (left := (until - clock.now_ms()) / 1000) > 0:
+        # Not all that wait at the same moment.
+        clock.sleep(min(pause * (0.5 + _chance(clock) / 2), left))
+        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+        yield
+
+
+def _chance(clock: Clock) -> float:
+    return int(clock.uuid()[:4], 16) / 0x10000

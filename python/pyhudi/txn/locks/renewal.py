@@ -1,0 +1,50 @@
+"""A thread that does something again and again while a lock is held."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+
+
+class Renewal:
+    """Calls a method of an object every so often, from `start` to `stop`.
+
+    It ends with the object, so that a lock that nobody releases is not renewed for ever. What a
+    call raises is left to the next one: only the holder knows when it is too late.
+    """
+
+    def __init__(self, method: Callable[[], None], every_ms: int, name: str) -> None:
+        """method: bound to the object. name: of the thread."""
+        self._method = weakref.WeakMethod(method)
+        self._every_s = every_ms / 1000
+        self._name = name
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begins; the first call comes after one interval."""
+        self._ended.clear()
+        arguments = (self._method, self._ended, self._every_s)
+        self._thread = threading.Thread(target=_run, args=arguments, name=self._name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends, and waits for a call under way."""
+        self._ended.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self._thread = None
+
+
+def _run(
+    method: weakref.WeakMethod[Callable[[], None]], ended: threading.Event, every_s: float
+) -> None:
+    while not ended.wait(every_s):
+        call = method()
+        if call is None:
+            return
+        with suppress(Exception):
+            call()
+        del call

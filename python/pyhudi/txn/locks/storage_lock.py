@@ -1,0 +1,174 @@
+"""The lock that lies with the table: one small file, replaced only at the version that was read.
+
+It is Hudi's (`StorageBasedLockProvider`, from 1.1.1 on), on every storage that has conditional
+writes; Hudi itself has it in buckets alone. The file is never deleted::
+
+    .hoodie/.locks/table_lock.json   {"expired":false,"validUntil":<ms>,"owner":"<uuid>"}
+
+A lock is free when it is expired or its time is over, with half a second for clocks that differ.
+On local storage the file says besides which process has it, so that one that has died is known to
+be dead at once.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.clock import Clock
+from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
+from pyhudi.storage.options import is_remote
+from pyhudi.storage.storage import Storage
+from pyhudi.txn import processes
+from pyhudi.txn.locks.lock import pauses
+from pyhudi.txn.locks.renewal import Renewal
+
+PATH = ".hoodie/.locks/table_lock.json"
+SKEW_MS = 500
+"""What clocks may differ by (`CLOCK_DRIFT_BUFFER_MS`)."""
+_SHORTEST_MS = 10_000
+"""No release but 1.0 gives a lock less time, and no configuration can."""
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What the file says."""
+
+    expired: bool
+    valid_until: int
+    owner: str
+    process: str = ""
+    """Which process has it, on local storage."""
+
+    def encode(self) -> bytes:
+        said: dict[str, Any] = {
+            "expired": self.expired,
+            "validUntil": self.valid_until,
+            "owner": self.owner,
+        }
+        if self.process:
+            said["process"] = self.process
+        return json.dumps(said, separators=(",", ":")).encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> _Content:
+        try:
+            said = json.loads(data)
+            return cls(
+                bool(said["expired"]),
+                int(said["validUntil"]),
+                str(said["owner"]),
+                str(said.get("process", "")),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{PATH} is no lock: {error}"
+            raise CorruptTable(msg, file=PATH) from error
+
+
+class StorageLock:
+    """The storage lock of a table, as one writer sees it."""
+
+    def __init__(
+        self, storage: Storage, clock: Clock, *, validity_ms: int = 60_000, renew_ms: int = 6_000
+    ) -> None:
+        """validity_ms: how long it is held without a sign of life. renew_ms: time between these."""
+        self._storage = storage
+        self._clock = clock
+        self._validity_ms = validity_ms
+        self._renewal = Renewal(self._renew, renew_ms, "pyhudi-lock")
+        self._content: _Content | None = None
+        """Of the lock that is held."""
+        self._free: str | None = None
+        """The version that this writer gave back last: most often it is the file's still."""
+        self._version: str | None = None
+        self._seen = ""
+
+    def acquire(self, patience_ms: int) -> bool:
+        """Takes the lock. Raises `UnsupportedTableFeature` beside writers that rob each other."""
+        free, self._free = self._free, None
+        if free is not None and self._take(free):
+            return True
+        return any(self._try() for _ in pauses(self._clock, patience_ms))
+
+    def _try(self) -> bool:
+        found = self._storage.read_version(PATH)
+        if found is None:
+            return self._take(None)
+        content, version = _Content.parse(found[0]), found[1]
+        self._seen = content.owner
+        return self._is_free(content) and self._take(version)
+
+    def _is_free(self, content: _Content) -> bool:
+        if content.expired or self._clock.now_ms() > content.valid_until + SKEW_MS:
+            return True
+        if content.process and processes.is_dead_here(content.process.encode()):
+            return True
+        file = self._storage.head(PATH)
+        if file is not None and 0 <= content.valid_until - file.modified_ms < _SHORTEST_MS:
+            raise UnsupportedTableFeature(
+                "hoodie.write.lock.provider: a writer of Hudi 1.0 holds the storage lock, for a "
+                "third of a second each time",
+                hint="Use Hudi 1.1.1 or later, or another lock for all writers.",
+            )
+        return False
+
+    def _take(self, version: str | None) -> bool:
+        owner = self._clock.uuid()
+        local = not is_remote(self._storage.uri)
+        process = processes.owner(owner).decode() if local else ""
+        until = self._clock.now_ms() + self._validity_ms
+        content = _Content(expired=False, valid_until=until, owner=owner, process=process)
+        processes.at_work.add(owner)
+        taken = self._swap(content, version)
+        if taken is None:
+            processes.at_work.discard(owner)
+            return False
+        self._content, self._version = content, taken
+        self._renewal.start()
+        return True
+
+    def _swap(self, content: _Content, version: str | None) -> str | None:
+        data = content.encode()
+        try:
+            return self._storage.replace_version(PATH, data, version)
+        except OSError:
+            # The answer may have been lost on the way.
+            found = self._storage.read_version(PATH)
+            if found is None or found[0] != data:
+                raise
+            return found[1]
+
+    def _renew(self) -> None:
+        held = self._content
+        if held is None or self._clock.now_ms() >= held.valid_until:
+            return
+        until = self._clock.now_ms() + self._validity_ms
+        renewed = _Content(expired=False, valid_until=until, owner=held.owner, process=held.process)
+        version = self._swap(renewed, self._version)
+        if version is None:
+            self._content = None
+            return
+        self._content, self._version = renewed, version
+
+    def check(self) -> None:
+        """Raises `CommitConflict` once the lock may be another's, or soon can be."""
+        held = self._content
+        left = 0 if held is None else held.valid_until - self._clock.now_ms()
+        if left < self._validity_ms // 10:
+            msg = "the table's lock was lost while it was held"
+            raise CommitConflict(msg, hint="Run the operation again.")
+
+    def release(self) -> None:
+        """Gives it back, for the next one to take at once."""
+        self._renewal.stop()
+        held, self._content = self._content, None
+        if held is None:
+            return
+        processes.at_work.discard(held.owner)
+        given = _Content(expired=True, valid_until=held.valid_until, owner=held.owner)
+        self._free = self._swap(given, self._version)
+
+    def holder(self) -> str:
+        """The owner that was seen last."""
+        return f"{self._seen or 'another writer'} ({PATH})"

@@ -1,0 +1,148 @@
+"""Hudi's ZooKeeper lock, by the protocol of Curator's `InterProcessMutex` (4.3).
+
+Each that waits makes an ephemeral sequential node, `_c_<uuid>-lock-<sequence>`, below the lock's
+path; the smallest sequence has the lock, and every other one watches the one before it. A session
+that ends takes the nodes along, which the holder is told: no node, no lock.
+Sources: `ZookeeperBasedLockProvider`, `ZookeeperBasedImplicitBasePathLockProvider` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pyhudi.clock import Clock
+from pyhudi.errors import CommitConflict, StorageError
+from pyhudi.txn.locks.extras import extra
+
+_MARK = "lock-"
+
+
+class ZooKeeperLock:
+    """The lock at one path of a ZooKeeper ensemble."""
+
+    def __init__(
+        self,
+        hosts: str,
+        path: str,
+        *,
+        session_ms: int = 60_000,
+        connection_ms: int = 15_000,
+        clock: Clock,
+    ) -> None:
+        """hosts: the connect string."""
+        self._clock = clock
+        self._hosts = hosts
+        self._path = path
+        self._session_s = session_ms / 1000
+        self._connection_s = connection_ms / 1000
+        self._prefix = ""
+        self._client: Any = None
+        self._node = ""
+        self._lost = threading.Event()
+
+    def acquire(self, patience_ms: int) -> bool:
+        """Takes the lock. Raises `StorageError` where no server answers."""
+        kazoo = extra("kazoo.client", "zookeeper")
+        until = self._clock.now_ms() + patience_ms
+        self._prefix = f"_c_{self._clock.uuid()}-{_MARK}"
+        self._lost.clear()
+        self._client = kazoo.KazooClient(self._hosts, timeout=self._session_s)
+        self._client.add_listener(self._on_state)
+        try:
+            self._client.start(timeout=self._connection_s)
+            self._client.ensure_path(self._path)
+            self._node = self._made()
+            if self._wait(until):
+                return True
+        except Exception as error:
+            self._close()
+            msg = f"ZooKeeper at {self._hosts}: {type(error).__name__} {error}"
+            raise StorageError(msg) from error
+        self._close()
+        return False
+
+    def _made(self) -> str:
+        """The own node; one that was made and whose answer was lost is found again."""
+        client = self._connected
+        path = f"{self._path}/{self._prefix}"
+        try:
+            made = client.create(path, b"pyhudi", ephemeral=True, sequence=True)
+        except extra("kazoo.exceptions", "zookeeper").ConnectionLoss:
+            names = client.retry(client.get_children, self._path)
+            own = [name for name in names if name.startswith(self._prefix)]
+            if own:
+                return str(own[0])
+            made = client.retry(client.create, path, b"pyhudi", ephemeral=True, sequence=True)
+        return str(made).rsplit("/", 1)[-1]
+
+    def _wait(self, until: int) -> bool:
+        client = self._connected
+        gone = extra("kazoo.exceptions", "zookeeper").NoNodeError
+        while not self._lost.is_set():
+            waiting = sorted(client.get_children(self._path), key=_sequence)
+            if self._node not in waiting:
+                return False
+            at = waiting.index(self._node)
+            if at == 0:
+                return True
+            changed = threading.Event()
+            try:
+                client.get(f"{self._path}/{waiting[at - 1]}", watch=_setting(changed))
+            except gone:
+                continue
+            left = until - self._clock.now_ms()
+            if left <= 0 or not changed.wait(left / 1000):
+                return False
+        return False
+
+    def _on_state(self, state: Any) -> None:
+        # Suspended counts as lost: the session may have ended for the servers already.
+        if str(state) != "CONNECTED":
+            self._lost.set()
+
+    def check(self) -> None:
+        """Raises `CommitConflict` where the session was cut off at any time since."""
+        if self._client is None or self._lost.is_set():
+            msg = f"the session of the table's lock {self._path} in ZooKeeper was lost"
+            raise CommitConflict(msg, hint="Run the operation again.")
+
+    def release(self) -> None:
+        """Deletes the own node, by ending the session."""
+        self._close()
+
+    def _close(self) -> None:
+        client, self._client = self._client, None
+        self._lost.set()
+        if client is None:
+            return
+        client.remove_listener(self._on_state)
+        try:
+            if self._node:
+                client.delete(f"{self._path}/{self._node}")
+        except Exception:  # noqa: BLE001, S110  the session's end takes the node along
+            pass
+        finally:
+            client.stop()
+            client.close()
+            self._node = ""
+
+    @property
+    def _connected(self) -> Any:
+        if self._client is None:
+            raise AssertionError
+        return self._client
+
+    def holder(self) -> str:
+        """The path of the lock."""
+        return f"a holder of {self._path} in ZooKeeper at {self._hosts}"
+
+
+def _setting(event: threading.Event) -> Callable[[Any], None]:
+    return lambda _: event.set()
+
+
+def _sequence(name: str) -> str:
+    """What nodes are ordered by, whoever made them."""
+    return name.rsplit(_MARK, 1)[-1]

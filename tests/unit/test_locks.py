@@ -1,0 +1,285 @@
+"""Locks with the table or in the process: one holder at a time, and nothing foreign goes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.clock import SystemClock
+from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import (
+    CommitConflict,
+    ConfigError,
+    CorruptTable,
+    LockTimeout,
+    UnsupportedTableFeature,
+)
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.locks.choice import implicit_key, table_lock
+from pyhudi.txn.locks.file_lock import FileLock
+from pyhudi.txn.locks.lock import TableLock, held
+from pyhudi.txn.locks.process_lock import ProcessLock
+from pyhudi.txn.locks.storage_lock import PATH, StorageLock
+from pyhudi.txn.locks.zookeeper import ZooKeeperLock
+from tests.sim.interrupted import JumpingClock
+
+KINDS = ["storage", "file", "process"]
+
+
+def lock_of(kind: str, folder: Path) -> TableLock:
+    storage, clock = Storage(str(folder)), SystemClock()
+    if kind == "process":
+        return ProcessLock(storage.uri)
+    if kind == "file":
+        return FileLock(storage, ".hoodie/lock", clock)
+    return StorageLock(storage, clock)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_holds_it_at_a_time(kind: str, tmp_path: Path) -> None:
+    one, other = lock_of(kind, tmp_path), lock_of(kind, tmp_path)
+    for _ in range(3):
+        with held(one, 1000):
+            one.check()
+            assert not other.acquire(0)
+            with pytest.raises(LockTimeout, match="was held by"), held(other, 30):
+                pass
+        with held(other, 1000):
+            assert not one.acquire(0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_take_turns(kind: str, tmp_path: Path) -> None:
+    counter = {"value": 0, "most": 0, "now": 0}
+
+    def work() -> None:
+        lock = lock_of(kind, tmp_path)
+        for _ in range(10):
+            with held(lock, 60_000):
+                counter["now"] += 1
+                counter["most"] = max(counter["most"], counter["now"])
+                counter["value"] += 1
+                lock.check()
+                counter["now"] -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counter == {"value": 40, "most": 1, "now": 0}
+
+
+def _count(kind: str, folder: str, turns: int) -> None:
+    lock, file = lock_of(kind, Path(folder)), Path(folder) / "count"
+    for _ in range(turns):
+        with held(lock, 60_000):
+            file.write_text(str(int(file.read_text()) + 1))
+
+
+@pytest.mark.parametrize("kind", ["storage", "file"])
+def test_processes_take_turns(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "count").write_text("0")
+    spawn = multiprocessing.get_context("spawn")
+    workers = [spawn.Process(target=_count, args=(kind, str(tmp_path), 10)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    assert (tmp_path / "count").read_text() == "30"
+
+
+def _take_and_die(kind: str, folder: str) -> None:
+    lock_of(kind, Path(folder)).acquire(1000)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kind", ["storage", "file"])
+def test_a_killed_process_holds_nothing(kind: str, tmp_path: Path) -> None:
+    worker = multiprocessing.get_context("spawn").Process(
+        target=_take_and_die, args=(kind, str(tmp_path))
+    )
+    worker.start()
+    worker.join()
+    assert worker.exitcode == -signal.SIGKILL
+    assert lock_of(kind, tmp_path).acquire(0)
+
+
+class TestStorageLock:
+    def test_its_file_is_hudis(self, tmp_path: Path) -> None:
+        lock, file = StorageLock(Storage(str(tmp_path)), SystemClock()), tmp_path / PATH
+        with held(lock, 0):
+            said = json.loads(file.read_bytes())
+            assert file.read_bytes().startswith(b'{"expired":false,"validUntil":')
+            assert list(said)[:3] == ["expired", "validUntil", "owner"]
+        given = json.loads(file.read_bytes())
+        assert given == {**{name: said[name] for name in ("validUntil", "owner")}, "expired": True}
+
+    def test_what_others_hold_is_theirs_until_its_time_is_over(self, tmp_path: Path) -> None:
+        clock = JumpingClock()
+        file = tmp_path / PATH
+        file.parent.mkdir(parents=True)
+        until = clock.now_ms() + 300_000
+        file.write_text(f'{{"expired":false,"validUntil":{until},"owner":"java"}}')
+        lock = StorageLock(Storage(str(tmp_path)), clock)
+        assert not lock.acquire(0)
+        assert "java" in lock.holder()
+        clock.ahead_ms += 300_400
+        assert not lock.acquire(0)
+        clock.ahead_ms += 200
+        assert lock.acquire(0)
+
+    def test_one_that_was_robbed_knows(self, tmp_path: Path) -> None:
+        clock = JumpingClock()
+        one = StorageLock(Storage(str(tmp_path)), clock)
+        assert one.acquire(0)
+        clock.ahead_ms += 70_000
+        with pytest.raises(CommitConflict, match="was lost"):
+            one.check()
+        other = StorageLock(Storage(str(tmp_path)), clock)
+        assert other.acquire(0)
+        before = (tmp_path / PATH).read_bytes()
+        one._renew()
+        one.release()
+        assert (tmp_path / PATH).read_bytes() == before
+        other.check()
+
+    def test_renewing_keeps_it(self, tmp_path: Path) -> None:
+        clock = JumpingClock()
+        one = StorageLock(Storage(str(tmp_path)), clock)
+        assert one.acquire(0)
+        for _ in range(5):
+            clock.ahead_ms += 40_000
+            one._renew()
+        one.check()
+        assert not StorageLock(Storage(str(tmp_path)), clock).acquire(0)
+        one.release()
+        assert StorageLock(Storage(str(tmp_path)), clock).acquire(0)
+
+    def test_locks_of_hudi_1_0_are_refused(self, tmp_path: Path) -> None:
+        clock = SystemClock()
+        file = tmp_path / PATH
+        file.parent.mkdir(parents=True)
+        until = clock.now_ms() + 5_000
+        file.write_text(f'{{"expired":false,"validUntil":{until},"owner":"java"}}')
+        with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.write\.lock\.provider"):
+            StorageLock(Storage(str(tmp_path)), clock).acquire(0)
+
+    @pytest.mark.parametrize("text", ["", "{}", "[]", '{"expired":false,"validUntil":"x"}', "\xff"])
+    def test_what_is_no_lock_is_an_error(self, text: str, tmp_path: Path) -> None:
+        file = tmp_path / PATH
+        file.parent.mkdir(parents=True)
+        file.write_text(text, "latin-1")
+        with pytest.raises(CorruptTable, match="is no lock"):
+            StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
+
+    def test_an_answer_that_was_lost_is_looked_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        storage = Storage(str(tmp_path))
+        write = storage.replace_version
+
+        def losing(*given: Any) -> None:
+            write(*given)
+            raise ConnectionError("the answer was lost")
+
+        monkeypatch.setattr(storage, "replace_version", losing)
+        lock = StorageLock(storage, SystemClock())
+        assert lock.acquire(0)
+        lock.check()
+        lock.release()
+        assert StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
+
+
+class TestFileLock:
+    def test_a_foreign_file_stays(self, tmp_path: Path) -> None:
+        file = tmp_path / ".hoodie" / "lock"
+        file.parent.mkdir()
+        file.touch()
+        lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock())
+        assert not lock.acquire(0)
+        lock.release()
+        assert file.exists()
+
+    def test_one_whose_time_is_over_is_taken(self, tmp_path: Path) -> None:
+        file = tmp_path / ".hoodie" / "lock"
+        file.parent.mkdir()
+        file.touch()
+        os.utime(file, (1, 1))
+        never = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock())
+        assert not never.acquire(0)
+        lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock(), 60_000)
+        assert lock.acquire(0)
+        lock.check()
+
+    def test_one_that_was_robbed_knows_and_leaves_the_robbers(self, tmp_path: Path) -> None:
+        file = tmp_path / ".hoodie" / "lock"
+        lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock(), 60_000)
+        assert lock.acquire(0)
+        file.unlink()
+        with pytest.raises(CommitConflict, match="taken away"):
+            lock.check()
+        file.write_text("java")
+        lock._renew()
+        lock.release()
+        assert file.read_text() == "java"
+
+
+class TestChoice:
+    def of(self, folder: Path, options: dict[str, str]) -> TableLock:
+        properties = {"hoodie.table.name": "t", "hoodie.table.type": "COPY_ON_WRITE"}
+        given = {f"hoodie.write.lock.{name}": value for name, value in options.items()}
+        return table_lock(
+            Storage(str(folder)), TableConfig(properties), LockOptions.of(given), SystemClock()
+        )
+
+    def test_the_storage_lock_is_the_default(self, tmp_path: Path) -> None:
+        assert isinstance(self.of(tmp_path, {}), StorageLock)
+
+    def test_classes_are_known_by_their_names(self, tmp_path: Path) -> None:
+        package = "org.apache.hudi.client.transaction.lock"
+        file = self.of(tmp_path, {"provider": f"{package}.FileSystemBasedLockProvider"})
+        assert isinstance(file, FileLock)
+        assert isinstance(self.of(tmp_path, {"provider": "InProcessLockProvider"}), ProcessLock)
+
+    def test_a_file_lock_may_lie_elsewhere(self, tmp_path: Path) -> None:
+        elsewhere = tmp_path / "locks" / "t"
+        options = {"provider": "FileSystemBasedLockProvider", "filesystem.path": str(elsewhere)}
+        lock = self.of(tmp_path / "table", options)
+        with held(lock, 0):
+            assert (elsewhere / "lock").exists()
+        assert not (elsewhere / "lock").exists()
+
+    def test_a_zookeeper_lock_has_a_path(self, tmp_path: Path) -> None:
+        options = {"provider": "ZookeeperBasedLockProvider", "zookeeper.url": "localhost:1"}
+        with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.zookeeper\.base_path"):
+            self.of(tmp_path, options)
+        lock = self.of(tmp_path, {**options, "zookeeper.base_path": "/hudi/"})
+        assert isinstance(lock, ZooKeeperLock)
+        assert "/hudi/t in ZooKeeper at localhost:1" in lock.holder()
+
+    def test_an_unknown_provider_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.write\.lock\.provider"):
+            self.of(tmp_path, {"provider": "com.example.OurLocks"})
+
+    def test_a_validity_of_too_few_renewals_is_refused(self, tmp_path: Path) -> None:
+        options = {"storage.validity.timeout.secs": "30", "storage.renew.interval.secs": "10"}
+        with pytest.raises(ConfigError, match="less than ten times"):
+            self.of(tmp_path, options)
+
+    def test_the_implicit_key_is_hudis(self, tmp_path: Path) -> None:
+        class Named(Storage):
+            pass
+
+        storage = Named(str(tmp_path))
+        storage.uri = "s3a://bucket/table"
+        assert implicit_key(storage) == "4DCF035CB614089C"
