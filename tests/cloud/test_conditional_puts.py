@@ -60,6 +60,8 @@ def test_a_server_without_conditional_puts_is_refused(bucket: Bucket) -> None:
         storage = Storage("s3://b/t", {**bucket.options, "aws_endpoint_url": url})
         with pytest.raises(pyhudi.UnsupportedTableFeature, match="If-None-Match"):
             storage.put_if_absent(".hoodie/hoodie.properties", b"1")
+        with pytest.raises(pyhudi.UnsupportedTableFeature, match="If-Match"):
+            storage.replace_version(".hoodie/.locks/table_lock.json", b"1", None)
 
 
 class Losing(Handler):
@@ -71,6 +73,9 @@ class Losing(Handler):
         self.forward()
 
     def do_HEAD(self) -> None:
+        self.forward()
+
+    def do_GET(self) -> None:
         self.forward()
 
     def forward(self) -> None:
@@ -90,7 +95,8 @@ class Losing(Handler):
                 self.send_header(name, value)
             self.end_headers()
         else:
-            kept = {name: headers[name] for name in ("etag",) if name in headers}
+            names = ("etag", "last-modified")
+            kept = {name: headers[name] for name in names if name in headers}
             self.answer(answer.status, kept, body)
 
 
@@ -106,3 +112,16 @@ def test_who_put_an_object_is_known_though_the_answer_was_lost(bucket: Bucket) -
         assert len(Losing.seen) == 3
     read = bucket.storage().read
     assert (read("ours"), read("theirs"), read("others")) == (b"1", b"first", b"first")
+
+
+def test_who_replaced_a_version_is_known_though_the_answer_was_lost(bucket: Bucket) -> None:
+    first = bucket.storage().replace_version("lock", b"first", None)
+    assert first is not None
+    Losing.seen = set()
+    with serving(Losing) as url:
+        storage = Storage(bucket.uri("table"), {**bucket.options, "proxy_url": url})
+        second = storage.replace_version("lock", b"second", first)
+        assert second == storage.read_version("lock")[1]  # type: ignore[index]
+        assert storage.replace_version("lock", b"late", first) is None
+        assert Losing.seen
+    assert bucket.storage().read("lock") == b"second"
