@@ -21,7 +21,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata import companion
-from pyhudi.metadata.checks_before_write import record_schema
+from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import groups_by_partition
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.table import Table

@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.metadata import expression
+from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.expression_values import filter_values, value_bounds
+from pyhudi.metadata.kinds.expression_index import ExpressionIndex
+from pyhudi.metadata.kinds.protocol import Known
 
 
 def index(
@@ -114,7 +116,9 @@ def test_times_beyond_four_digits_rule_nothing_out() -> None:
 def test_only_certain_values_are_made(
     function: str, kind: pa.DataType, options: dict[str, str], *, known: bool
 ) -> None:
-    reason = expression.refusal(index(function, options), pa.schema([("c", kind)]))
+    definition = index(function, options)
+    table = Known(TableConfig({}), {definition.name: definition}, pa.schema([("c", kind)]))
+    reason = ExpressionIndex().refusal(definition.name, table)
     assert (reason is None) == known
     if reason is not None:
         assert function in reason

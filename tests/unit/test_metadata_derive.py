@@ -12,10 +12,12 @@ from pyhudi import _native
 from pyhudi.clock import SystemClock
 from pyhudi.config.metadata_names import BLOOM_FILTERS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.checks_before_write import record_schema, statistics_columns
 from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
+from pyhudi.metadata.kinds.file_facts import FactsTask
+from pyhudi.metadata.locations import KeysTask
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RECORD_ROWS, FactsTask, KeysTask, Recording, derive
+from pyhudi.metadata.records import RECORD_ROWS, Recording, derive, record_schema
+from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView

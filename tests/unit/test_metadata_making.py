@@ -16,7 +16,8 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.metadata_table_config import own_config
 from pyhudi.metadata.definitions import index_definitions
-from pyhudi.metadata.definitions_file import new_definitions
+from pyhudi.metadata.kinds.protocol import Wish
+from pyhudi.metadata.kinds.registry import new_definitions
 from pyhudi.metadata.start_group import group_id
 from pyhudi.timeline import Timeline
 from pyhudi.write import metadata_lifecycle
@@ -73,7 +74,8 @@ def test_definitions_are_hudis(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     hudis = json.loads(table.storage.read(".hoodie/.index_defs/index.json"))["indexDefinitions"]
     columns = hudis.get("column_stats", {}).get("sourceFields", ())
-    assert new_definitions(table.config, table.config.metadata_partitions, columns) == hudis
+    wish = Wish(table.config, MetadataOptions(stats_columns=tuple(columns)))
+    assert new_definitions(table.config.metadata_partitions, wish) == hudis
 
 
 @pytest.mark.parametrize("version", VERSIONS)

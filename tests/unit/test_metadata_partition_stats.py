@@ -16,9 +16,10 @@ from pyhudi.config.actions import COMPACTION
 from pyhudi.config.file_names import base_file_name
 from pyhudi.config.metadata_names import PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.checks_before_write import statistics_columns
 from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
-from pyhudi.metadata.records import RECORD_ROWS, FactsTask, derive
+from pyhudi.metadata.kinds.file_facts import FactsTask
+from pyhudi.metadata.records import RECORD_ROWS, derive
+from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage

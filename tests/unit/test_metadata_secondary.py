@@ -11,15 +11,16 @@ import pytest
 import pyhudi
 from pyhudi import UnsupportedTableFeature, _native
 from pyhudi.clock import SystemClock
+from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata import secondary
-from pyhudi.metadata.changed_slices import read_columns
-from pyhudi.metadata.checks_before_write import record_schema
+from pyhudi.engine.local import LocalEngine
 from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.initial import Source
+from pyhudi.metadata.kinds.protocol import Known
+from pyhudi.metadata.kinds.secondary_index import SecondaryIndex
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import Recording, derive
+from pyhudi.metadata.records import derive, record_schema
 from pyhudi.schema.table_schema import table_schema
-from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import TableState
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -99,13 +100,11 @@ def test_a_new_index_holds_what_hudis_does(base: Path, tmp_path: Path) -> None:
     text = record_schema(config.version.metadata_schema)
     schema = table_schema(storage, config, timeline)
     state = TableState(storage, config, timeline, schema.arrow, avro=schema.avro)
-    reads = [
-        read_columns(state, one, secondary.columns_read(definition))
-        for one in FileSystemView(storage, config, timeline).slices()
-    ]
-    recording = Recording(storage, text, {INDEX: groups})
-    tasks = secondary.initial_tasks(recording, definition, reads)
-    rows = pa.Table.from_batches([rows for task in tasks for rows in derive(task)])
+    options = MetadataOptions(least_record_groups=groups, most_record_groups=groups)
+    source = Source(state, LocalEngine(), options, table.definitions, memory=1 << 30)
+    made = SecondaryIndex().initial(source, INDEX)
+    assert made.groups == groups
+    rows = pa.Table.from_batches([rows for task in made.tasks for rows in derive(task)])
     scratch, logs = Storage(str(tmp_path / "scratch")), []
     for number in range(groups):
         here = rows.filter(pc.equal(rows["route"], f"{INDEX}/{number}"))
@@ -120,13 +119,17 @@ def test_a_new_index_holds_what_hudis_does(base: Path, tmp_path: Path) -> None:
         assert key in found["record_key"].to_pylist()
 
 
+def refusal(definition: IndexDefinition, schema: pa.Schema) -> str | None:
+    return SecondaryIndex().refusal(INDEX, Known(TableConfig({}), {INDEX: definition}, schema))
+
+
 def test_values_whose_text_is_not_certain_are_refused() -> None:
     one = IndexDefinition(INDEX, "secondary_index", "identity", ("at",), {}, 1)
     for kind in (pa.timestamp("us", "UTC"), pa.date32(), pa.float64(), pa.decimal128(9, 2)):
-        assert secondary.refusal(one, pa.schema([("at", kind)]))
+        assert refusal(one, pa.schema([("at", kind)]))
     for kind in (pa.string(), pa.int32(), pa.int64()):
-        assert secondary.refusal(one, pa.schema([("at", kind)])) is None
-    assert secondary.refusal(one, pa.schema([("other", pa.string())]))
+        assert refusal(one, pa.schema([("at", kind)])) is None
+    assert refusal(one, pa.schema([("other", pa.string())]))
 
 
 def test_an_index_without_a_record_index_is_refused(base: Path) -> None:

@@ -17,9 +17,9 @@ from pyhudi.config.service_options import ServiceOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, MetadataTableWarning
 from pyhudi.metadata import services
-from pyhudi.metadata.checks_before_write import record_schema
 from pyhudi.metadata.compaction import EXTENSION, compact_group
 from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import delta_commit
 from pyhudi.services import compaction
 from pyhudi.services.cleaning import slices_before

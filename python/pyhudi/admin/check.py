@@ -17,9 +17,9 @@ from pyhudi.config.index_options import GLOBAL_BLOOM, GLOBAL_SIMPLE, IndexOption
 from pyhudi.config.metadata_names import PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.checks_before_write import statistics_columns
 from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView

@@ -198,12 +198,15 @@ class Inspect:
         column: the one whose statistics are wanted. Raises `CorruptTable` where the metadata table
         is missing, damaged or behind, `ConfigError` for a partition that has no form as a table.
         """
+        from pyhudi.metadata.kinds.registry import shown  # noqa: PLC0415 - it needs the core
         from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
 
         state = self._state
-        kind = pa.null() if column is None else column_type((column,), state.schema)
+        field = None
+        if column is not None:
+            field = pa.field(column, column_type((column,), state.schema))
         table = MetadataTable(state.storage, state.config, state.timeline)
-        return pa.Table.from_batches([table.records(partition, column, kind)])
+        return pa.Table.from_batches([shown(table, partition, field)])
 
     def _view(self) -> FileSystemView:
         state = self._state

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pyhudi.config.property_names import METADATA_PARTITIONS
+from pyhudi.errors import UnsupportedTableFeature
+
 FOLDER = ".hoodie/metadata"
 FILES = "files"
 RECORD_INDEX = "record_index"
@@ -14,3 +17,12 @@ NO_PATH = "."
 """How the partition path "" is called in keys."""
 PROPERTIES = ".hoodie/hoodie.properties"
 """Its own, relative to its folder."""
+
+
+def not_kept(name: str, reason: str) -> UnsupportedTableFeature:
+    """The error for a partition that pyhudi cannot make or keep up to date."""
+    return UnsupportedTableFeature(
+        f"{METADATA_PARTITIONS} has {name}: {reason}",
+        hint='Take the index away with table.drop_index, which for "files" takes all of the '
+        "metadata table away.",
+    )

@@ -5,7 +5,7 @@ for those that get some. All partitions are made before the table's properties n
 them, so that a writer that dies leaves nothing that anybody looks at; the next attempt starts over.
 The properties then say too that nothing is left to be done (`unfinished.py`).
 Instants, names and order are those of `HoodieBackedTableMetadataWriter` (0.15.0 and 1.2.0). Which
-partitions there are to be is `partitions_to_build.py`'s part, what they hold `initial.py`'s.
+partitions there are to be, and what they hold, is the part of `kinds/`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ from pyhudi.config.metadata_table_config import own_config
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
-from pyhudi.metadata.checks_before_write import record_schema
-from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions, parse_definitions
-from pyhudi.metadata.definitions_file import Definitions, change_definitions, new_definitions
+from pyhudi.metadata.definitions import index_definitions, parse_definitions
+from pyhudi.metadata.definitions_file import Definitions, change_definitions
 from pyhudi.metadata.initial import (
     NO_INSTANT,
     InitialPartition,
     Source,
     derive_initial,
 )
-from pyhudi.metadata.initial_rows import initial_partition
-from pyhudi.metadata.partitions_to_build import in_order, stats_columns
-from pyhudi.metadata.records import RECORD_ROWS
+from pyhudi.metadata.kinds.protocol import Wish
+from pyhudi.metadata.kinds.registry import in_order, kinds_of, new_definitions
+from pyhudi.metadata.records import RECORD_ROWS, record_schema
 from pyhudi.metadata.start_group import StartTarget, start_log, store_start_log, write_base
 from pyhudi.metadata.table_writer import (
     complete_delta_commit,
@@ -82,19 +81,18 @@ def initialise(
     if not wanted:
         return config
     check_can_start(config, state.timeline.pending())
-    columns = stats_columns(state.schema, options) if COLUMN_STATS in wanted else ()
-    added = new_definitions(
-        config, wanted, columns, partitioned=options.record_index_by_partition is True
-    )
-    added |= definitions or {}
+    added = {
+        **new_definitions(wanted, Wish(config, options, schema=state.schema)),
+        **(definitions or {}),
+    }
     known = index_definitions(data.storage, config)
     defined = {**known, **parse_definitions(added)}
     source = Source(state, data.engine, options, defined, memory)
     own = _cleared(data, listed)
     counted: dict[str, str] = {}
-    for name in wanted:
+    for kind, name in kinds_of(wanted):
         own = own.reloaded()
-        partition = initial_partition(source, name)
+        partition = kind.initial(source, name)
         made = _Making(data, own, partition, source).carry_out()
         if partition.records is not None:
             counted = counted_words(state.timeline, unique=made == partition.records)
@@ -170,7 +168,7 @@ class _Making:
         known |= {one.requested for one in self.own.timeline.pending()}
         start, offset = NO_INSTANT, 0
         if self.data.config.version.metadata_starts_with_data:
-            start, offset = self.source.last_instant or NO_INSTANT, _FIRST_SUFFIX
+            start, offset = self.source.last_instant, _FIRST_SUFFIX
         while f"{start}{offset:03d}" in known:
             offset += 1
         return f"{start}{offset:03d}"

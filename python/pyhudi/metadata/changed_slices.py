@@ -158,6 +158,11 @@ def read_columns(
     return replace(slice_tasks(state, request, [one], rule)[0], path_values=())
 
 
+def is_log_path(path: str | None) -> bool:
+    """Whether a file is a log file."""
+    return (path or "").rsplit("/", 1)[-1].startswith(".")
+
+
 def _after(
     partition: str, file_id: str, before: FileSlice | None, written: list[WriteStat]
 ) -> FileSlice:

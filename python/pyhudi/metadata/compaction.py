@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
-from pyhudi.metadata.checks_before_write import record_schema
 from pyhudi.metadata.group import MetadataGroup, groups_of
+from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import record_words
 from pyhudi.services.compaction import CompactionWork
 from pyhudi.slices.compact import compaction_stat

@@ -3,38 +3,28 @@
 A commit's records go into a delta commit of the same instant, which is complete before the data
 table's commit is. A crash between the two leaves a delta commit that readers do not count, and
 that the rollback of the commit takes back. What is recorded is found in the commit's metadata and
-its files (`records.py`). Order of steps: `HoodieBackedTableMetadataWriter` (Hudi 0.15.0 and 1.2.0).
+its files by the kinds of partitions (`kinds/`). Order of steps: `HoodieBackedTableMetadataWriter`
+(Hudi 0.15.0 and 1.2.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
-
-import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.config.actions import DELTA_COMMIT
-from pyhudi.config.metadata_names import (
-    ALL_PARTITIONS,
-    BLOOM_FILTERS,
-    FILES,
-    NO_PATH,
-    PARTITION_STATS,
-    RECORD_INDEX,
-)
+from pyhudi.config.metadata_names import FILES, NO_PATH, RECORD_INDEX
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
-from pyhudi.metadata import expression, partitioned, secondary
 from pyhudi.metadata.changed_slices import SliceRows
-from pyhudi.metadata.checks_before_write import check_replaceable, record_schema, statistics_columns
-from pyhudi.metadata.definitions import COLUMN_STATS, IndexDefinition, index_definitions
-from pyhudi.metadata.locations import is_log_path, location_tasks
-from pyhudi.metadata.records import RECORD_ROWS, FactsTask, FileTask, Recording, RecordTask
+from pyhudi.metadata.checks_before_write import check_replaceable
+from pyhudi.metadata.kinds.files import FileTask
+from pyhudi.metadata.kinds.protocol import Change
+from pyhudi.metadata.kinds.registry import commit_tasks, new_groups
+from pyhudi.metadata.records import RECORD_ROWS, Recording, RecordTask, record_schema
 from pyhudi.metadata.records import derive as derive_rows
-from pyhudi.metadata.removed_files import removed_files
 from pyhudi.metadata.services import run_services
 from pyhudi.metadata.start_group import store_start_log
 from pyhudi.metadata.table_writer import (
@@ -46,7 +36,6 @@ from pyhudi.metadata.table_writer import (
     open_metadata_table,
     roll_back_delta_commit,
 )
-from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
@@ -57,11 +46,6 @@ from pyhudi.txn.table import Commit, Companion, Rollback, Table
 OPERATION = "UPSERT_PREPPED"
 STAGE = 2
 """Of the engine call that writes the log files."""
-
-_SAME_ROWS = frozenset({"COMPACT", "CLUSTER"})
-"""Operations that change files and no values."""
-
-Entries = tuple[tuple[str, str, int, bool], ...]
 
 
 class MetadataCompanion(Companion):
@@ -75,13 +59,12 @@ class MetadataCompanion(Companion):
         if metadata.partition_to_replace_file_ids:
             check_replaceable(table.config)
         own = open_metadata_table(table)
-        delta = DeltaCommit(table, own, commit.instant, by_record_index=commit.by_record_index)
+        delta = DeltaCommit(table, own, commit.instant)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
         rows = SliceRows(table, commit.instant, metadata, schema, avro)
-        tasks = [*delta.tasks(metadata, schema, rows), *delta.expression_tasks(rows)]
-        if metadata.operation_type not in _SAME_ROWS:
-            tasks += delta.secondary_tasks(rows)
-        stats = delta.write(table.engine, tasks)
+        change = Change(table, own, commit, schema, rows, delta.groups)
+        delta.add(new_groups(change))
+        stats = delta.write(table.engine, commit_tasks(change))
         commit.keys_indexed = sum(
             stat.num_writes for stat in stats if stat.partition_path == RECORD_INDEX
         )
@@ -125,7 +108,11 @@ def _record_left_logs(data: Table, own: Table, rollback: Rollback) -> None:
         own = own.reloaded()
     entries = tuple(_left_logs(data.storage, rollback.record["partitionMetadata"]))
     delta = DeltaCommit(data, own, time)
-    tasks = [FileTask(delta.recording, entries)] if entries else []
+    tasks = (
+        [FileTask(Recording.of(data.storage, data.config.version, delta.groups), entries)]
+        if entries
+        else []
+    )
     # A handful of names.
     delta.write(LocalEngine(), tasks)
 
@@ -145,111 +132,21 @@ def _left_logs(
 class DeltaCommit:
     """One delta commit of the metadata table."""
 
-    def __init__(
-        self,
-        data: Table,
-        own: Table,
-        instant: str,
-        *,
-        by_record_index: bool = False,
-    ) -> None:
-        self._data = data
-        self._by_record_index = by_record_index
+    def __init__(self, data: Table, own: Table, instant: str) -> None:
         self._own = own
         self._instant = instant
-        self._partitions: tuple[str, ...] = data.config.metadata_partitions
-        self._groups: GroupsByPartition = groups_by_partition(own, self._partitions)
+        partitions = data.config.metadata_partitions
+        self.groups: GroupsByPartition = groups_by_partition(own, partitions)
+        """The file groups of each partition, in the order of their numbers."""
         self._new_groups: list[FileGroup] = []
         self._schema = record_schema(data.config.version.metadata_schema)
-        self.recording = self._recording()
 
-    def _recording(self) -> Recording:
-        data = self._data
-        by_partition = partitioned.is_partitioned(data.storage, data.config)
-        return Recording(
-            data.storage,
-            self._schema,
-            {name: len(groups) for name, groups in self._groups.items()},
-            partitioned.ranges(self._groups[RECORD_INDEX]) if by_partition else None,
-        )
-
-    def _add_groups(self, metadata: CommitMetadata) -> None:
-        """File groups for data partitions that a record index by data partition does not know."""
-        known = self.recording.index_ranges
-        if known is None:
-            return
-        paths = [path for path, stats in metadata.partition_to_write_stats.items() if stats]
-        self._new_groups = partitioned.new_groups(known, paths, self._instant)
-        groups = [*self._groups[RECORD_INDEX], *self._new_groups]
-        self._groups[RECORD_INDEX] = sorted(groups, key=lambda group: group.slice.file_id)
-        self.recording = self._recording()
-
-    def tasks(
-        self, metadata: CommitMetadata, schema: pa.Schema, rows: SliceRows
-    ) -> list[RecordTask]:
-        """What every commit changes. schema: the table's, with meta fields."""
-        self._add_groups(metadata)
-        removed = removed_files(self._own, self._groups[FILES], metadata)
-        entries = (*file_entries(metadata), *removed)
-        tasks: list[RecordTask] = [FileTask(self.recording, entries)]
-        tasks += self._facts(metadata, schema)
-        if RECORD_INDEX in self._partitions:
-            tasks += location_tasks(
-                self._data,
-                self.recording,
-                self._instant,
-                metadata,
-                schema,
-                rows,
-                every_log=not self._by_record_index,
-            )
-        return tasks
-
-    @cached_property
-    def _definitions(self) -> Mapping[str, IndexDefinition]:
-        return index_definitions(self._data.storage, self._data.config)
-
-    def expression_tasks(self, rows: SliceRows) -> Iterator[RecordTask]:
-        """What files add to expression indexes."""
-        indexes = expression.maintained(self._definitions, self._partitions)
-        return expression.expression_tasks(self.recording, indexes, rows, self._instant)
-
-    def secondary_tasks(self, rows: SliceRows) -> Iterator[RecordTask]:
-        """What changed values change in secondary indexes."""
-        indexes = secondary.maintained(self._definitions, self._partitions)
-        return secondary.secondary_tasks(self.recording, indexes, rows)
-
-    def _facts(self, metadata: CommitMetadata, schema: pa.Schema) -> Iterator[RecordTask]:
-        columns, value_types = pa.schema([]), False
-        if COLUMN_STATS in self._partitions:
-            columns = statistics_columns(self._definitions, schema)
-            known = self._definitions.get(COLUMN_STATS)
-            value_types = known is not None and known.version > 1
-        blooms = BLOOM_FILTERS in self._partitions
-        if not blooms and not columns.names:
-            return
-        rest = None
-        if columns.names and PARTITION_STATS in self._partitions:
-            rest = RestOfPartitions(self._data, metadata)
-        for partition, stats in metadata.partition_to_write_stats.items():
-            task = FactsTask(
-                self.recording,
-                partition,
-                tuple((stat.path, is_log(stat)) for stat in stats if stat.path),
-                columns=columns,
-                value_types=value_types,
-                partition_stats=rest is not None,
-                bloom_filters=blooms,
-                instant=self._instant,
-            )
-            if rest is not None and value_types:
-                yield replace(task, rest=rest.of(partition), known=rest.known)
-                continue
-            late = pa.schema([]) if rest is None else rest.late_columns(partition, columns)
-            early = pa.schema([field for field in columns if field.name not in late.names])
-            yield replace(task, columns=early)
-            if rest is not None and late.names:
-                yield replace(task, columns=late, bloom_filters=False, rest=rest.of(partition))
+    def add(self, groups: Iterable[FileGroup]) -> None:
+        """File groups that begin with this commit."""
+        for group in groups:
+            self._new_groups.append(group)
+            self.groups[group.slice.partition].append(group)
+            self.groups[group.slice.partition].sort(key=lambda known: known.slice.file_id)
 
     def write(self, engine: Engine, tasks: Sequence[RecordTask]) -> list[WriteStat]:
         """Begins the delta commit, writes what the tasks give, and completes it.
@@ -262,7 +159,7 @@ class DeltaCommit:
         profile = CommitMetadata(self._profile(), operation_type=OPERATION)
         delta.begin(profile.encode_inflight(version, own.clock))
         rows = engine.scan(derive_rows, tasks, RECORD_ROWS, label="find metadata records")
-        target = GroupTarget(own.storage, version, self._instant, self._schema, self._groups)
+        target = GroupTarget(own.storage, version, self._instant, self._schema, self.groups)
         for group in self._new_groups:
             store_start_log(target, group.slice.logs[0].path)
         stats = engine.exchange(
@@ -281,26 +178,5 @@ class DeltaCommit:
                     for one in groups
                 ),
             )
-            for name, groups in self._groups.items()
+            for name, groups in self.groups.items()
         }
-
-
-def file_entries(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool]]:
-    """What a commit adds to `files`: each touched partition and each written file."""
-    for partition, stats in metadata.partition_to_write_stats.items():
-        key = partition or NO_PATH
-        yield (ALL_PARTITIONS, key, 0, False)
-        for stat in stats:
-            if stat.path:
-                yield (key, _name(stat.path), stat.file_size_in_bytes, False)
-            for path, size in (stat.cdc_stats or {}).items():
-                yield (key, _name(path), size, False)
-
-
-def is_log(stat: WriteStat) -> bool:
-    """Whether a file is a log file."""
-    return is_log_path(stat.path)
-
-
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]

@@ -1,98 +1,158 @@
-"""What a commit changes of record locations: which files and slices have to be looked at. Pure.
+"""Which keys came to a file group and which left it, found by the tasks of the record index.
 
-Rows that were only updated stay where they are. Where a commit takes a record away from one place
-and brings it to another, its new place counts (`slice/metadata/write` sees to that). Sources:
-`HoodieBackedTableMetadataWriter.getRecordIndexAdditionalUpserts`, `RecordIndexMapper` (Hudi 0.15.0,
-1.0.2, 1.2.0); unlike they do, what log files delete is found by merging, so that a delete that
-loses by its ordering value leaves the record in the index.
+Rows that were only updated stay where they are. Which files and slices are looked at is the part of
+`kinds/record_index.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.clock import parse_instant
-from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.changed_slices import SliceRows
-from pyhudi.metadata.records import KeysTask, Recording, ReplacedTask
-from pyhudi.schema.payloads import field_merge
-from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
-from pyhudi.txn.table import Table
+from pyhudi import _native
+from pyhudi.config.file_names import parse_base_name
+from pyhudi.metadata.partitioned import GroupRange
+from pyhudi.metadata.records import RecordTask
+from pyhudi.slices.read import read_task
+from pyhudi.slices.read_tasks import ReadTask
 
-_COMPACT = "COMPACT"
-_DELETE = "DELETE"
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc  # Reading imports this module.
+
+_BATCH_KEYS = 16 * 1024
+"""Record rows are several times as large as keys, so they are made of so many at once."""
+
+Ranges = Mapping[str, GroupRange]
+"""The file groups of each data partition, in a record index by data partition."""
 
 
-def location_tasks(
-    data: Table,
-    recording: Recording,
-    instant: str,
-    metadata: CommitMetadata,
-    schema: pa.Schema,
-    rows: SliceRows,
-    *,
-    every_log: bool,
-) -> Iterator[KeysTask | ReplacedTask]:
-    """The tasks of one commit, which is still pending.
+@dataclass(frozen=True)
+class KeysTask(RecordTask):
+    """Record locations that what was written to one file group changes."""
 
-    schema: the table's, with meta fields. every_log: what was appended to a log as an update may
-    be a key that the index lacks, new in its bucket or back in the file that it was deleted from.
+    schema: pa.Schema
+    """The table's, with meta fields."""
+    partition: str
+    file_id: str
+    instant_ms: int
+    base: str | None = None
+    """Path of the new base file."""
+    logs: tuple[str, ...] = ()
+    """Paths of the new log files, when there is no base file."""
+    previous_instant: str | None = None
+    """Commit time of the base file that was rewritten, in a table without log files."""
+    before: ReadTask | None = None
+    """The slice that was rewritten, in a table with log files."""
+    after: ReadTask | None = None
+    """The slice with the new log files, where those may delete; else all of their keys came."""
+    ranges: Ranges | None = None
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A record for each key that came or went."""
+        yield from _located(self, *_changed_keys(self))
+
+
+@dataclass(frozen=True)
+class SliceTask(RecordTask):
+    """All keys of a file slice: they are new, or a replace commit takes them away."""
+
+    read: ReadTask
+    """Of the record key alone."""
+    instant_ms: int
+    gone: bool = False
+    ranges: Ranges | None = None
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A record for each key."""
+        for batch in read_task(self.read):
+            keys = batch.column(0)
+            none = keys.slice(0, 0)
+            yield from _located(self, *((none, keys) if self.gone else (keys, none)))
+
+
+def _located(
+    task: KeysTask | SliceTask, added: pa.Array[Any], removed: pa.Array[Any]
+) -> Iterator[pa.RecordBatch]:
+    """Records of keys that came to a file group, and of keys that left it.
+
+    A data partition of which the index has nothing has nothing to lose.
     """
-    if metadata.operation_type == _COMPACT:
+    place = task.read.slice if isinstance(task, SliceTask) else task
+    ranges = task.ranges
+    if ranges is not None and place.partition not in ranges and not len(added):
         return
-    ms = parse_instant(instant, data.config.timezone)
-    for one in rows.replaced():
-        yield ReplacedTask(recording, one.partition, one.file_id, ms, rows.keys(one))
-    for stats in _by_group(metadata.write_stats):
-        first = stats[0]
-        changed = any(stat.num_inserts or stat.num_deletes for stat in stats)
-        if changed or (every_log and is_log_path(first.path)):
-            task = KeysTask(recording, schema, first.partition_path or "", first.file_id, ms)
-            yield _looked_at(task, rows, data.config, metadata.operation_type, stats)
+    for start in range(0, max(len(added), len(removed)), _BATCH_KEYS):
+        yield task.recording.recorder().locations(
+            place.partition,
+            place.file_id,
+            task.instant_ms,
+            added=added.slice(start, _BATCH_KEYS),
+            removed=removed.slice(start, _BATCH_KEYS),
+            groups=None if ranges is None else ranges[place.partition],
+        )
 
 
-def is_log_path(path: str | None) -> bool:
-    """Whether a file is a log file."""
-    return (path or "").rsplit("/", 1)[-1].startswith(".")
+def _changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Keys whose records came to the file group, and keys whose records left it."""
+    if task.base is None:
+        logs = list(task.logs)
+        if task.after is None:
+            keys = _keys(task, None, logs)
+            return keys, keys.slice(0, 0)
+        touched = _column(_native.read_log_keys(task.recording.storage.native, logs)).unique()
+        live = _standing(task.after, touched)
+        return live, _without(touched, live)
+    new = _keys(task, task.base, [])
+    if task.before is not None:
+        old = _column(read_task(task.before))
+        return _without(new, old), _without(old, new)
+    previous = _previous_base(task)
+    if previous is None:
+        return new, new.slice(0, 0)
+    old = _keys(task, previous, [])
+    return _without(new, old), _without(old, new)
 
 
-def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
-    """The stats of each file group: several where its log went on in another file."""
-    groups: dict[tuple[str, str], list[WriteStat]] = {}
-    for stat in stats:
-        if stat.path:
-            groups.setdefault((stat.partition_path or "", stat.file_id), []).append(stat)
-    yield from groups.values()
+def _standing(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
+    """Those of the keys that have a record in a slice."""
+    return keys.filter(_held(keys, (batch.column(0) for batch in read_task(slice_))))
 
 
-def _looked_at(
-    task: KeysTask,
-    rows: SliceRows,
-    config: TableConfig,
-    operation: str | None,
-    stats: list[WriteStat],
-) -> KeysTask:
-    """The task with the files that tell which keys came and left."""
-    first = stats[0]
-    if is_log_path(first.path):
-        task = replace(task, logs=tuple(stat.path for stat in stats if stat.path))
-        if not any(stat.num_deletes for stat in stats):
-            return task
-        after = rows.after(stats, alone=_always_wins(config, operation))
-        return replace(task, after=rows.keys(after, with_own=True))
-    task = replace(task, base=first.path)
-    if first.prev_commit == NO_PREVIOUS_COMMIT:
-        return task
-    if config.is_merge_on_read:
-        before = rows.before(first)
-        return replace(task, before=None if before is None else rows.keys(before))
-    return replace(task, previous_instant=first.prev_commit)
+def _previous_base(task: KeysTask) -> str | None:
+    if task.previous_instant is None:
+        return None
+    for file in task.recording.storage.list_dir(task.partition)[1]:
+        base = parse_base_name(file.name)
+        if base and (base.file_id, base.instant) == (task.file_id, task.previous_instant):
+            return file.path
+    return None
 
 
-def _always_wins(config: TableConfig, operation: str | None) -> bool:
-    """Whether a delete takes the record away whatever is stored: it has no ordering value then."""
-    by_commit_time = field_merge(config) is None and config.merge.mode == "COMMIT_TIME_ORDERING"
-    return operation == _DELETE or by_commit_time
+def _keys(task: KeysTask, base: str | None, logs: list[str]) -> pa.Array[Any]:
+    reader = _native.read_keys(
+        task.recording.storage.native, base=base, logs=logs, schema=task.schema
+    )
+    return _column(reader)
+
+
+def _column(reader: Iterable[pa.RecordBatch]) -> pa.Array[Any]:
+    parts = [batch.column(0) for batch in reader]
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+
+
+def _without(keys: pa.Array[Any], others: pa.Array[Any]) -> pa.Array[Any]:
+    return keys.filter(pc.invert(_held(keys, [others])))
+
+
+def _held(keys: pa.Array[Any], others: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
+    """For each key whether it is among others, with far less memory than `is_in` takes."""
+    tagger = _native.KeyTagger(keys)
+    schema = pa.schema([pa.field("key", pa.string())])
+    batches = (pa.RecordBatch.from_arrays([part], schema=schema) for part in others)
+    tagger.probe(pa.RecordBatchReader.from_batches(schema, batches), 0)
+    return pc.is_valid(tagger.locations())

@@ -11,23 +11,19 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-import pyarrow as pa
-
 from pyhudi import _native
 from pyhudi.config.metadata_names import (
     ALL_PARTITIONS,
-    COLUMN_STATS,
     FILES,
     FOLDER,
     NO_PATH,
-    PARTITION_STATS,
     PROPERTIES,
     RECORD_INDEX,
 )
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.errors import CorruptTable
 from pyhudi.metadata.commits_missing import check_files, check_not_behind, may_be_ahead
-from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition, index_definitions
+from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.group import MetadataGroup, groups_of
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -120,27 +116,6 @@ class MetadataTable:
                 path = wanted[key]
                 files[path].append(Entry(f"{path}/{name}" if path else name, size, 0))
         return files
-
-    def records(self, partition: str, column: str | None, kind: pa.DataType) -> pa.RecordBatch:
-        """What a partition says, for people.
-
-        column, kind: of statistics, the column that they are of and its type. Raises `ConfigError`
-        for a partition that has no form as a table.
-        """
-        index = self.partition(partition)
-        if partition == FILES:
-            return index.files()
-        if partition == RECORD_INDEX:
-            return index.locations()
-        definition = self.definitions.get(partition)
-        if definition is not None and definition.kind == SECONDARY_INDEX:
-            return index.secondary(hashed_by_value=definition.version > 1)
-        if partition in (COLUMN_STATS, PARTITION_STATS) and column is not None:
-            return index.all_stats(column, kind)
-        raise ConfigError(
-            f"the metadata table's partition {partition} cannot be shown",
-            hint="Statistics are shown of one column: name it.",
-        )
 
     @staticmethod
     def _of_data_partition(slices: Iterable[FileSlice], path: str) -> list[FileSlice]:

@@ -13,9 +13,9 @@ from pyhudi import _native
 from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK, Instant, State
 from pyhudi.config.metadata_names import FOLDER, PROPERTIES
 from pyhudi.config.timeline_layout import META_FOLDER
-from pyhudi.metadata.checks_before_write import record_schema
 from pyhudi.metadata.partitioned import check_numbers
 from pyhudi.metadata.reader import open_config
+from pyhudi.metadata.records import record_schema
 from pyhudi.schema.schema_history import SchemaWords
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView

@@ -14,16 +14,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyhudi.config.metadata_names import PARTITION_STATS, RECORD_INDEX
+from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.properties_file import FILE
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.checks_before_write import MAINTAINED
 from pyhudi.metadata.definitions import COLUMN_STATS, parse_definitions
 from pyhudi.metadata.definitions_file import Definitions, stored_definitions
-from pyhudi.metadata.partitions_to_build import in_order
+from pyhudi.metadata.kinds.registry import in_order, kind_of
 from pyhudi.storage.storage import Storage
 
 
@@ -76,14 +75,15 @@ class Unfinished:
         """Those to be made in a table of this version: what it lacks, and pyhudi, are left out."""
         if not version.writable:
             return ()
-        kept = set(self.partitions)
-        if version.code != self.version or not version.has_index_definitions:
-            kept &= MAINTAINED
-        if not version.has_index_definitions:
-            kept -= {PARTITION_STATS}
-        if self.by_partition and not version.index_versions:
-            kept -= {RECORD_INDEX}
-        return in_order(kept)
+        return in_order([name for name in self.partitions if self._stays(name, version)])
+
+    def _stays(self, name: str, version: TableVersion) -> bool:
+        kind = kind_of(name)
+        if version.code != self.version and (kind is None or kind.has_names):
+            return False
+        if kind is None:
+            return version.has_index_definitions
+        return kind.exists_in(version, parse_definitions(self.definitions).get(name))
 
     def stats_columns(self, version: TableVersion) -> tuple[str, ...]:
         """Columns that are to have statistics, where it is known which."""
@@ -102,8 +102,10 @@ class Unfinished:
     @property
     def index_definitions(self) -> Definitions:
         """The definitions of indexes that have names of their own."""
-        own = (name for name in self.partitions if name not in MAINTAINED)
-        return {name: self.definitions[name] for name in own if name in self.definitions}
+        own = {
+            name for name in self.partitions if (kind := kind_of(name)) is None or kind.has_names
+        }
+        return {name: one for name, one in self.definitions.items() if name in own}
 
 
 def all_of(storage: Storage, config: TableConfig, by: str = "") -> Unfinished:

@@ -19,7 +19,6 @@ from pyhudi.config import property_names as names
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.metadata_names import (
-    BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
     FOLDER,
@@ -30,20 +29,24 @@ from pyhudi.config.metadata_options import METADATA_ENABLE, MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, UnsupportedTableFeature
+from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.bootstrap import check_can_start, initialise
-from pyhudi.metadata.checks_before_write import check_index
-from pyhudi.metadata.definitions import SECONDARY_INDEX, parse_definitions
-from pyhudi.metadata.definitions_file import Definitions, change_definitions, new_definitions
-from pyhudi.metadata.index_request import IndexRequest, definition
-from pyhudi.metadata.partitions_to_build import (
+from pyhudi.metadata.checks_before_write import check_index, check_not_building
+from pyhudi.metadata.definitions import parse_definitions
+from pyhudi.metadata.definitions_file import Definitions, change_definitions
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.kinds.protocol import Known, Wish
+from pyhudi.metadata.kinds.registry import (
+    KINDS,
     check_makeable,
-    check_nested,
     in_order,
-    stats_columns,
+    kind_asked,
+    kinds_of,
+    new_definitions,
     wanted_partitions,
 )
+from pyhudi.metadata.statistics_columns import check_nested
 from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.schema_history import check_names
@@ -58,10 +61,6 @@ from pyhudi.write.incoming import memory_limit
 from pyhudi.write.write_context import Session, WritableTable
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-_MADE_HERE = (COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, SECONDARY_INDEX)
-_OTHER_INDEXES = ("secondary_index_", "expr_index_")
-_GO_TOGETHER = {COLUMN_STATS: PARTITION_STATS}
-"""A partition that is of no use without another one."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,10 @@ def wanted_for_new(config: TableConfig, options: Mapping[str, str]) -> tuple[str
         raise ConfigError(msg, hint="A record index is part of the metadata table.")
     if not chosen.for_new_table:
         return ()
-    wanted = wanted_partitions(config, chosen, index_by_default=INDEX_TYPE not in options)
-    if COLUMN_STATS in wanted:
-        schema = _native.arrow_schema(_native.with_meta_fields(config.create_schema or ""))
-        stats_columns(schema, chosen)
+    schema = _native.arrow_schema(_native.with_meta_fields(config.create_schema or ""))
+    wish = Wish(config, chosen, by_default=INDEX_TYPE not in options, schema=schema)
+    wanted = wanted_partitions(wish)
+    new_definitions(wanted, wish)
     return wanted
 
 
@@ -96,9 +95,7 @@ def announced(
     config: TableConfig, wanted: Collection[str], options: Mapping[str, str], clock: Clock
 ) -> TableConfig:
     """A new table's properties that say which partitions it is about to get."""
-    chosen = MetadataOptions.of(options)
-    by_partition = chosen.record_index_by_partition is True
-    definitions = new_definitions(config, wanted, chosen.stats_columns, partitioned=by_partition)
+    definitions = new_definitions(wanted, Wish(config, MetadataOptions.of(options)))
     by = InstantGenerator(clock, config.timezone).next()
     undone = Unfinished(by, config.version.code, in_order(set(wanted)), definitions)
     return TableConfig({**config.properties, **undone.properties})
@@ -123,7 +120,7 @@ def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
     if table.options.get(METADATA_ENABLE, "").strip().lower() != "true":
         return config
     options = MetadataOptions.of(table.options)
-    wanted = set(wanted_partitions(config, options, index_by_default=False))
+    wanted = set(wanted_partitions(Wish(config, options)))
     if config.metadata_partitions:
         # What was dropped, or left out when the table was made, comes back by its own option alone.
         asked = {COLUMN_STATS: options.column_stats, PARTITION_STATS: options.partition_stats}
@@ -174,12 +171,12 @@ def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]
     check_makeable(again.partitions)
     wanted = again.partitions_for(config.version)
     if not again.partitions:
-        wanted = wanted_partitions(config, options, index_by_default=False)
+        wanted = wanted_partitions(Wish(config, options))
     session = Session.open(_Plain(table.storage, table.engine), clock)
     with at_work(table.storage, config, clock) as by:
         _check_free(session)
-        if COLUMN_STATS in wanted:
-            stats_columns(session.schema.arrow, _as_before(session, options, again))
+        as_before = _as_before(session, options, again)
+        new_definitions(wanted, Wish(config, as_before, schema=session.schema.arrow))
         if again.partitions:
             moving = Unfinished.of(config).moving
             again = replace(again, by=by, moving=moving)
@@ -218,32 +215,18 @@ def create_index(
 ) -> tuple[str, ...]:
     """Adds an index to the metadata table; see `HudiTable.create_index`."""
     clock = clock or SystemClock()
-    kind, columns = asked.kind, asked.columns
-    if kind not in _MADE_HERE:
-        msg = f"hoodie.table.metadata.partitions: pyhudi makes no index of the kind {kind!r}"
-        raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(_MADE_HERE)}.")
+    kind = kind_asked(asked)
     config = TableConfig.load(table.storage, clock)
     options = MetadataOptions.of(table.options)
-    if asked.is_named:
+    if kind.has_names:
         config = finished(table, clock)
-        defined = definition(table.storage, config, asked)
+        defined = kind.defined(table.storage, config, asked)
         _check_new(config, *defined)
         with at_work(table.storage, config, clock) as by:
             return _make(table, set(defined), options, clock, by, defined)
-    _check_new(config, kind)
-    if columns and kind != COLUMN_STATS:
-        msg = f"the index {kind} is over the record key: it takes no columns"
-        raise ConfigError(msg)
-    only = replace(
-        options,
-        column_stats=kind == COLUMN_STATS,
-        partition_stats=options.partition_stats if kind == COLUMN_STATS else None,
-        bloom_filters=kind == BLOOM_FILTERS,
-        record_index=kind == RECORD_INDEX,
-        record_index_by_partition=asked.partitioned or options.record_index_by_partition,
-        stats_columns=columns or options.stats_columns,
-    )
-    wanted = wanted_partitions(config, only, index_by_default=False)
+    _check_new(config, kind.name)
+    only = kind.alone(options, asked)
+    wanted = wanted_partitions(Wish(config, only))
     with at_work(table.storage, config, clock) as by:
         return _make(table, set(wanted), only, clock, by)
 
@@ -281,20 +264,21 @@ def _dropped(config: TableConfig, name: str) -> tuple[str, ...]:
     Those that are to be made again count as there.
     """
     listed = tuple(dict.fromkeys((*config.metadata_partitions, *Unfinished.of(config).partitions)))
-    found = next(
-        (one for one in (name, *(prefix + name for prefix in _OTHER_INDEXES)) if one in listed),
-        None,
-    )
+    named = (kind.name + name for kind in KINDS if kind.has_names)
+    found = next((one for one in (name, *named) if one in listed), None)
     if found is None:
         msg = f"the table has no index {name!r}"
         raise ConfigError(msg, hint=f"It has {', '.join(listed) or 'no metadata table'}.")
     if found == FILES:
         return listed
-    secondary = [one for one in listed if one.startswith(_OTHER_INDEXES[0])]
-    if found == RECORD_INDEX and secondary:
-        msg = f"the index {secondary[0]} needs {RECORD_INDEX}"
-        raise ConfigError(msg, hint=f"Drop {secondary[0]} first.")
-    return tuple(one for one in listed if one in (found, _GO_TOGETHER.get(found)))
+    gone = [found]
+    for kind, other in kinds_of(listed):
+        if kind.needs == found and not kind.goes_along:
+            msg = f"the index {other} needs {found}"
+            raise ConfigError(msg, hint=f"Drop {other} first.")
+        if kind.needs == found:
+            gone.append(other)
+    return tuple(one for one in listed if one in gone)
 
 
 def _take_away(
@@ -308,10 +292,7 @@ def _take_away(
 
     undone: what is left to be done then, beside removing folders.
     """
-    building = config.properties.get(_INFLIGHT, "").strip()
-    if building:
-        msg = f"{_INFLIGHT} is {building}: another writer is building an index"
-        raise UnsupportedTableFeature(msg, hint="Complete the indexing with Apache Hudi first.")
+    check_not_building(config)
     left = [one for one in config.metadata_partitions if one not in gone]
     undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
     if FILES in gone or not left:
@@ -345,8 +326,9 @@ def _make(
     undone = Unfinished.of(session.config)
     definitions = {**undone.index_definitions, **(definitions or {})}
     check_names(session.schema, definitions)
-    for name, one in parse_definitions(definitions).items():
-        check_index(session.config, name, one, session.schema.arrow)
+    known = Known(session.config, parse_definitions(definitions), session.schema.arrow)
+    for name in definitions:
+        check_index(name, known)
     check_nested(session.config, options.stats_columns)
     options = _as_before(session, options, undone)
     session = _without_leftovers(table, session.recovered(), undone, clock)

@@ -1,0 +1,1 @@
+"""Kinds of partitions of the metadata table, a file each; `registry.py` names them."""

@@ -1,0 +1,37 @@
+"""`bloom_filters`: a filter of the record keys in each base file (`BloomFiltersIndexer`, 1.2.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyhudi.config.metadata_names import BLOOM_FILTERS
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.kinds.file_facts import FactsTask, columns_of, new_task, of_all_files, written
+from pyhudi.metadata.kinds.protocol import Change, PartitionKind, Wish
+
+
+class BloomFilters(PartitionKind):
+    """Of all base files that completed commits left, replaced ones too."""
+
+    name = BLOOM_FILTERS
+    asked_as = BLOOM_FILTERS
+
+    def is_wanted(self, wish: Wish) -> bool:
+        return wish.options.bloom_filters
+
+    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+        return replace(super().alone(options, asked), bloom_filters=True)
+
+    def initial(self, source: Source, name: str) -> InitialPartition:
+        groups = source.options.bloom_groups
+        task = replace(new_task(source, {name: groups}), bloom_filters=True)
+        return InitialPartition(name, groups, of_all_files(source, task, logs=False))
+
+    def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
+        """Those of the commit's files, unless whoever makes statistics of them does so."""
+        columns = columns_of(change)
+        if not columns.names:
+            yield from written(change, columns)

@@ -1,0 +1,90 @@
+"""`column_stats`: counts and bounds of columns in each file (`ColumnStatsIndexer`, Hudi 1.2.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
+from pyhudi.config.metadata_options import STATS_COLUMNS, MetadataOptions
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.metadata.definitions_file import Definitions, new_definition
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.kinds.file_facts import (
+    FactsTask,
+    columns_of,
+    of_all_files,
+    statistics_task,
+    written,
+)
+from pyhudi.metadata.kinds.protocol import Change, Column, Known, PartitionKind, Shown, Wish
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.statistics_columns import (
+    check_nested,
+    has_bounds,
+    new_statistics_columns,
+    statistics_columns,
+)
+
+
+class ColumnStats(PartitionKind):
+    """Of all files that completed commits left, replaced ones too."""
+
+    name = COLUMN_STATS
+    asked_as = COLUMN_STATS
+
+    def is_wanted(self, wish: Wish) -> bool:
+        """By option, else by the release that matches the table's version."""
+        stats = wish.options.column_stats
+        if not (wish.config.version.column_stats_by_default if stats is None else stats):
+            return False
+        if wish.options.stats_columns and not wish.config.version.has_index_definitions:
+            msg = f"{STATS_COLUMNS}: tables of version {wish.config.version.code} do not store it"
+            raise UnsupportedTableFeature(msg, hint="There all columns have some.")
+        check_nested(wish.config, wish.options.stats_columns)
+        return True
+
+    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+        """With statistics of partitions, unless the options say no."""
+        return replace(
+            super().alone(options, replace(asked, columns=())),
+            column_stats=True,
+            partition_stats=options.partition_stats,
+            stats_columns=asked.columns or options.stats_columns,
+        )
+
+    def definition(self, wish: Wish) -> Definitions:
+        columns = wish.options.stats_columns
+        if wish.schema is not None:
+            columns = new_statistics_columns(wish.schema, wish.options)
+        if not wish.config.version.has_index_definitions:
+            return {}
+        return new_definition(wish.config, self.name, self.name, self.name, columns)
+
+    def refusal(self, name: str, table: Known) -> str | None:
+        if name not in table.definitions:
+            missing = table.config.version.has_index_definitions
+            return "the index definitions lack it" if missing else None
+        for field in statistics_columns(table.definitions, table.schema):
+            if not has_bounds(field.type):
+                return f"it is of {field.name}, which is {field.type}"
+        return None
+
+    def initial(self, source: Source, name: str) -> InitialPartition:
+        groups = source.options.column_stats_groups
+        # Where a log file can hold blocks of failed commits, its rows tell nothing for certain.
+        logs = not source.state.config.version.blocks_need_commit_check
+        task = statistics_task(source, {name: groups})
+        return InitialPartition(name, groups, of_all_files(source, task, logs=logs))
+
+    def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
+        """Those of the commit's files, unless whoever does so for partitions has them too."""
+        columns = columns_of(change)
+        if columns.names and PARTITION_STATS not in change.groups:
+            yield from written(change, columns)
+
+    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+        if column is None:
+            return None
+        return table.partition(name).all_stats(column.name, column.type)

@@ -1,0 +1,156 @@
+"""`expr_index_…`: bounds, or a bloom filter, of an expression's values in each file.
+
+Which functions there are and how their values are made is `expression_values.py`'s part. Every file
+has records of its own, a log file too, as if it were alone. Rules: `SparkMetadataWriterUtils` (Hudi
+1.0.2 and 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config.bloom_options import FilterOptions
+from pyhudi.config.table_config import TableConfig
+from pyhudi.metadata.changed_slices import alone, read_columns
+from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS, IndexDefinition
+from pyhudi.metadata.definitions_file import Definitions, new_definition
+from pyhudi.metadata.expression_values import Bounds, filter_values, refused_value, value_bounds
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.kinds.protocol import Change, Known, PartitionKind, unmerged
+from pyhudi.metadata.records import RecordTask
+from pyhudi.slices.read import open_slice
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class ExpressionTask(RecordTask):
+    """The files of one data partition in one index."""
+
+    definition: IndexDefinition
+    partition: str
+    files: tuple[tuple[str, int, ReadTask], ...]
+    """Name, bytes, and the reading of the column in this file alone."""
+    instant: str
+    tight: bool
+    """The files are all that the partition holds."""
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A filter for each file, or bounds of each file and of the partition."""
+        yield from (_filters if self.definition.kind == BLOOM_FILTERS else _statistics)(self)
+
+
+class ExpressionIndex(PartitionKind):
+    """One for each function of a column that has such an index."""
+
+    name = "expr_index_"
+    has_names = True
+    needs_definitions = True
+
+    def defined(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
+        name, function = self.name + asked.name_for(config), (asked.function or "").lower()
+        options = {"expr": function, **(asked.options or {})}
+        return new_definition(config, name, asked.kind, function, asked.columns, options)
+
+    def refusal(self, name: str, table: Known) -> str | None:
+        """Functions whose values are not certain, and what Hudi's writers fail on."""
+        definition = table.definitions.get(name)
+        if definition is None:
+            return "the index definitions lack it"
+        if definition.kind not in (COLUMN_STATS, BLOOM_FILTERS):
+            return f"it is of kind {definition.kind}"
+        if len(definition.columns) != 1 or definition.columns[0] not in table.schema.names:
+            return f"it is of {', '.join(definition.columns)}, which is no column"
+        reason = refused_value(definition, table.schema.field(definition.columns[0]).type)
+        if reason is None and definition.kind == BLOOM_FILTERS:
+            reason = FilterOptions.refusal(definition.options)
+            if table.config.is_merge_on_read:
+                # HoodieMetadataPayload.createBloomFilterMetadataRecord takes base files only.
+                reason = reason or "Hudi's writers fail on a log file under such bloom filters"
+        return reason or unmerged(table.config)
+
+    def initial(self, source: Source, name: str) -> InitialPartition:
+        """Files of the newest slices alone (`initializeExpressionIndexPartition`)."""
+        groups, definition = source.options.expression_groups, source.definitions[name]
+        files: dict[str, list[tuple[str, int, ReadTask]]] = {}
+        for slice_ in source.slices:
+            here = files.setdefault(slice_.partition, [])
+            for file, size, own in alone(slice_):
+                here.append((file, size, read_columns(source.state, own, definition.columns)))
+        recording, instant = source.recording({name: groups}), source.last_instant
+        tasks = [
+            ExpressionTask(recording, definition, path, tuple(here), instant, tight=True)
+            for path, here in files.items()
+        ]
+        return InitialPartition(name, groups, tasks)
+
+    def on_commit(self, change: Change, name: str) -> Iterator[ExpressionTask]:
+        """Those of the commit's files, partition by partition."""
+        definition = change.definitions.get(name)
+        if definition is None:
+            return
+        for path, files in change.rows.files.items():
+            reads = tuple(
+                (file, size, change.rows.read(own, definition.columns)) for file, size, own in files
+            )
+            yield ExpressionTask(
+                change.recording, definition, path, reads, change.instant, tight=False
+            )
+
+
+def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
+    """A filter for each file with rows."""
+    options = FilterOptions.of(task.definition.options)
+    for name, _, read in task.files:
+        values = filter_values(task.definition, open_slice(read))
+        if values is None:
+            continue
+        yield task.recording.recorder().expression_filter(
+            task.definition.name,
+            task.partition,
+            name,
+            task.instant,
+            values.texts,
+            simple=options.simple,
+            entries=options.entries,
+            fpp=options.fpp,
+            max_entries=options.max_entries,
+            passes_all=values.more,
+        )
+
+
+def _statistics(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
+    """Those of each file with rows, and of the partition."""
+    read = (
+        (name, size, value_bounds(task.definition, open_slice(one)))
+        for name, size, one in task.files
+    )
+    found = [(name, size, bounds) for name, size, bounds in read if bounds is not None]
+    if not found:
+        return
+    yield task.recording.recorder().expression_stats(
+        task.definition.name,
+        task.definition.columns[0],
+        task.partition,
+        _batch(found),
+        value_types=task.definition.version > 1,
+        tight=task.tight,
+    )
+
+
+def _batch(found: list[tuple[str, int, Bounds]]) -> pa.RecordBatch:
+    kind = found[0][2].kind
+    columns: dict[str, pa.Array[Any]] = {
+        "name": pa.array([name for name, _, _ in found], pa.string()),
+        "size": pa.array([size for _, size, _ in found], pa.int64()),
+        "nulls": pa.array([one.nulls for _, _, one in found], pa.int64()),
+        "values": pa.array([one.values for _, _, one in found], pa.int64()),
+        "min": pa.array([one.min for _, _, one in found], kind),
+        "max": pa.array([one.max for _, _, one in found], kind),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -1,0 +1,127 @@
+"""One look at files for all that is told of each: statistics of it and its partition, bloom filter.
+
+Which of them a table has, and of which files, is the part of the kinds beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.config.file_names import parse_log_name
+from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from pyhudi.metadata.changed_slices import is_log_path
+from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.metadata.initial import Source
+from pyhudi.metadata.kinds.protocol import Change
+from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.statistics_columns import statistics_columns
+from pyhudi.storage.storage import Entry
+
+_FILES_OF_A_TASK = 64
+_NONE = pa.schema([])
+
+
+@dataclass(frozen=True)
+class FactsTask(RecordTask):
+    """Statistics and bloom filters of the files that came to one partition."""
+
+    partition: str
+    files: tuple[tuple[str, bool], ...]
+    """Paths, and whether each is a log file."""
+    instant: str
+    columns: pa.Schema = _NONE
+    """Columns with statistics."""
+    value_types: bool = False
+    partition_stats: bool = False
+    bloom_filters: bool = False
+    rest: tuple[tuple[str, bool], ...] | None = None
+    """The files of the partition that the commit leaves, where bounds of it shall be tight."""
+    known: tuple[MetadataGroup, ...] = ()
+    """The file groups of `column_stats`, which knows those files; without it they are looked at."""
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A record for each file and column, and for each partition and column."""
+        yield self.recording.recorder().file_facts(
+            self.recording.storage.native,
+            self.partition,
+            self.files,
+            columns=self.columns,
+            value_types=self.value_types,
+            partition_stats=self.partition_stats,
+            bloom_filters=self.bloom_filters,
+            instant=self.instant,
+            rest=None if self.rest is None else (self.rest, _known(self)),
+        )
+
+
+def _known(task: FactsTask) -> _native.MetadataPartition:
+    if task.known:
+        return open_together(task.known)
+    return _native.MetadataPartition(task.recording.storage.native, [])
+
+
+def columns_of(change: Change) -> pa.Schema:
+    """Columns whose statistics a commit changes, none without statistics."""
+    if COLUMN_STATS not in change.groups:
+        return _NONE
+    return statistics_columns(change.definitions, change.schema)
+
+
+def written(change: Change, columns: pa.Schema) -> Iterator[FactsTask]:
+    """All that is told of a commit's files, a task for each partition."""
+    for partition, stats in change.metadata.partition_to_write_stats.items():
+        yield FactsTask(
+            change.recording,
+            partition,
+            tuple((stat.path, is_log_path(stat.path)) for stat in stats if stat.path),
+            columns=columns,
+            value_types=_has_types(change.definitions),
+            partition_stats=bool(columns.names) and PARTITION_STATS in change.groups,
+            bloom_filters=BLOOM_FILTERS in change.groups,
+            instant=change.instant,
+        )
+
+
+def new_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
+    """What looks at files for new partitions, without files. groups: their numbers of them."""
+    return FactsTask(source.recording(groups), "", (), source.last_instant)
+
+
+def statistics_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
+    """The same with all statistics of files."""
+    columns = statistics_columns(source.definitions, source.state.schema)
+    return replace(
+        new_task(source, groups), columns=columns, value_types=_has_types(source.definitions)
+    )
+
+
+def _has_types(definitions: Mapping[str, IndexDefinition]) -> bool:
+    """Whether statistics name the types of values (index version 2)."""
+    known = definitions.get(COLUMN_STATS)
+    return known is not None and known.version > 1
+
+
+def of_all_files(source: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
+    """A task for some files each. logs: log files count, too."""
+    tasks = []
+    for partition, entries in source.files.items():
+        files = _paths(entries, logs=logs)
+        for start in range(0, len(files), _FILES_OF_A_TASK):
+            portion = tuple(files[start : start + _FILES_OF_A_TASK])
+            tasks.append(replace(task, partition=partition, files=portion))
+    return tasks
+
+
+def _paths(entries: Iterable[Entry], *, logs: bool) -> list[tuple[str, bool]]:
+    """Paths of base files and, if wanted, log files but change logs, and whether it is a log."""
+    found = []
+    for entry in entries:
+        log = parse_log_name(entry.name)
+        if log is None or (logs and not log.suffix):
+            found.append((entry.path, log is not None))
+    return found

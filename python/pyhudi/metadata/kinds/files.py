@@ -1,0 +1,74 @@
+"""`files`: which partitions and files the data table has (`HoodieMetadataPayload`, Hudi 1.2.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyhudi.config.metadata_names import ALL_PARTITIONS, FILES, NO_PATH
+from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Shown, Wish
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.removed_files import removed_files
+from pyhudi.timeline.commit_metadata import CommitMetadata
+
+
+@dataclass(frozen=True)
+class FileTask(RecordTask):
+    """Records of `files`."""
+
+    entries: tuple[tuple[str, str, int, bool], ...]
+    """Key, name, size, and whether it is gone."""
+    keys: tuple[str, ...] = ()
+    """Those that have a record also without entries."""
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A record for each key."""
+        yield self.recording.recorder().files(self.entries, keys=self.keys)
+
+
+class Files(PartitionKind):
+    """All files that completed commits left count, replaced ones too."""
+
+    name = FILES
+
+    def is_wanted(self, wish: Wish) -> bool:
+        return True
+
+    def initial(self, source: Source, name: str) -> InitialPartition:
+        recording = source.recording({name: 1})
+        found = source.files
+        names = tuple((ALL_PARTITIONS, path or NO_PATH, 0, False) for path in found)
+        tasks = [FileTask(recording, names, keys=(ALL_PARTITIONS,))]
+        for path, entries in found.items():
+            key = path or NO_PATH
+            listed = tuple((key, one.name, one.size, False) for one in entries)
+            tasks.append(FileTask(recording, listed, keys=(key,)))
+        return InitialPartition(name, 1, tasks)
+
+    def on_commit(self, change: Change, name: str) -> Iterator[FileTask]:
+        """What was written, and what must not come back."""
+        removed = removed_files(change.own, change.groups[name], change.metadata)
+        yield FileTask(change.recording, (*_entries(change.metadata), *removed))
+
+    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+        return table.partition(name).files()
+
+
+def _entries(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool]]:
+    """Each touched partition and each written file."""
+    for partition, stats in metadata.partition_to_write_stats.items():
+        key = partition or NO_PATH
+        yield (ALL_PARTITIONS, key, 0, False)
+        for stat in stats:
+            if stat.path:
+                yield (key, _name(stat.path), stat.file_size_in_bytes, False)
+            for path, size in (stat.cdc_stats or {}).items():
+                yield (key, _name(path), size, False)
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

@@ -1,0 +1,77 @@
+"""`partition_stats`: counts and bounds of columns in each partition (from Hudi 1.0 on)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
+from pyhudi.config.metadata_options import (
+    COLUMN_STATS_ENABLE,
+    PARTITION_STATS_ENABLE,
+)
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.kinds.column_stats import ColumnStats
+from pyhudi.metadata.kinds.file_facts import FactsTask, columns_of, statistics_task, written
+from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Shown, Wish
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.unchanged_files import RestOfPartitions
+
+_OF_FILES = ColumnStats()
+
+
+class PartitionStats(PartitionKind):
+    """Of the newest slices. They are made of those of files, by the same tasks."""
+
+    name = PARTITION_STATS
+    needs = COLUMN_STATS
+    goes_along = True
+    needs_definitions = True
+
+    def is_wanted(self, wish: Wish) -> bool:
+        """Where there are statistics of files, and the table's version and partitions allow it."""
+        if not _OF_FILES.is_wanted(wish):
+            if wish.options.partition_stats:
+                msg = f"{PARTITION_STATS_ENABLE} without {COLUMN_STATS_ENABLE}"
+                raise ConfigError(msg, hint="Turn both on.")
+            return False
+        asked, config = wish.options.partition_stats, wish.config
+        if asked and not config.version.has_index_definitions:
+            msg = f"{PARTITION_STATS_ENABLE}: not in tables of version {config.version.code}"
+            raise UnsupportedTableFeature(msg, hint="Leave the option out.")
+        able = config.version.has_index_definitions and bool(config.partition_fields)
+        return able and asked is not False
+
+    def initial(self, source: Source, name: str) -> InitialPartition:
+        groups = source.options.partition_stats_groups
+        task = statistics_task(source, {COLUMN_STATS: 1, name: groups})
+        task = replace(task, partition_stats=True, rest=() if task.value_types else None)
+        files: dict[str, list[tuple[str, bool]]] = {}
+        for slice_ in source.slices:
+            here = files.setdefault(slice_.partition, [])
+            here += [(slice_.base.path, False)] if slice_.base else []
+            here += [(log.path, True) for log in slice_.logs]
+        tasks = [replace(task, partition=path, files=tuple(here)) for path, here in files.items()]
+        return InitialPartition(name, groups, tasks)
+
+    def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
+        """Those of the commit's partitions, with the statistics of its files."""
+        columns = columns_of(change)
+        if not columns.names:
+            return
+        rest = RestOfPartitions(change.data, change.metadata)
+        for task in written(change, columns):
+            if task.value_types:
+                yield replace(task, rest=rest.of(task.partition), known=rest.known)
+                continue
+            late = rest.late_columns(task.partition, columns)
+            early = pa.schema([field for field in columns if field.name not in late.names])
+            yield replace(task, columns=early)
+            if late.names:
+                yield replace(task, columns=late, bloom_filters=False, rest=rest.of(task.partition))
+
+    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+        return _OF_FILES.shown(table, name, column)

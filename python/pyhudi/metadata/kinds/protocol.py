@@ -1,0 +1,177 @@
+"""What a kind of partition of the metadata table answers. Each kind is one file beside this one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.table_config import TableConfig, unsupported_merge
+from pyhudi.config.table_version import TableVersion
+from pyhudi.errors import ConfigError
+from pyhudi.metadata.changed_slices import SliceRows
+from pyhudi.metadata.definitions import IndexDefinition, index_definitions
+from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.records import Recording, RecordTask
+from pyhudi.schema.payloads import field_merge
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn.table import Commit, Table
+
+
+@dataclass(frozen=True)
+class Change:
+    """A commit of the data table that the metadata table is about to keep step with."""
+
+    data: Table
+    own: Table
+    """The metadata table."""
+    commit: Commit
+    schema: pa.Schema
+    """The data table's with the commit, with meta fields."""
+    rows: SliceRows
+    """The file groups that it touches."""
+    groups: Mapping[str, Sequence[FileGroup]]
+    """The file groups of each partition of the metadata table, in the order of their numbers."""
+
+    @property
+    def instant(self) -> str:
+        """Of the commit."""
+        return self.commit.instant
+
+    @property
+    def metadata(self) -> CommitMetadata:
+        """What the commit says."""
+        return self.commit.metadata
+
+    @cached_property
+    def definitions(self) -> Mapping[str, IndexDefinition]:
+        """The table's index definitions by name."""
+        return index_definitions(self.data.storage, self.data.config)
+
+    @cached_property
+    def recording(self) -> Recording:
+        """What its tasks share; to be asked for once all file groups are known."""
+        return Recording.of(self.data.storage, self.data.config.version, self.groups)
+
+
+def unmerged(config: TableConfig) -> str | None:
+    """Why an index of rows cannot follow the log files of a table, None where it can."""
+    if config.is_merge_on_read and field_merge(config) is None:
+        return unsupported_merge(config)
+    return None
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a writer wants of a metadata table."""
+
+    config: TableConfig
+    options: MetadataOptions
+    by_default: bool = False
+    """A new table's record index needs no option."""
+    schema: pa.Schema | None = None
+    """The table's, with meta fields, once it is known."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A table that the partitions are kept for."""
+
+    config: TableConfig
+    definitions: Mapping[str, IndexDefinition]
+    schema: pa.Schema
+    """With meta fields."""
+
+
+Column: TypeAlias = "pa.Field[Any] | None"
+Shown: TypeAlias = pa.RecordBatch | None
+
+
+class PartitionKind(ABC):
+    """One kind of partition. What a kind does not define, it does not need."""
+
+    name: str
+    """That of its partition; with `has_names`, what the names of its partitions begin with."""
+    has_names = False
+    """A table may have several, each with a name and a definition of its own."""
+    asked_as: str | None = None
+    """What `create_index` calls it, unless it is one over a function."""
+    needs: str | None = None
+    """The partition without which it is of no use."""
+    goes_along = False
+    """It is dropped with the one that it needs."""
+    bars_replacing = False
+    """No file groups are replaced in a table that has it."""
+    needs_definitions = False
+    """It is none in tables without index definitions (before table version 8)."""
+
+    def owns(self, name: str) -> bool:
+        """Whether a partition is of this kind."""
+        return name.startswith(self.name) if self.has_names else name == self.name
+
+    # --- which there are to be ---
+
+    def is_wanted(self, wish: Wish) -> bool:
+        """Whether a metadata table has it that is made by a writer's options.
+
+        Raises `UnsupportedTableFeature` or `ConfigError` for what the table cannot have.
+        """
+        return False
+
+    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+        """The options by which `create_index` makes it, and nothing that does not belong to it."""
+        if asked.columns:
+            msg = f"the index {self.name} is over the record key: it takes no columns"
+            raise ConfigError(msg)
+        options = replace(options, column_stats=False, partition_stats=None)
+        return replace(options, bloom_filters=False, record_index=False)
+
+    def definition(self, wish: Wish) -> Definitions:
+        """The index definition that comes with it, where it has one but no name."""
+        return {}
+
+    def defined(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
+        """The definition of an index that has a name, by the name of its partition.
+
+        Raises as `IndexRequest.name_for`, and `ConfigError` for a table without what it needs.
+        """
+        raise NotImplementedError
+
+    def exists_in(self, version: TableVersion, definition: IndexDefinition | None) -> bool:
+        """Whether tables of a version can have it."""
+        return version.has_index_definitions or not self.needs_definitions
+
+    def refusal(self, name: str, table: Known) -> str | None:
+        """Why a partition cannot be made or kept up to date, None where it can."""
+        return None
+
+    # --- what it holds ---
+
+    @abstractmethod
+    def initial(self, source: Source, name: str) -> InitialPartition:
+        """Size and content of a new partition."""
+
+    @abstractmethod
+    def on_commit(self, change: Change, name: str) -> Iterable[RecordTask]:
+        """What a commit changes in a partition."""
+
+    def new_groups(self, change: Change) -> Sequence[FileGroup]:
+        """File groups, still to be made, that a commit needs more."""
+        return ()
+
+    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+        """What a partition says, for people; None where that has no form as a table.
+
+        column: of statistics, the one that they are of.
+        """
+        return None

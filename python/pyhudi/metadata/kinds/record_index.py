@@ -1,0 +1,194 @@
+"""`record_index`: the file group of each record key, for all of the table or by data partition.
+
+Rows that were only updated stay where they are. Where a commit takes a record away from one place
+and brings it to another, its new place counts (`slice/metadata/write` sees to that). Sources:
+`HoodieBackedTableMetadataWriter.getRecordIndexAdditionalUpserts`, `RecordIndexMapper` (Hudi 0.15.0,
+1.0.2, 1.2.0); unlike they do, what log files delete is found by merging, so that a delete that
+loses by its ordering value leaves the record in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from pyhudi.clock import parse_instant
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.metadata_options import (
+    PARTITIONED_RECORD_INDEX_ENABLE,
+    RECORD_INDEX_ENABLE,
+    MetadataOptions,
+)
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_version import TableVersion
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.metadata import partitioned
+from pyhudi.metadata.changed_slices import SliceRows, is_log_path
+from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.definitions_file import Definitions, new_definition
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Shown, Wish
+from pyhudi.metadata.locations import KeysTask, Ranges, SliceTask
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.records import RecordTask
+from pyhudi.schema.payloads import field_merge
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
+
+_COMPACT = "COMPACT"
+_DELETE = "DELETE"
+
+
+class RecordIndex(PartitionKind):
+    """Where the record of each key is."""
+
+    name = RECORD_INDEX
+    asked_as = RECORD_INDEX
+
+    def is_wanted(self, wish: Wish) -> bool:
+        """By option; by default where rows have keys, and store them."""
+        config, options = wish.config, wish.options
+        by_partition = options.record_index and options.record_index_by_partition
+        if by_partition and not config.version.index_versions:
+            name = PARTITIONED_RECORD_INDEX_ENABLE
+            msg = f"{name}: not in tables of version {config.version.code}"
+            raise UnsupportedTableFeature(msg, hint="Upgrade the table first.")
+        if options.record_index is None:
+            has_keys = bool(config.record_key_fields) and config.populate_meta_fields
+            return wish.by_default and has_keys
+        if options.record_index and not config.record_key_fields:
+            msg = (
+                f"{RECORD_INDEX_ENABLE[0]}: the table's keys are generated, nothing looks for them"
+            )
+            raise ConfigError(msg, hint="Leave the option out.")
+        return options.record_index
+
+    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+        return replace(
+            super().alone(options, asked),
+            record_index=True,
+            record_index_by_partition=asked.partitioned or options.record_index_by_partition,
+        )
+
+    def definition(self, wish: Wish) -> Definitions:
+        """It says whether it is one by data partition (Hudi 1.1 and later)."""
+        if not wish.config.version.index_versions:
+            return {}
+        by_partition = {
+            "isPartitioned": str(wish.options.record_index_by_partition is True).lower()
+        }
+        return new_definition(wish.config, self.name, self.name, options=by_partition, version="V1")
+
+    def exists_in(self, version: TableVersion, definition: IndexDefinition | None) -> bool:
+        return version.index_versions or definition is None or not definition.is_partitioned
+
+    def initial(self, source: Source, name: str) -> InitialPartition:
+        """All keys, over file groups of the whole table or of each data partition."""
+        counts = source.counts()
+        records = sum(counts)
+        ids, ranges, groups = None, None, source.options.record_groups(records)
+        definition = source.definitions.get(name)
+        if definition is not None and definition.is_partitioned:
+            ids, ranges = _own_groups(source, counts)
+            groups = len(ids)
+        recording, zone = source.recording({name: groups}), source.state.config.timezone
+        tasks = [
+            SliceTask(recording, read, parse_instant(read.slice.base_instant, zone), ranges=ranges)
+            for read in source.reads(RECORD_KEY)
+        ]
+        portions = source.portions(records, groups)
+        return InitialPartition(name, groups, tasks, portions, records, ids)
+
+    def on_commit(self, change: Change, name: str) -> Iterator[RecordTask]:
+        """The keys that came and went, file group by file group."""
+        operation, rows = change.metadata.operation_type, change.rows
+        if operation == _COMPACT:
+            return
+        config, ranges = change.data.config, None
+        if _is_partitioned(change):
+            ranges = partitioned.ranges(change.groups[name])
+        ms = parse_instant(change.instant, config.timezone)
+        for slice_ in rows.replaced():
+            yield SliceTask(change.recording, rows.keys(slice_), ms, gone=True, ranges=ranges)
+        for stats in _by_group(change.metadata.write_stats):
+            first = stats[0]
+            # What was appended to a log as an update may be a key that the index lacks, new in its
+            # bucket or back in the file that it was deleted from, unless the index was asked.
+            asked = change.commit.by_record_index or not is_log_path(first.path)
+            if not asked or any(stat.num_inserts or stat.num_deletes for stat in stats):
+                place = (first.partition_path or "", first.file_id)
+                task = KeysTask(change.recording, change.schema, *place, ms, ranges=ranges)
+                yield _looked_at(task, rows, config, operation, stats)
+
+    def new_groups(self, change: Change) -> Sequence[FileGroup]:
+        """Those of new data partitions, where each has its own."""
+        if not _is_partitioned(change):
+            return ()
+        known = partitioned.ranges(change.groups[self.name])
+        written = change.metadata.partition_to_write_stats
+        paths = [path for path, stats in written.items() if stats]
+        return partitioned.new_groups(known, paths, change.instant)
+
+    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+        return table.partition(name).locations()
+
+
+def _is_partitioned(change: Change) -> bool:
+    definition = change.definitions.get(RECORD_INDEX)
+    return definition is not None and definition.is_partitioned
+
+
+def _own_groups(source: Source, counts: Sequence[int]) -> tuple[tuple[str, ...], Ranges]:
+    """File ids and ranges of the data partitions (`initializeRecordIndexPartition`, 1.2.0)."""
+    records: dict[str, int] = {}
+    for slice_, count in zip(source.slices, counts, strict=True):
+        records[slice_.partition] = records.get(slice_.partition, 0) + count
+    sizes = {path: source.options.partitioned_groups(count) for path, count in records.items()}
+    # File groups are counted in the order of their ids.
+    ordered = sorted(sizes, key=lambda path: partitioned.file_id(path, 0))
+    starts = accumulate((sizes[path] for path in ordered), initial=0)
+    ranges = {path: (start, sizes[path]) for path, start in zip(ordered, starts, strict=False)}
+    ids = (partitioned.file_id(path, number) for path in ordered for number in range(sizes[path]))
+    return tuple(ids), ranges
+
+
+def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
+    """The stats of each file group: several where its log went on in another file."""
+    groups: dict[tuple[str, str], list[WriteStat]] = {}
+    for stat in stats:
+        if stat.path:
+            groups.setdefault((stat.partition_path or "", stat.file_id), []).append(stat)
+    yield from groups.values()
+
+
+def _looked_at(
+    task: KeysTask,
+    rows: SliceRows,
+    config: TableConfig,
+    operation: str | None,
+    stats: list[WriteStat],
+) -> KeysTask:
+    """The task with the files that tell which keys came and left."""
+    first = stats[0]
+    if is_log_path(first.path):
+        task = replace(task, logs=tuple(stat.path for stat in stats if stat.path))
+        if not any(stat.num_deletes for stat in stats):
+            return task
+        after = rows.after(stats, alone=_always_wins(config, operation))
+        return replace(task, after=rows.keys(after, with_own=True))
+    task = replace(task, base=first.path)
+    if first.prev_commit == NO_PREVIOUS_COMMIT:
+        return task
+    if config.is_merge_on_read:
+        before = rows.before(first)
+        return replace(task, before=None if before is None else rows.keys(before))
+    return replace(task, previous_instant=first.prev_commit)
+
+
+def _always_wins(config: TableConfig, operation: str | None) -> bool:
+    """Whether a delete takes the record away whatever is stored: it has no ordering value then."""
+    by_commit_time = field_merge(config) is None and config.merge.mode == "COMMIT_TIME_ORDERING"
+    return operation == _DELETE or by_commit_time

@@ -1,0 +1,110 @@
+"""The kinds of partitions that pyhudi makes and keeps up to date. A new kind is one more entry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.kinds.bloom_filters import BloomFilters
+from pyhudi.metadata.kinds.column_stats import ColumnStats
+from pyhudi.metadata.kinds.expression_index import ExpressionIndex
+from pyhudi.metadata.kinds.files import Files
+from pyhudi.metadata.kinds.partition_stats import PartitionStats
+from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Wish
+from pyhudi.metadata.kinds.record_index import RecordIndex
+from pyhudi.metadata.kinds.secondary_index import SecondaryIndex
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.records import RecordTask
+from pyhudi.slices.write_tasks import FileGroup
+
+_OVER_FUNCTIONS = ExpressionIndex()
+
+KINDS: tuple[PartitionKind, ...] = (
+    Files(),
+    ColumnStats(),
+    BloomFilters(),
+    RecordIndex(),
+    PartitionStats(),
+    _OVER_FUNCTIONS,
+    SecondaryIndex(),
+)
+"""In the order in which partitions are made (`MetadataPartitionType`, 1.2.0)."""
+
+
+def kind_of(name: str) -> PartitionKind | None:
+    """The kind of a partition, None for one that pyhudi does not keep up to date."""
+    return next((kind for kind in KINDS if kind.owns(name)), None)
+
+
+def kinds_of(names: Iterable[str]) -> list[tuple[PartitionKind, str]]:
+    """The partitions, with their kinds, in the order of making; none that is not kept."""
+    return [(kind, name) for kind in KINDS for name in sorted(names) if kind.owns(name)]
+
+
+def in_order(names: Collection[str]) -> tuple[str, ...]:
+    """Partitions in the order of making; those that are not kept come last."""
+    kept = [name for _, name in kinds_of(names)]
+    return (*kept, *sorted(set(names) - {*kept}))
+
+
+def wanted_partitions(wish: Wish) -> tuple[str, ...]:
+    """The partitions of a metadata table that is made as a writer wants it, in the order of making.
+
+    Raises `ConfigError` and `UnsupportedTableFeature` for one that the table cannot have.
+    """
+    return tuple(kind.name for kind in KINDS if kind.is_wanted(wish))
+
+
+def new_definitions(names: Iterable[str], wish: Wish) -> Definitions:
+    """The definitions that new partitions come with, but for those with names of their own.
+
+    Raises as `new_statistics_columns` where the schema is known.
+    """
+    kinds = kinds_of(names)
+    return {name: one for kind, _ in kinds for name, one in kind.definition(wish).items()}
+
+
+def commit_tasks(change: Change) -> list[RecordTask]:
+    """What a commit changes in all partitions."""
+    return [task for kind, name in kinds_of(change.groups) for task in kind.on_commit(change, name)]
+
+
+def new_groups(change: Change) -> list[FileGroup]:
+    """File groups that a commit needs more."""
+    return [group for kind, _ in kinds_of(change.groups) for group in kind.new_groups(change)]
+
+
+def shown(table: MetadataTable, name: str, column: Column) -> pa.RecordBatch:
+    """What a partition says, for people. column: of statistics, the one that they are of.
+
+    Raises `CorruptTable` where the table has no such partition, `ConfigError` where that has no
+    form as a table.
+    """
+    table.check_groups(name)
+    kind = kind_of(name)
+    found = None if kind is None else kind.shown(table, name, column)
+    if found is None:
+        msg = f"the metadata table's partition {name} cannot be shown"
+        raise ConfigError(msg, hint="Statistics are shown of one column: name it.")
+    return found
+
+
+def kind_asked(asked: IndexRequest) -> PartitionKind:
+    """The kind that `create_index` is to make. Raises `UnsupportedTableFeature` for another."""
+    made = {kind.asked_as: kind for kind in KINDS if kind.asked_as}
+    if asked.kind not in made:
+        msg = f"hoodie.table.metadata.partitions: pyhudi makes no index of the kind {asked.kind!r}"
+        raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(made)}.")
+    return _OVER_FUNCTIONS if asked.function is not None else made[asked.kind]
+
+
+def check_makeable(names: Iterable[str]) -> None:
+    """Raises `UnsupportedTableFeature` for a partition that pyhudi does not make."""
+    for name in names:
+        if kind_of(name) is None:
+            msg = f"hoodie.table.metadata.partitions has {name}: pyhudi does not make such an index"
+            raise UnsupportedTableFeature(msg, hint="Drop it first, or make it with Apache Hudi.")
