@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,14 +13,19 @@ from pyhudi.config.merge_mode import MergeConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict
+from pyhudi.index.located import Located
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.write.plan_rows import Incoming, plan_deletes, plan_rows, workload_profile
+from pyhudi.write.memory_rows import placed
+from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
+from pyhudi.write.plan import check_not_clustered, plan_files, plan_new_files, workload_profile
 
 MB = 1024 * 1024
+SESSION: Any = None
+"""Planning and filling tasks ask no table."""
 
 
 def group(
@@ -76,14 +83,32 @@ def plan(
     row_bytes: int = 1024,
 ) -> list[WriteTask]:
     marked = pa.array([n in deleted for n in range(data.num_rows)], pa.bool_())
+    found = placed(SESSION, data, marked, Located(tags, list(groups)))
+    return planned(where, found, row_bytes=row_bytes)
+
+
+def planned(
+    where: WriteTarget, found: PlacedRows, *, row_bytes: int = 1024, anew: Sequence[int] = ()
+) -> list[WriteTask]:
+    check_not_clustered(found.groups[number] for number in found.counts.touched)
     ids = count()
-    return plan_rows(
+    files = plan_files(
         where,
-        Incoming(data, marked, tags),
-        groups,
+        found.counts,
         row_bytes=row_bytes,
+        merge_by_key=True,
+        anew=anew,
         new_file_id=lambda: f"new{next(ids)}",
     )
+    return [found.filled(file) for file in files]
+
+
+def plan_deletes(
+    where: WriteTarget, groups: Sequence[FileGroup], *keys: str, anew: Sequence[int] = ()
+) -> list[WriteTask]:
+    """keys: for each file group."""
+    leaving = {number: LeavingKeys(pa.array(list(own))) for number, own in enumerate(keys) if own}
+    return planned(where, PlacedRows(SESSION, groups, leaving=leaving), anew=anew)
 
 
 def keys_of(task: WriteTask) -> str:
@@ -173,14 +198,17 @@ def test_marked_deletes_go_where_their_key_is_and_nowhere_else() -> None:
 
 def test_deletes_by_key_take_the_partition_they_were_found_in() -> None:
     groups = [group("g0"), group("g1", partition="q")]
-    keys = rows("ab", "xx")
-    merge_on_read = plan_deletes(target(mor=True), keys, tagged((0, 0), (0, 1), (1, 1)), groups)
+    merge_on_read = plan_deletes(target(mor=True), groups, "a", "ab")
     assert [task.delete_keys.to_pydict() for task in merge_on_read] == [  # type: ignore[union-attr]
         {"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["p"]},
         {"_hoodie_record_key": ["a", "b"], "_hoodie_partition_path": ["q", "q"]},
     ]
-    copy_on_write = plan_deletes(target(), keys, tagged((1, 0)), groups)
-    assert [task.delete_keys.to_pylist() for task in copy_on_write] == [["b"]]  # type: ignore[union-attr]
+    for tasks in (
+        plan_deletes(target(), groups, "b"),
+        plan_deletes(target(mor=True), groups, "b", anew=[0]),
+    ):
+        assert [type(task).__name__ for task in tasks] == ["BaseFileTask"]
+        assert [task.delete_keys.to_pylist() for task in tasks] == [["b"]]  # type: ignore[union-attr]
 
 
 def test_update_of_a_group_that_is_to_be_clustered_is_refused() -> None:
@@ -188,7 +216,7 @@ def test_update_of_a_group_that_is_to_be_clustered_is_refused() -> None:
     with pytest.raises(CommitConflict, match="clustering 150 is pending"):
         plan(target(), rows("a"), tagged((0, 0)), groups)
     with pytest.raises(CommitConflict, match="clustering 150 is pending"):
-        plan_deletes(target(), rows("a"), tagged((0, 0)), groups)
+        plan_deletes(target(), groups, "a")
 
 
 def test_workload_profile_says_inserts_and_updated_groups() -> None:
@@ -217,3 +245,37 @@ def test_new_files_have_as_many_rows_as_the_option_says() -> None:
     options = WriteOptions(insert_split_rows=2, max_file_size=1)
     tasks = plan(target(options=options), rows("abcde"), tagged())
     assert [keys_of(task) for task in tasks] == ["ab", "cd", "e"]
+
+
+def test_files_of_new_groups_alone_have_equal_parts() -> None:
+    files = plan_new_files(
+        target(options=WriteOptions(max_file_size=4096)),
+        {"p": 9, "q": 1, "r": 0},
+        row_bytes=1024,
+        new_file_id=lambda: "new",
+    )
+    assert [(file.task.partition, file.inserts) for file in files] == [
+        ("p", range(3)), ("p", range(3, 6)), ("p", range(6, 9)), ("q", range(1)),
+    ]  # fmt: skip
+
+
+def test_a_group_that_gets_rows_and_loses_keys_is_one_task() -> None:
+    for mor, kind in ((True, LogFileTask), (False, BaseFileTask)):
+        found = placed(
+            SESSION,
+            rows("ab"),
+            pa.array([False, False]),
+            Located(tagged((0, 0)), [group("g0", logs=1)]),
+        )
+        found = replace(found, leaving={0: LeavingKeys(pa.array(["x", "y"]))})
+        task = planned(target(mor=mor), found)[0]
+        assert isinstance(task, kind)
+        assert keys_of(task) == "a"
+        if isinstance(task, LogFileTask):
+            assert (task.updates, task.deletes) == (1, 2)
+            assert task.delete_keys is not None
+            assert task.delete_keys.column(0).to_pylist() == ["x", "y"]
+        else:
+            assert task.updates == 3
+            assert task.delete_keys is not None
+            assert task.delete_keys.to_pylist() == ["x", "y"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.merge_builder import Merge
     from pyhudi.schema.evolution import SchemaMode
     from pyhudi.txn.result import WriteResult
-    from pyhudi.write.bulk_insert import SortMode
+    from pyhudi.write.sort_modes import SortMode
     from pyhudi.write.write_context import WritableTable
 
 Progress: TypeAlias = "bool | Callable[[Step], None]"
@@ -273,11 +273,12 @@ class WritingVerbs:
     ) -> WriteResult:
         from pyhudi.api.progress import watched  # noqa: PLC0415 - reading needs none of it
 
+        handle = self._writable()
         if is_spark_frame(given):
-            result: WriteResult = spark("write").carry(verb, self._writable(), given, *more, **how)
-            self.refresh()
-            return result
-        with watched(self._writable(), progress) as table:
+            at_work = spark("write").on_session(handle, given, verb.__name__)
+        else:
+            at_work = watched(handle, progress)
+        with at_work as table:
             result = verb(table, given, *more, **how)
         self.refresh()
         return result

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.config.index_options import BUCKET
-from pyhudi.index.bucket import bucket_of
-from pyhudi.index.choice import IndexChoice
 from pyhudi.slices.write_tasks import BASE_ROW
 
 SEQ = "_pyhudi_seq"
@@ -15,7 +12,7 @@ ACTION = "_pyhudi_action"
 HOME = "_pyhudi_home"
 """Partition path that the row goes to."""
 GROUP = "_pyhudi_group"
-"""What the file group is known by: see `identity`. Null in a new row."""
+"""What the file group is known by: see `placed_rows.identity`. Null in a new row."""
 DELETED = "_pyhudi_deleted"
 """The row deletes its key."""
 TASK = "_pyhudi_task"
@@ -45,9 +42,3 @@ COUNTED = pa.schema([(TASK, pa.int64()), (AT, pa.int64())])
 def with_fields(schema: pa.Schema, more: pa.Schema) -> pa.Schema:
     """The columns of both."""
     return pa.schema([*schema, *more])
-
-
-def identity(index: IndexChoice, file_id: str) -> str:
-    """What a file group is known by in its partition: a bucket by its number, made or not."""
-    numbered = index.kind == BUCKET and not index.consistent
-    return f"bucket {bucket_of(file_id)}" if numbered else file_id

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +11,6 @@ from pyspark import TaskContext
 
 from pyhudi.errors import HudiError
 from pyhudi.index import locate
-from pyhudi.schema.conform import marked_deleted
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.spark.columns import AT, SEQ, TASK
@@ -107,7 +105,7 @@ class Count:
         task = task_number()
         seen: dict[str, int] = {}
         for given in pieces(batches):
-            rows = given.filter(pc.invert(deleting(self.session, given)))
+            rows = given.filter(pc.invert(self.session.marked_deleted(given)))
             places = [pa.array([], pa.int64())]
             numbers = [pa.array([], pa.int64())]
             paths = rows.column(PARTITION_PATH).combine_chunks()
@@ -129,9 +127,3 @@ def task_number() -> int:
         raise HudiError("not inside a Spark task")
     number: int = context.partitionId()
     return number
-
-
-def deleting(session: RemoteSession, rows: pa.Table) -> pa.Array[Any]:
-    """For each row whether it deletes its key."""
-    merge = session.config.merge
-    return marked_deleted(rows, merge.delete_field, merge.delete_marker)

@@ -20,7 +20,7 @@ from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged import row_numbers
 from pyhudi.spark.columns import ACTION, GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ
 from pyhudi.spark.flow import pieces, runs, with_types
-from pyhudi.spark.keying import Batches, deleting, numbered, task_number
+from pyhudi.spark.keying import Batches, numbered, task_number
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.tagging import placed_rows
 from pyhudi.write.match_rows import Matched, MatchTask, match_rows
@@ -123,7 +123,7 @@ class Match:
 
     def _changed(self, given: pa.Table, found: Matched) -> Iterator[pa.Table]:
         home, group = given.column(HOME)[0], given.column(GROUP)[0]
-        deletes = deleting(self.source.session, found.updated)
+        deletes = self.source.session.marked_deleted(found.updated)
         updated = with_types(found.updated, self.source.rows)
         for rows, action, marked in (
             (updated, HIT, deletes),
@@ -185,7 +185,7 @@ def _absent(source: Source, given: pa.Table) -> Iterator[pa.Table]:
     made = inserted_rows(source.session, own, keys, every, source.on_absence)
     rows = with_types(made.rows, source.rows)
     at = given.take(made.numbers)
-    marked = deleting(source.session, rows)
+    marked = source.session.marked_deleted(rows)
     paths = rows.column(PARTITION_PATH)
     back = pc.fill_null(pc.equal(at.column(HOME), paths), fill_value=False)
     back = pc.and_(back, pc.is_valid(at.column(GROUP)))

@@ -6,7 +6,8 @@ like the rows of an upsert. The rules are those of `write/merge.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -18,22 +19,24 @@ from pyhudi.query.select import plan_select
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.spark.columns import GROUP, HOME, NUMBERED, PLACED, SEQ, identity, with_fields
+from pyhudi.spark.columns import GROUP, HOME, NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
+from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteSession
-from pyhudi.spark.write_files import write
 from pyhudi.spark.write_rows import FrameRows
-from pyhudi.txn.result import WriteResult
-from pyhudi.write.execute import UPSERT
 from pyhudi.write.merge import MergeClause, checked_clauses, keyed_source
+from pyhudi.write.placed_rows import identity
 from pyhudi.write.write_context import Session
 
 _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
 
 
-def merge_frame(session: Session, frame: DataFrame, clauses: Sequence[MergeClause]) -> WriteResult:
-    """Carries out a merge; raises as `operations_merge.merge` does."""
+@contextmanager
+def merged(
+    session: Session, frame: DataFrame, clauses: Sequence[MergeClause]
+) -> Iterator[PlacedFrame]:
+    """What becomes of the rows of a source; raises as `write.merge.merge` does."""
     given = arrow_schema(frame)
     empty = given.empty_table()
     keyed_source(session, empty)
@@ -51,10 +54,9 @@ def merge_frame(session: Session, frame: DataFrame, clauses: Sequence[MergeClaus
         rows = FrameRows(session, keep, keyed, source.renamed).kept()
         paths = rows.paths()
         _check_once(rows)
-        rows = rows.recovered()
         deletes = any(clause.values is None for clause in source.on_match)
-        located = rows.located_source(paths, deletes=deletes)
-        return write(_merged(located, source), UPSERT, merge_by_key=True, deletes=deletes)
+        located = rows.recovered().located_source(paths, deletes=deletes)
+        yield _merged(located, source).counted()
 
 
 def _check_once(rows: FrameRows) -> None:

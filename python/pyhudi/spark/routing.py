@@ -1,15 +1,14 @@
-"""From counts of rows to files: the driver plans with placeholders, executors fill in the rows.
+"""From planned files to written ones: executors bring each file its rows.
 
-The driver knows how many rows go where, and no row. It makes the same plan as an embedded write
-(`write/plan_partitioned.py`); each file that is to be written is a route, and the rows of one route
-meet in one Spark task. Which of several files a new row goes to depends on the row alone, so that a
-task that runs again sends it the same way.
+The driver knows how many rows go where, and no row. Each file that is to be written is a route, and
+the rows of one route meet in one Spark task. Which of several files a new row goes to depends on
+the row alone, so that a task that runs again sends it the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,44 +20,17 @@ from pyhudi.errors import HudiError
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_base import write_file
-from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, LogFileTask, WriteTask
+from pyhudi.slices.write_tasks import BASE_ROW, LogFileTask, WriteTask
 from pyhudi.spark.balance import number_of
 from pyhudi.spark.columns import ACTION, AT, GROUP, HIT, HOME, LEAVES, NEW, SEQ, TASK
 from pyhudi.spark.flow import pieces, with_types
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.write.plan_partitioned import with_deletes
-from pyhudi.write.plan_rows import by_base_row
+from pyhudi.write.placed_rows import LeavingKeys, in_partition, with_rows
+from pyhudi.write.plan import PlannedFile
 
 ROUTE = "_pyhudi_route"
 _HASHES = 1 << 20
 """Places of keys among the new rows of a partition."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Rows that a plan is made for before they are there: some of a partition's new ones."""
-
-    partition: str
-    start: int
-    stop: int
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows there are."""
-        return self.stop - self.start
-
-    def __len__(self) -> int:
-        return self.num_rows
-
-    def slice(self, start: int, count: int | None = None) -> Expected:
-        """Some of the rows, in their order."""
-        first = min(self.start + start, self.stop)
-        last = self.stop if count is None else min(first + count, self.stop)
-        return Expected(self.partition, first, last)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """There are no rows here."""
-        raise HudiError("rows of a Spark write were read on the driver")
 
 
 @dataclass(frozen=True)
@@ -150,12 +122,10 @@ class Written:
 class WriteRoute:
     """Writes the files of one route, with the rows that have come for it."""
 
-    tasks: tuple[WriteTask, ...]
-    """Without rows, by number of the route."""
+    files: tuple[PlannedFile, ...]
+    """By number of the route."""
     known: tuple[int, ...]
     """How many rows are not new, by route."""
-    added: tuple[int, ...]
-    """How many new rows each task was planned with."""
     schema: pa.Schema
     """Of rows with record key and partition path, as the table has it."""
     order: tuple[str, ...] = ()
@@ -172,86 +142,40 @@ class WriteRoute:
         return [Written(write_file(task, replace(attempt, task=number)), rows.num_rows)]
 
     def _filled(self, number: int, rows: pa.Table) -> WriteTask:
-        task = self.tasks[number]
+        file = self.files[number]
         if ACTION not in rows.column_names:
-            return self._with_rows(task, rows, None, new=rows.num_rows, planned=self.added[number])
+            return with_rows(_recounted(file, rows.num_rows), self._typed(file, rows))
         hit, new, gone = (_only(rows, action) for action in (HIT, NEW, LEAVES))
         if hit.num_rows + gone.num_rows != self.known[number]:
             raise HudiError(
                 "the rows changed between two jobs of one write",
                 hint="Give a DataFrame that gives the same rows each time, or store it first.",
             )
-        both = pa.concat_tables([hit, new])
-        base_rows = both.column(BASE_ROW).combine_chunks()
-        if both.num_rows:
-            task = self._with_rows(
-                task, both, base_rows, new=new.num_rows, planned=self.added[number]
-            )
-        return _with_deletes(task, gone) if gone.num_rows else task
+        both, leaving = pa.concat_tables([hit, new]), None
+        if gone.num_rows:
+            keys, base_rows = (_column(gone, name) for name in (RECORD_KEY, BASE_ROW))
+            leaving = LeavingKeys(keys, base_rows)
+        typed = self._typed(file, both) if both.num_rows else None
+        return with_rows(_recounted(file, new.num_rows), typed, _column(both, BASE_ROW), leaving)
 
-    def _with_rows(
-        self,
-        task: WriteTask,
-        rows: pa.Table,
-        base_rows: pa.Array[Any] | None,
-        *,
-        new: int,
-        planned: int,
-    ) -> WriteTask:
-        table = with_types(rows, self.schema)
-        at = table.schema.get_field_index(PARTITION_PATH)
-        paths = pa.repeat(pa.scalar(task.partition), table.num_rows)
-        table = table.set_column(at, table.schema.field(at), paths)
-        if isinstance(task, LogFileTask):
-            known = None if task.group.is_new else base_rows
-            return replace(task, rows=by_base_row(table, known))
-        return replace(task, rows=table, inserts=task.inserts + new - planned)
+    def _typed(self, file: PlannedFile, rows: pa.Table) -> pa.Table:
+        return in_partition(with_types(rows, self.schema), file.task.partition)
 
 
 def _only(rows: pa.Table, action: int) -> pa.Table:
     return rows.filter(pc.equal(rows.column(ACTION), action))
 
 
-def _with_deletes(task: WriteTask, gone: pa.Table) -> WriteTask:
-    """The task, whose counts have them already, with the keys to delete."""
-    keys = gone.column(RECORD_KEY).combine_chunks()
-    if isinstance(task, BaseFileTask):
-        return replace(task, delete_keys=keys)
-    paths = pa.repeat(pa.scalar(task.partition), len(keys))
-    deletes = pa.table({RECORD_KEY: keys, PARTITION_PATH: paths})
-    return replace(task, delete_keys=by_base_row(deletes, gone.column(BASE_ROW).combine_chunks()))
+def _column(rows: pa.Table, name: str) -> pa.Array[Any]:
+    return rows.column(name).combine_chunks()
 
 
-# --- on the driver --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Routes:
-    """The tasks of a write by number, and what tells rows theirs."""
-
-    tasks: tuple[WriteTask, ...]
-    files: Mapping[str, tuple[tuple[int, int], ...]]
-    added: tuple[int, ...]
-    numbers: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """By partition path and file id."""
-
-    @classmethod
-    def of(cls, tasks: Sequence[WriteTask]) -> Routes:
-        """Of tasks that were planned with `Expected` rows."""
-        files: dict[str, list[tuple[int, int]]] = {}
-        added = []
-        for number, task in enumerate(tasks):
-            parts = list(_expected(task))
-            for part in parts:
-                files.setdefault(part.partition, []).append((part.stop, number))
-            added.append(sum(part.num_rows for part in parts))
-        bare = [replace(task, rows=None, delete_keys=None) for task in tasks]
-        return cls(
-            tuple(bare),
-            {path: tuple(sorted(stops)) for path, stops in files.items()},
-            tuple(added),
-            {(task.partition, task.file_id): number for number, task in enumerate(tasks)},
-        )
+def _recounted(file: PlannedFile, new: int) -> WriteTask:
+    """The task with as many new rows as have come, which by hash are about as many as planned."""
+    task = file.task
+    if isinstance(task, LogFileTask):
+        return task
+    return replace(task, inserts=task.inserts + new - len(file.inserts))
 
 
 def check_all_written(written: int, total: int) -> None:
@@ -261,22 +185,3 @@ def check_all_written(written: int, total: int) -> None:
             f"{total} rows were counted and {written} written: they changed between two jobs",
             hint="Give a DataFrame that gives the same rows each time, or store it first.",
         )
-
-
-def _expected(task: WriteTask) -> Iterable[Expected]:
-    rows: Any = task.rows
-    for part in getattr(rows, "parts", (rows,)):
-        if isinstance(part, Expected) and part.stop >= 0:
-            yield part
-
-
-TAGGED_ROWS = Expected("", -1, -1)
-"""Stands for rows of a file group, which are counted elsewhere."""
-
-
-def counted_deletes(task: WriteTask, count: int) -> WriteTask:
-    """The task with so many deletes of keys counted, which executors bring."""
-    task = with_deletes(task, pa.array([], pa.string()))
-    if isinstance(task, BaseFileTask):
-        return replace(task, updates=task.updates + count)
-    return replace(task, deletes=task.deletes + count)

@@ -33,6 +33,6 @@ class RowSize:
 
 
 def sampled_row_size(rows: DataFrame, schema: pa.Schema, options: WriteOptions) -> int:
-    """As `targets.sampled_row_size`, of the first rows that Spark comes by."""
+    """As `row_sizes.sampled_row_size`, of the first rows that Spark comes by."""
     found = collected(mapped(rows.limit(_ROWS), RowSize(options, schema), _SIZE), "measure rows")
     return max((row[0] for row in found), default=options.record_size_estimate)

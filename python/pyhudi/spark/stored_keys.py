@@ -25,8 +25,9 @@ from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_tasks import BASE_ROW
-from pyhudi.spark.columns import GROUP, HOME, identity
+from pyhudi.spark.columns import GROUP, HOME
 from pyhudi.spark.flow import collected, mapped, pieces
+from pyhudi.write.placed_rows import identity
 
 _KEY = "_pyhudi_key"
 _PARTS = 1 << 23

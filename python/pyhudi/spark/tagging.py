@@ -18,10 +18,11 @@ from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, row_numbers, untagged
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
-from pyhudi.spark.columns import GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ, identity
+from pyhudi.spark.columns import GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ
 from pyhudi.spark.flow import pieces, runs, with_types
-from pyhudi.spark.keying import Batches, deleting
+from pyhudi.spark.keying import Batches
 from pyhudi.spark.remote import RemoteSession
+from pyhudi.write.placed_rows import identity
 
 Find = Callable[[RemoteSession, pa.Table, "pa.Array[Any]"], Located]
 """Says where rows go, by the rows and whether each deletes its key."""
@@ -41,7 +42,7 @@ class LookUp:
         """The rows with their places."""
         for given in pieces(batches):
             rows = with_types(given, self.schema)
-            gone = deleting(self.session, rows)
+            gone = self.session.marked_deleted(rows)
             located = self.find(self.session, rows, gone)
             yield placed_rows(self.session, given, gone, located)
 
@@ -93,7 +94,7 @@ class Settle:
                 group.filter(known).combine_chunks().cast(pa.int64()),
             )
             rows = with_types(once, self.schema)
-            gone = deleting(self.session, rows)
+            gone = self.session.marked_deleted(rows)
             located = locate.settled(self.session, rows, gone, Located(tagged, groups))
             columns = [*self.schema.names, SEQ]
             yield placed_rows(self.session, once.select(columns), gone, located)
@@ -112,7 +113,7 @@ class Joined:
         """The rows with their places; deletes of keys that are nowhere fall away."""
         for given in pieces(batches):
             hit = pc.is_valid(given.column(GROUP))
-            gone = deleting(self.session, given)
+            gone = self.session.marked_deleted(given)
             keep = hit if self.deletes else pc.or_(hit, pc.invert(gone))
             known = LEAVES if self.deletes else HIT
             action = pc.if_else(hit, pa.scalar(known, pa.int32()), pa.scalar(NEW, pa.int32()))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -14,15 +15,13 @@ from pyspark.sql import DataFrame
 from pyhudi.slices.write_base import write_file
 from pyhudi.spark.columns import SEQ
 from pyhudi.spark.engine import attempt_of
-from pyhudi.spark.flow import arrow_schema, collected, mapped
+from pyhudi.spark.flow import collected, mapped
 from pyhudi.spark.keying import Batches, KeyRows
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.txn.result import WriteResult
-from pyhudi.txn.transaction import Transaction
-from pyhudi.write import incoming, plan_partitioned, row_sizes
-from pyhudi.write.bulk_insert import plan_bulk
-from pyhudi.write.execute import BULK_INSERT, WRITE_STAGE, carry_out
+from pyhudi.write.incoming import gathered
+from pyhudi.write.placed_rows import WRITE_STAGE
+from pyhudi.write.plan import Counts, PlannedFile, plan_new_files
 from pyhudi.write.write_context import Session
 
 _FILE_BITS = 14
@@ -30,22 +29,30 @@ _FILE_BITS = 14
 _STATS = pa.schema([("stats", pa.binary())])
 
 
-def write_apart(
-    session: Session, data: DataFrame, schema_mode: str, memory_limit: int
-) -> WriteResult:
-    """Adds rows. memory_limit: bytes that a task may use; what is more goes to local files."""
-    given = arrow_schema(data).empty_table()
-    session, _ = session.evolved(given, schema_mode)
-    step = WriteApart.of(session, given, schema_mode, memory_limit)
-    session = session.recovered()
-    with Transaction(session.table, BULK_INSERT) as txn:
-        step = step.in_write(session, txn.instant)
+@dataclass(frozen=True)
+class PlacedApart:
+    """Rows that nobody counts and that go to files of the tasks that have them: see `Placed`."""
 
-        def written() -> list[tuple[WriteStat, ...]]:
-            rows = collected(mapped(data, step, _STATS), f"write files of {txn.instant}")
-            return [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
+    session: Session
+    data: DataFrame
+    step: WriteApart
+    counts: Counts = field(default_factory=lambda: Counts(()))
+    kept_away: int = 0
+    leaving_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
 
-        return carry_out(session, txn, [], BULK_INSERT, write=written)
+    def recovered(self) -> PlacedApart:
+        """After the clean-up that comes before a write."""
+        return replace(self, session=self.session.recovered())
+
+    def row_bytes(self) -> int:
+        """No plan is made with it."""
+        return 1
+
+    def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:  # noqa: ARG002
+        """Writes the rows to as many files as they need; none is planned."""
+        step = self.step.in_write(self.session, instant)
+        rows = collected(mapped(self.data, step, _STATS), f"write files of {instant}")
+        return [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
 
 
 @dataclass(frozen=True)
@@ -79,19 +86,19 @@ class WriteApart:
     def written(self, batches: Batches) -> tuple[WriteStat, ...]:
         """Writes the rows of one Spark task."""
         pieces = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
-        taken = incoming.gathered(chain([self.schema.empty_table()], pieces), self.memory_limit)
         with ExitStack() as stack:
-            rows = plan_bulk(stack, self.session, taken)
-            tasks = plan_partitioned.plan_new_files(
+            some = chain([self.schema.empty_table()], pieces)
+            placed = gathered(stack, self.session, some, self.memory_limit).for_new_files()
+            files = plan_new_files(
                 self.session.target(self.instant),
-                rows,
-                row_bytes=row_sizes.sampled_row_size(rows.values(), self.session.options),
+                placed.counts.inserts,
+                row_bytes=placed.row_bytes(),
                 new_file_id=self.session.new_file_id,
             )
             attempt = attempt_of(WRITE_STAGE)
             first = attempt.task << _FILE_BITS
             return tuple(
                 stat
-                for number, task in enumerate(tasks)
-                for stat in write_file(task, replace(attempt, task=first + number))
+                for number, file in enumerate(files)
+                for stat in write_file(placed.filled(file), replace(attempt, task=first + number))
             )

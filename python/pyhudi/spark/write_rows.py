@@ -1,4 +1,4 @@
-"""The rows of a write as a DataFrame, and what is done to them before they are written.
+"""The rows of a write as a DataFrame: see `write/rows.py` for what its methods mean.
 
 Nothing happens until a job asks for the rows; what several jobs need is kept on the executors.
 """
@@ -12,23 +12,30 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
 from pyhudi.config.index_options import (
     BLOOM,
     BUCKET,
     GLOBAL_BLOOM,
+    INDEX_TYPE,
     PARTITIONED_RECORD_INDEX,
     RECORD_INDEX,
 )
+from pyhudi.config.write_options import INSERT_DUPLICATES
+from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import bloom, locate
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
-from pyhudi.spark.keying import Combine, KeyRows
+from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows
 from pyhudi.spark.matching import LookUpSource
+from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.stored_keys import joined
-from pyhudi.spark.tagging import Joined, LookUp, LookUpDeletes, Settle
+from pyhudi.spark.tagging import Find, Joined, LookUp, LookUpDeletes, Settle
+from pyhudi.spark.write_apart import PlacedApart, WriteApart
+from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.write_context import Session
 
 _ASKED_BY_KEY = (BUCKET, RECORD_INDEX, PARTITIONED_RECORD_INDEX)
@@ -44,10 +51,72 @@ class FrameRows:
     frame: DataFrame
     schema: pa.Schema
     """With record key and partition path in front, as the table has them."""
+    apart: PlacedApart | None = None
+    """How tasks write what they have, as long as no row has to meet another."""
 
-    def with_frame(self, frame: DataFrame) -> FrameRows:
-        """Other rows of the same write."""
-        return replace(self, frame=frame)
+    def combined(self) -> Rows:
+        """See `Rows`."""
+        step = Combine(RemoteSession.of(self.session), self.schema)
+        sorted_rows = self.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
+        return replace(self, frame=mapped(sorted_rows, step, self._numbered), apart=None)
+
+    def unknown(self, *, fail: bool) -> Rows:
+        """See `Rows`; not yet."""
+        policy = "fail" if fail else "drop"
+        msg = f"{INSERT_DUPLICATES} is {policy}: an insert of a DataFrame looks for no keys"
+        raise UnsupportedTableFeature(msg, hint="Upsert the rows, or pass Arrow data.")
+
+    def completed(self) -> Rows:
+        """See `Rows`; not yet."""
+        msg = (
+            f"{INDEX_TYPE} is {self.session.index.kind}: no partial updates by a DataFrame with it"
+        )
+        raise UnsupportedTableFeature(msg, hint="Pass whole rows, or Arrow data.")
+
+    def for_upsert(self) -> Placed:
+        """See `Rows`."""
+        rows, paths = self.read()
+        return rows.located(paths).counted()
+
+    def for_insert(
+        self,
+        order: tuple[str, ...] = (),
+        *,
+        whole: bool = False,  # noqa: ARG002 - what goes to one file is sorted as a whole
+    ) -> Placed:
+        """See `Rows`."""
+        rows, paths = self.read()
+        remote = RemoteSession.of(rows.session, paths if rows.session.index.kind == BUCKET else ())
+        return rows.looked_up(remote, locate.for_insert).counted(order)
+
+    def for_new_buckets(self) -> Placed:
+        """See `Rows`."""
+        rows, paths = self.read()
+        remote = RemoteSession.of(rows.session, paths)
+        return rows.looked_up(remote, locate.look_up_anew).counted(anew=True)
+
+    def for_new_files(
+        self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
+    ) -> Placed:
+        """See `Rows`."""
+        if self.apart is not None and not counted:
+            return self.apart.recovered()
+        rows = self.frame
+        if whole:
+            columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
+            rows = rows.orderBy(*columns)
+        return PlacedFrame.of_new(self.session, self.keep, rows, self.schema, order)
+
+    def read(self) -> tuple[FrameRows, list[str]]:
+        """The rows, all worked out, in the cleaned-up table; and the paths of their partitions."""
+        rows = self.kept()
+        paths = rows.paths()
+        return rows.recovered(), paths
+
+    def paths(self) -> list[str]:
+        """The partition paths of the rows; works them all out, so bad ones are found here."""
+        found = self.frame.select(PARTITION_PATH).distinct()
+        return sorted(row[0] for row in collected(found, "make keys"))
 
     def recovered(self) -> FrameRows:
         """After the clean-up that comes before a write."""
@@ -55,31 +124,21 @@ class FrameRows:
 
     def kept(self) -> FrameRows:
         """The rows, to be read by several jobs."""
-        return self.with_frame(self.keep.keep(self.frame))
+        return replace(self, frame=self.keep.keep(self.frame))
 
-    def combined(self) -> FrameRows:
-        """One row a key."""
-        step = Combine(RemoteSession.of(self.session), self.schema)
-        sorted_rows = self.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
-        return self.with_frame(mapped(sorted_rows, step, self._numbered))
-
-    def paths(self) -> list[str]:
-        """The partition paths of the rows; works them all out, so bad ones are found here."""
-        found = self.frame.select(PARTITION_PATH).distinct()
-        return sorted(row[0] for row in collected(found, "make keys"))
+    # --- where they are ---------------------------------------------------------------------------
 
     def located(self, paths: list[str]) -> FrameRows:
         """The rows with where they are."""
         index = self.session.index
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
         if index.kind in _ASKED_BY_KEY:
-            return self.placed(LookUp(remote, self.schema)).kept()
+            return self.looked_up(remote, locate.for_upsert)
         rows = self._joined(remote, any_partition=index.is_global)
         if not index.is_global:
-            step = Joined(RemoteSession.of(self.session), tuple(self.schema.names))
-            return self.with_frame(rows).placed(step).kept()
-        rows = rows.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
-        return self.with_frame(rows).placed(Settle(remote, self.schema)).kept()
+            return rows.placed(Joined(RemoteSession.of(self.session), tuple(self.schema.names)))
+        by_key = rows.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
+        return replace(rows, frame=by_key).placed(Settle(remote, self.schema))
 
     def located_source(self, paths: list[str], *, deletes: bool) -> FrameRows:
         """The rows of a merge's source with where their keys are, or new ones have to go.
@@ -90,20 +149,13 @@ class FrameRows:
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
         in_files = deletes and locate.misses_copies(self.session)
         if index.kind in _ASKED_BY_KEY and not in_files:
-            return self.placed(LookUpSource(remote, deletes)).kept()
+            return self.placed(LookUpSource(remote, deletes))
         rows = self._joined(remote, any_partition=index.is_global)
-        step = Joined(RemoteSession.of(self.session), tuple(self.schema.names))
-        return self.with_frame(rows).placed(step).kept()
+        return rows.placed(Joined(RemoteSession.of(self.session), tuple(self.schema.names)))
 
-    def placed_unseen(self, paths: list[str]) -> FrameRows:
-        """The rows with where they have to go, whether or not the table has their keys."""
-        remote = RemoteSession.of(self.session, paths if self.session.index.kind == BUCKET else ())
-        return self.placed(LookUp(remote, self.schema, locate.for_insert)).kept()
-
-    def placed_anew(self, paths: list[str]) -> FrameRows:
-        """The rows with the buckets to go to when all of their partitions are made anew."""
-        remote = RemoteSession.of(self.session, paths)
-        return self.placed(LookUp(remote, self.schema, locate.look_up_anew)).kept()
+    def looked_up(self, remote: RemoteSession, find: Find) -> FrameRows:
+        """With where an index that is asked by key has them, or has new ones go."""
+        return self.placed(LookUp(remote, self.schema, find))
 
     def located_deletes(self, paths: list[str] | None) -> FrameRows:
         """Keys that are to be deleted, with where they are. paths: None to look in all."""
@@ -111,14 +163,14 @@ class FrameRows:
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
         by_key = (RECORD_INDEX, *([BUCKET, PARTITIONED_RECORD_INDEX] if paths is not None else []))
         if index.kind in by_key and not locate.misses_copies(self.session):
-            return self.placed(LookUpDeletes(remote, paths is not None)).kept()
+            return self.placed(LookUpDeletes(remote, paths is not None))
         rows = self._joined(remote, any_partition=paths is None)
         step = Joined(RemoteSession.of(self.session), tuple(self.schema.names), deletes=True)
-        return self.with_frame(rows).placed(step).kept()
+        return rows.placed(step)
 
-    def _joined(self, remote: RemoteSession, *, any_partition: bool) -> DataFrame:
+    def _joined(self, remote: RemoteSession, *, any_partition: bool) -> FrameRows:
         by_bloom = self.session.index.kind in _BLOOMS
-        return joined(
+        frame = joined(
             self.session.engine,
             self.frame,
             self.session.key_source,
@@ -127,10 +179,16 @@ class FrameRows:
             any_partition=any_partition,
             filters=bloom.filters_of(self.session) if by_bloom else None,
         )
+        return replace(self, frame=frame)
 
     def placed(self, step: Any) -> FrameRows:
         """The rows that a step makes, with the columns that say where they go."""
-        return self.with_frame(mapped(self.frame, step, with_fields(self._numbered, PLACED)))
+        frame = mapped(self.frame, step, with_fields(self._numbered, PLACED))
+        return replace(self, frame=frame).kept()
+
+    def counted(self, order: tuple[str, ...] = (), *, anew: bool = False) -> PlacedFrame:
+        """Rows with their places, counted; see `PlacedFrame.of_tagged`."""
+        return PlacedFrame.of_tagged(self.session, self.frame, self.schema, order=order, anew=anew)
 
     @property
     def _numbered(self) -> pa.Schema:
@@ -141,15 +199,34 @@ class FrameRows:
 def keyed(
     session: Session,
     data: DataFrame,
+    limit: int,
     schema_mode: str,
     *,
-    generate: bool = False,
-    partial: bool = False,
-) -> Iterator[FrameRows]:
-    """The data as rows of the table, which no job has worked out yet."""
+    generate: bool,
+    partial: bool,
+) -> Iterator[Rows]:
+    """The data as rows of the table, which no job has worked out yet; see `given_rows`.
+
+    limit: bytes that a task may use.
+    """
     given = arrow_schema(data).empty_table()
     session, _ = session.evolved(given, schema_mode)
     mode = "partial" if partial else schema_mode
     step, schema = KeyRows.of(session, given, mode, generate=generate)
+    apart = PlacedApart(session, data, WriteApart(step.session, step, schema, limit))
     with Kept() as keep:
-        yield FrameRows(session, keep, mapped(data, step, with_fields(schema, NUMBERED)), schema)
+        frame = mapped(data, step, with_fields(schema, NUMBERED))
+        yield FrameRows(session, keep, frame, schema, apart)
+
+
+@contextmanager
+def placed_deletes(session: Session, keys: DataFrame) -> Iterator[Placed]:
+    """See `given_deletes`."""
+    empty, in_partitions = session.delete_keys(arrow_schema(keys).empty_table())
+    with Kept() as keep:
+        step = DeleteKeys(RemoteSession.of(session))
+        given = mapped(keys, step, with_fields(empty.schema, NUMBERED))
+        if session.options.combine_deletes:
+            given = given.dropDuplicates([RECORD_KEY, PARTITION_PATH])
+        rows, paths = FrameRows(session, keep, given, empty.schema).read()
+        yield rows.located_deletes(paths if in_partitions else None).counted()

@@ -1,18 +1,29 @@
-"""Carrying out planned tasks in a transaction, the same for every verb."""
+"""From placed rows to a commit: plan, transaction, files; the same for every verb."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pyhudi.config.options import commit_metadata
+from pyhudi.index.copies import groups_with_copies
+from pyhudi.index.renewal import Renewed, confirm_rings, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema
-from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write import plan_rows as plan
+from pyhudi.write import row_sizes
 from pyhudi.write.key_claims import key_claims
+from pyhudi.write.plan import (
+    Counts,
+    PlannedFile,
+    check_not_clustered,
+    plan_files,
+    plan_new_files,
+    workload_profile,
+)
+from pyhudi.write.rows import Placed
 from pyhudi.write.write_context import Session
 
 UPSERT = "UPSERT"
@@ -21,33 +32,114 @@ BULK_INSERT = "BULK_INSERT"
 DELETE = "DELETE"
 
 TAG_STAGE = 0
-WRITE_STAGE = 1
+
+Replaced = Mapping[str, tuple[str, ...]]
+"""File ids by partition path that a replace commit takes away."""
+
+
+def write(
+    placed: Placed,
+    operation: str,
+    *,
+    merge_by_key: bool = True,
+    partial: bool = False,
+    deletes: bool = False,
+) -> WriteResult:
+    """Writes rows to where they go.
+
+    merge_by_key: they replace rows with their keys. partial: they may lack columns. deletes: every
+    row of a key that leaves a file group goes. Raises `CommitConflict` where a file group that they
+    change is to be clustered.
+    """
+    session, counts = placed.session, placed.counts
+    check_not_clustered(counts.groups[number] for number in counts.touched)
+    anew: frozenset[int] = frozenset()
+    if deletes and counts.leaving:
+        anew = groups_with_copies(session, counts.groups, placed.leaving_keys)
+    with Transaction(session.table, operation) as txn:
+        files = plan_files(
+            replace(session.target(txn.instant), partial=partial),
+            counts,
+            row_bytes=_row_bytes(session, counts),
+            merge_by_key=merge_by_key,
+            anew=anew,
+            new_file_id=session.new_file_id,
+        )
+        return carry_out(session, txn, files, operation, write=placed.write)
+
+
+def write_new_files(
+    placed: Placed, operation: str, replaced: Replaced | None = None
+) -> WriteResult:
+    """Writes rows to files of new file groups, in place of others where those are `replaced`."""
+    session = placed.session
+    row_bytes = placed.row_bytes()
+    with Transaction(session.table, operation) as txn:
+        files = plan_new_files(
+            session.target(txn.instant),
+            placed.counts.inserts,
+            row_bytes=row_bytes,
+            new_file_id=session.new_file_id,
+        )
+        return carry_out(session, txn, files, operation, write=placed.write, replaced=replaced)
+
+
+def write_buckets(placed: Placed, operation: str, replaced: Replaced | None = None) -> WriteResult:
+    """Writes rows to their buckets, of which new ones begin with base files.
+
+    To a bucket that is there it writes as an upsert does, so that no bucket has two file groups: a
+    log file on merge-on-read as Hudi does, a new base file on copy-on-write, where Hudi makes a
+    second file group, or refuses (1.0.2, 1.2.0). replaced: where it is given, all buckets are made
+    anew.
+    """
+    session, counts = placed.session, placed.counts
+    groups = [replace(group, starts_with_log=False) for group in counts.groups]
+    check_not_clustered(groups[number] for number in counts.touched)
+    with Transaction(session.table, operation) as txn:
+        if replaced is not None:
+            groups = in_place(groups, new_rings(session, txn, replaced))
+        target = session.target(txn.instant)
+        files = plan_files(
+            target,
+            replace(counts, groups=groups),
+            row_bytes=_row_bytes(session, counts),
+            # A log file is merged by key whatever is said of it here, which is what rows count as.
+            merge_by_key=not target.merge_on_read,
+            new_file_id=session.new_file_id,
+        )
+        return carry_out(session, txn, files, operation, write=placed.write, replaced=replaced)
+
+
+def new_rings(session: Session, txn: Transaction, replaced: Replaced) -> Renewed:
+    """Rings for the buckets of a commit that takes file groups away; they count once it does."""
+    renewed = renew_rings(session, replaced, txn.instant)
+    txn.on_completed(lambda: confirm_rings(session.storage, renewed, txn.instant))
+    return renewed
+
+
+def _row_bytes(session: Session, counts: Counts) -> int:
+    return row_sizes.row_size(session.timeline, session.options) if counts.inserts else 1
 
 
 def carry_out(
     session: Session,
     txn: Transaction,
-    tasks: Sequence[WriteTask],
+    files: Sequence[PlannedFile],
     operation: str,
     *,
-    replaced: Mapping[str, tuple[str, ...]] | None = None,
-    write: Callable[[], Iterable[tuple[WriteStat, ...]]] | None = None,
+    write: Callable[[Sequence[PlannedFile], str], Iterable[tuple[WriteStat, ...]]] | None = None,
+    replaced: Replaced | None = None,
 ) -> WriteResult:
-    """Writes the files of the tasks and commits them, unless that changes nothing.
+    """Writes planned files and commits them, unless that changes nothing.
 
-    replaced: file ids by partition path that a replace commit takes away. write: writes the files
-    where the rows of the tasks are not with them.
+    write: as of `Placed`; None where there is nothing to write.
     """
     txn.by_record_index = session.index.is_record_index
     txn.companions += key_claims(session, operation)
+    tasks = [file.task for file in files]
     # Hudi's bulk insert has no profile.
-    txn.start(None if operation == BULK_INSERT else plan.workload_profile(tasks))
-    label = f"write files of {txn.instant}"
-    written = (
-        session.engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
-        if write is None
-        else write()
-    )
+    txn.start(None if operation == BULK_INSERT else workload_profile(tasks))
+    written = write(files, txn.instant) if write is not None else ()
     stats = [stat for stats in written for stat in stats]
     instant, completion = txn.instant, ""
     if stats or any((replaced or {}).values()) or is_worth_a_commit(session):
@@ -60,7 +152,7 @@ def carry_out(
         completion,
         operation,
         stats,
-        rows_ignored=rows_ignored(tasks, stats),
+        rows_ignored=rows_ignored((file.task for file in files if file.has_rows), stats),
         bytes_read=bytes_read(tasks),
         duration_ms=session.table.clock.now_ms() - session.started_ms,
         file_groups_replaced=sum(len(ids) for ids in (replaced or {}).values()),
@@ -90,7 +182,7 @@ def rows_ignored(tasks: Iterable[WriteTask], stats: Iterable[WriteStat]) -> int:
     return sum(
         max(task.inserts + task.updates - changed.get((task.partition, task.file_id), 0), 0)
         for task in tasks
-        if isinstance(task, BaseFileTask) and task.previous is not None and task.rows is not None
+        if isinstance(task, BaseFileTask) and task.previous is not None
     )
 
 

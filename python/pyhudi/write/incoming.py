@@ -1,84 +1,120 @@
-"""Incoming data, piece by piece, as keyed rows: whole in memory, or as a stream of pieces.
+"""Incoming data as the rows of a write: whole in memory, or in pieces that go to local files.
 
 Nothing is decided about files here. A piece is a fraction of the memory limit, so that what is made
-of it stays within.
+of it stays within. A Spark DataFrame stays where it is.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.schema.given import given_batches
+from pyhudi.write.memory_rows import MemoryRows, placed_deletes
+from pyhudi.write.partial_update import partial_rows
+from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.spilled_rows import SpilledRows
 from pyhudi.write.write_context import Session
 
 LEAST_MEMORY = 1024 * 1024
+_FRAME_MEMORY = 512 * 1024 * 1024
 _PIECES = 16
 """A piece is this part of the limit."""
 _WHOLE = 4
 """Data up to this part of the limit are written from memory."""
 
 
-@dataclass(frozen=True)
-class Intake:
-    """Keyed rows of one write: all in one table, `whole`, or else in `pieces`."""
-
-    pieces: Iterator[pa.Table]
-    whole: pa.Table | None
-    memory_limit: int
-
-
-def memory_limit(given: int | None) -> int:
+def memory_limit(given: int | None, data: Any = None) -> int:
     """The bytes that a write may use; a quarter of the machine's when none are given.
 
-    Raises `ConfigError` for less than a megabyte.
+    Of a DataFrame those that each task may use, 512 MiB. Raises `ConfigError` for less than a
+    megabyte.
     """
     if given is None:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return _FRAME_MEMORY if is_spark_frame(data) else whole // 4
     if given < LEAST_MEMORY:
         msg = f"memory_limit is {given}; it must be at least {LEAST_MEMORY} bytes"
         raise ConfigError(msg)
     return given
 
 
-def take(
+@contextmanager
+def given_rows(
     session: Session,
     data: Any,
     limit: int,
     *,
     schema_mode: str = "strict",
     generate: bool = False,
-) -> tuple[Session, Intake]:
-    """Reads the data until they are over, or too much for memory.
+    partial: bool = False,
+) -> Iterator[Rows]:
+    """The data as keyed rows, which stay readable in the block.
 
-    Gives the session with the schema that the data lead to as well. schema_mode: as
-    `Session.evolved` takes it. generate: rows may get generated keys. Raises what
-    `Session.with_keys` and `to_table` raise; later pieces raise it when they are taken.
+    Data are read until they are over, or too much for memory. schema_mode: as `Session.evolved`
+    takes it. generate: rows may get generated keys. partial: they may lack columns, and must fit in
+    memory. Raises what `Session.with_keys` and `to_table` raise; later pieces raise it when they
+    are taken.
     """
-    schema, parts = _pieces(data, limit // _PIECES)
+    with ExitStack() as stack:
+        if is_spark_frame(data):
+            rows = spark("write_rows").keyed(
+                session, data, limit, schema_mode, generate=generate, partial=partial
+            )
+            yield stack.enter_context(rows)
+        elif partial:
+            yield MemoryRows(session, partial_rows(session, data))
+        else:
+            yield _taken(stack, session, data, limit, schema_mode, generate=generate)
+
+
+def given_deletes(session: Session, keys: Any) -> AbstractContextManager[Placed]:
+    """The keys of data, to be deleted where a cleaned-up table has them."""
+    if is_spark_frame(keys):
+        deletes: AbstractContextManager[Placed] = spark("write_rows").placed_deletes(session, keys)
+        return deletes
+    return _deletes(session, keys)
+
+
+@contextmanager
+def _deletes(session: Session, keys: Any) -> Iterator[Placed]:
+    given, in_partitions = session.delete_keys(keys)
+    yield placed_deletes(session.recovered(), given, in_partitions=in_partitions)
+
+
+def _taken(
+    stack: ExitStack, session: Session, data: Any, limit: int, schema_mode: str, *, generate: bool
+) -> Rows:
+    schema, batches = given_batches(data)
     session, _ = session.evolved(schema.empty_table(), schema_mode)
     pieces = (
         session.with_keys(session.evolved(piece, schema_mode)[1], generate=generate)
-        for piece in parts
+        for piece in _tables(schema, batches, limit // _PIECES)
     )
-    return session, gathered(pieces, limit)
+    return gathered(stack, session, pieces, limit)
 
 
-def gathered(pieces: Iterator[pa.Table], limit: int) -> Intake:
-    """Keyed rows of at least one piece, whole if a limit of bytes leaves room for that."""
+def gathered(
+    stack: ExitStack, session: Session, pieces: Iterator[pa.Table], limit: int
+) -> MemoryRows | SpilledRows:
+    """Keyed rows of at least one piece, in memory if a limit of bytes leaves room for that.
+
+    stack: closes what is put aside of others.
+    """
     held: list[pa.Table] = []
     size = 0
     for piece in pieces:
         held.append(piece)
         size += piece.nbytes
         if size > limit // _WHOLE:
-            return Intake(_drained(held, pieces), None, limit)
-    return Intake(iter(()), pa.concat_tables(held), limit)
+            return SpilledRows(session, stack, _drained(held, pieces), limit)
+    return MemoryRows(session, pa.concat_tables(held))
 
 
 def _drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -87,15 +123,10 @@ def _drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Tabl
     yield from rest
 
 
-def _pieces(data: Any, piece_bytes: int) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """The schema, and at least one table, of about so many bytes, of what `to_table` takes."""
-    schema, batches = given_batches(data)
-    return schema, _tables(schema, batches, piece_bytes)
-
-
 def _tables(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], piece_bytes: int
 ) -> Iterator[pa.Table]:
+    """At least one table, of about so many bytes."""
     held: list[pa.RecordBatch] = []
     size, given = 0, False
     for batch in batches:

@@ -8,8 +8,6 @@ count as gone under every index.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,25 +16,14 @@ from pyhudi.errors import SchemaMismatch
 from pyhudi.index import locate
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers
-from pyhudi.write.incoming import Intake
 from pyhudi.write.write_context import Session
 
 
-def without_known(session: Session, taken: Intake) -> Intake:
-    """The rows to insert by the policy of the options.
+def without_known(session: Session, rows: pa.Table, *, fail: bool) -> pa.Table:
+    """Those of the rows whose keys the table lacks.
 
-    Raises `SchemaMismatch` with a key where it is "fail", for a stream when its pieces are taken.
+    Raises `SchemaMismatch` with a key where there are others and they shall `fail`.
     """
-    policy = session.options.insert_duplicates
-    if policy == "none" or session.key_spec().keys_are_generated:
-        return taken
-    fail = policy == "fail"
-    pieces = (_new(session, piece, fail=fail) for piece in taken.pieces)
-    whole = None if taken.whole is None else _new(session, taken.whole, fail=fail)
-    return replace(taken, pieces=pieces, whole=whole)
-
-
-def _new(session: Session, rows: pa.Table, *, fail: bool) -> pa.Table:
     known = locate.known_keys(session, rows.select([RECORD_KEY, PARTITION_PATH]))
     if fail and len(known):
         key = rows.column(RECORD_KEY)[known[0].as_py()].as_py()

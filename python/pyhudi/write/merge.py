@@ -5,7 +5,8 @@ The source is in memory, and so are the rows that change because of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,26 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.clock import Clock
+from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.index import locate
-from pyhudi.index.copies import groups_with_copies
 from pyhudi.index.located import Located
 from pyhudi.query.select import plan_select
 from pyhudi.schema.assignments import Names, parse_expression, project, set_value
 from pyhudi.schema.casts import cast_exactly
-from pyhudi.schema.conform import conform, data_schema, marked_deleted, to_table
+from pyhudi.schema.conform import conform, data_schema, to_table
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import Tagged, row_numbers
-from pyhudi.slices.write_tasks import FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.txn.result import WriteResult
-from pyhudi.txn.transaction import Transaction
-from pyhudi.write import checks, incoming, merge_clauses, row_sizes
-from pyhudi.write import plan_rows as plan
-from pyhudi.write.execute import TAG_STAGE, UPSERT, carry_out
+from pyhudi.write import checks, incoming, merge_clauses
+from pyhudi.write.execute import TAG_STAGE, UPSERT, write
 from pyhudi.write.match_rows import Matched, MatchTask, match_rows
+from pyhudi.write.memory_rows import placed
 from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
-from pyhudi.write.plan_rows import Incoming
+from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
+from pyhudi.write.plan import check_not_clustered
+from pyhudi.write.rows import Placed
 from pyhudi.write.update_delete import check_settable
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import Session, WritableTable
@@ -60,32 +61,44 @@ def merge(
 
     Raises `SchemaMismatch` for a source without key or partition columns, or with a key twice, and
     for values that do not fit; `ConfigError` for clauses that cannot be carried out; the rest as
-    `operations.upsert` does.
+    `upsert` does.
     """
-    session = opened(table, clock, incoming.memory_limit(None))
-    given = to_table(source)
+    session = opened(table, clock, incoming.memory_limit(None, source))
+    with _merged(session, source, clauses) as changes:
+        return write(changes, UPSERT, deletes=True)
+
+
+def _merged(
+    session: Session, source: Any, clauses: Sequence[MergeClause]
+) -> AbstractContextManager[Placed]:
+    """What becomes of the rows of a source, where a cleaned-up table has them or they are to go."""
+    if is_spark_frame(source):
+        merged: AbstractContextManager[Placed] = spark("merging").merged(session, source, clauses)
+        return merged
+    return _merged_here(session, to_table(source), clauses)
+
+
+@contextmanager
+def _merged_here(
+    session: Session, given: pa.Table, clauses: Sequence[MergeClause]
+) -> Iterator[Placed]:
     keyed = keyed_source(session, given)
     on_match = checked_clauses(session, given, clauses, matched=True)
     on_absence = checked_clauses(session, given, clauses, matched=False)
     session = session.recovered()
     deletes = any(clause.values is None for clause in on_match)
     located = locate.for_merge(session, keyed, deletes=deletes)
-    tagged, groups = located.tagged, located.groups
-    found = {n: rows for n, rows in tagged.by_group() if not groups[n].is_new}
-    plan.check_not_clustered(groups[number] for number in found)
+    groups = located.groups
+    found = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
+    check_not_clustered(groups[number] for number in found)
     hits = _match(
         session, given, keyed, {n: (groups[n].slice, rows) for n, rows in found.items()}, on_match
     )
     live = [rows.take(hits[number].matched) for number, rows in found.items()]
     inserted = inserted_rows(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
-    gone = {n: hit.deleted for n, hit in hits.items() if hit.deleted.num_rows}
-    texts = {n: keys.column(RECORD_KEY).combine_chunks() for n, keys in gone.items()}
-    anew = groups_with_copies(session, groups, texts)
-    with Transaction(session.table, UPSERT) as txn:
-        target = session.target(txn.instant)
-        planned = _tasks(session, target, hits, inserted, _placed(inserted, located), groups)
-        planned = _with_deletes(planned, _deletes(target, gone, groups, anew))
-        return carry_out(session, txn, planned, UPSERT)
+    gone = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
+    leaving = {number: LeavingKeys(keys.combine_chunks()) for number, keys in gone.items()}
+    yield replace(_placed(session, hits, inserted, located), leaving=leaving)
 
 
 def _match(
@@ -231,7 +244,22 @@ def inserted_rows(
     return _Inserted(rows, taken)
 
 
-def _placed(inserted: _Inserted, located: Located) -> Tagged:
+def _placed(
+    session: Session, hits: Mapping[int, Matched], inserted: _Inserted, located: Located
+) -> PlacedRows:
+    """New and changed rows, where they go."""
+    rows = [inserted.rows, *(hit.updated for hit in hits.values())]
+    counts = [part.num_rows for part in rows]
+    numbers = row_numbers(sum(counts)).slice(counts[0])
+    at = [pa.repeat(pa.scalar(n, pa.int64()), hits[n].updated.num_rows) for n in hits]
+    everything = pa.concat_tables(rows).combine_chunks()
+    back = _back(inserted, located)
+    tagged = Tagged(pa.concat_arrays([back.rows, numbers]), pa.concat_arrays([back.groups, *at]))
+    marked = session.marked_deleted(everything)
+    return placed(session, everything, marked, Located(tagged, located.groups))
+
+
+def _back(inserted: _Inserted, located: Located) -> Tagged:
     """Where new rows have to go: to their buckets, or where their keys were before.
 
     A deleted key may still be in log files of several groups; its row goes to one in its partition.
@@ -245,73 +273,3 @@ def _placed(inserted: _Inserted, located: Located) -> Tagged:
     one = pairs.group_by("row").aggregate([("group", "min")])
     none = pa.array([], pa.int64())
     return Tagged(*(pa.concat_arrays([none, *column.chunks]) for column in one.columns))
-
-
-def _tasks(
-    session: Session,
-    target: WriteTarget,
-    hits: Mapping[int, Matched],
-    inserted: _Inserted,
-    placed: Tagged,
-    groups: list[FileGroup],
-) -> list[WriteTask]:
-    rows = [inserted.rows, *(hit.updated for hit in hits.values())]
-    counts = [part.num_rows for part in rows]
-    numbers = row_numbers(sum(counts)).slice(counts[0])
-    at = [pa.repeat(pa.scalar(n, pa.int64()), hits[n].updated.num_rows) for n in hits]
-    everything = pa.concat_tables(rows).combine_chunks()
-    merge_rule = session.config.merge
-    incoming = Incoming(
-        rows=everything,
-        marked_deleted=marked_deleted(
-            everything, merge_rule.delete_field, merge_rule.delete_marker
-        ),
-        tagged=Tagged(
-            pa.concat_arrays([placed.rows, numbers]), pa.concat_arrays([placed.groups, *at])
-        ),
-    )
-    return plan.plan_rows(
-        target,
-        incoming,
-        groups,
-        row_bytes=row_sizes.row_size(session.timeline, session.options),
-        new_file_id=session.new_file_id,
-    )
-
-
-def _deletes(
-    target: WriteTarget,
-    gone: Mapping[int, pa.Table],
-    groups: list[FileGroup],
-    anew: Collection[int],
-) -> list[WriteTask]:
-    """The tasks that delete rows. gone: their keys by number of the file group."""
-    if not gone:
-        return []
-    keys = pa.concat_tables(gone.values()).combine_chunks()
-    at = [pa.repeat(pa.scalar(n, pa.int64()), rows.num_rows) for n, rows in gone.items()]
-    tagged = Tagged(row_numbers(keys.num_rows), pa.concat_arrays(at))
-    return plan.plan_deletes(target, keys, tagged, groups, anew)
-
-
-def _with_deletes(tasks: list[WriteTask], deletes: list[WriteTask]) -> list[WriteTask]:
-    """One task a file group: those that delete from a group that another writes join it."""
-    joined_tasks = {(task.partition, task.file_id): task for task in tasks}
-    for task in deletes:
-        place = (task.partition, task.file_id)
-        other = joined_tasks.get(place)
-        joined_tasks[place] = task if other is None else _joined_task(other, task)
-    return list(joined_tasks.values())
-
-
-def _joined_task(rows: WriteTask, gone: WriteTask) -> WriteTask:
-    if isinstance(rows, LogFileTask) and isinstance(gone, LogFileTask):
-        return replace(rows, delete_keys=gone.delete_keys, deletes=rows.deletes + gone.deletes)
-    if isinstance(rows, LogFileTask):
-        return replace(gone, rows=rows.rows, updates=gone.updates + rows.updates + rows.deletes)
-    if isinstance(gone, LogFileTask):
-        keys, count = gone.delete_keys, gone.deletes
-        text = None if keys is None else keys.column(0).combine_chunks()
-    else:
-        text, count = gone.delete_keys, gone.updates
-    return replace(rows, delete_keys=text, updates=rows.updates + count)

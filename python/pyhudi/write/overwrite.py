@@ -6,14 +6,12 @@ file group once the commit is complete; its files stay until a cleaner removes t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.config.index_options import BUCKET
 from pyhudi.errors import ConfigError
-from pyhudi.index.renewal import confirm_rings, renew_rings
 from pyhudi.metadata.checks_before_write import check_replaceable
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
@@ -21,15 +19,13 @@ from pyhudi.slices.listing import walk_partitions
 from pyhudi.txn.replace_commit import DELETE_PARTITION, INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write import buckets, incoming, plan_partitioned, row_sizes
-from pyhudi.write import plan_rows as plan
-from pyhudi.write.bulk_insert import plan_bulk
-from pyhudi.write.execute import carry_out
+from pyhudi.write import incoming
+from pyhudi.write.execute import Replaced, carry_out, new_rings, write_buckets, write_new_files
+from pyhudi.write.incoming import given_rows
 from pyhudi.write.partitions import chosen
+from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import Session, WritableTable
-
-Replaced = Mapping[str, tuple[str, ...]]
 
 
 def overwrite(
@@ -42,7 +38,7 @@ def overwrite(
     """Puts the data in place of all rows of the table.
 
     Data without rows leave the table empty. Rows of one key among the data stay as they are unless
-    `hoodie.combine.before.insert` is true. Raises as `operations.upsert` does.
+    `hoodie.combine.before.insert` is true. Raises as `upsert` does.
     """
     return _overwrite(table, data, INSERT_OVERWRITE_TABLE, clock, memory_limit)
 
@@ -69,7 +65,7 @@ def delete_partitions(
     partitions: a list of partition paths, or of mappings of every partition column to its value; or
     a filter on partition columns, as `HudiTable.scan` takes it. A partition that the table lacks is
     passed over. Raises `ConfigError` for a table without partitions, an empty list, and what is no
-    partition; the rest is as in `operations.upsert`.
+    partition; the rest is as in `upsert`.
     """
     session = opened(table, clock, incoming.memory_limit(None))
     if not session.config.partition_fields:
@@ -83,8 +79,7 @@ def delete_partitions(
         paths = [path for path in paths if path in present]
     replaced = groups_of(session, paths)
     with Transaction(session.table, DELETE_PARTITION) as txn:
-        renewed = renew_rings(session, replaced, txn.instant)
-        txn.on_completed(lambda: confirm_rings(session.storage, renewed, txn.instant))
+        new_rings(session, txn, replaced)
         return carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
 
 
@@ -95,27 +90,17 @@ def _overwrite(
     clock: Clock | None,
     memory_limit: int | None,
 ) -> WriteResult:
-    limit = incoming.memory_limit(memory_limit)
+    limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
     check_replaceable(session.config)
-    session, taken = incoming.take(session, data, limit, generate=True)
-    with ExitStack() as stack:
-        if session.index.kind == BUCKET:
-            session, anew = buckets.placed_anew(stack, session, taken)
-            whole = operation == INSERT_OVERWRITE_TABLE
-            replaced = groups_of(session, None if whole else anew.partitions)
-            return buckets.overwrite(session, anew, operation, replaced)
-        rows = plan_bulk(stack, session, taken)
-        session = session.recovered()
-        replaced = groups_of(session, None if operation == INSERT_OVERWRITE_TABLE else list(rows))
-        with Transaction(session.table, operation) as txn:
-            tasks = plan_partitioned.plan_new_files(
-                session.target(txn.instant),
-                rows,
-                row_bytes=row_sizes.sampled_row_size(rows.values(), session.options),
-                new_file_id=session.new_file_id,
-            )
-            return carry_out(session, txn, tasks, operation, replaced=replaced)
+    in_buckets = session.index.kind == BUCKET
+    with given_rows(session, data, limit, generate=True) as given:
+        rows = given.combined() if session.options.combine_inserts else given
+        placed = rows.for_new_buckets() if in_buckets else rows.for_new_files()
+        whole = operation == INSERT_OVERWRITE_TABLE
+        replaced = groups_of(placed.session, None if whole else placed.counts.partitions)
+        put = write_buckets if in_buckets else write_new_files
+        return put(placed, operation, replaced)
 
 
 def groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:
@@ -126,7 +111,7 @@ def groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:
     """
     view = FileSystemView(session.storage, session.config, session.timeline, partitions)
     slices = view.slices()
-    plan.check_not_clustered(file_groups(session.timeline, view.unmerged_slices(), slices))
+    check_not_clustered(file_groups(session.timeline, view.unmerged_slices(), slices))
     return _by_partition(
         view.partitions if partitions is None else partitions,
         ((slice_.partition, slice_.file_id) for slice_ in slices),

@@ -23,8 +23,9 @@ from pyhudi.slices.file_sizes import check_listed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partial_rows import NUMBER, CompletingTask, stored_columns
 from pyhudi.slices.tagged import row_numbers
+from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write import checks
-from pyhudi.write.plan_rows import check_not_clustered
+from pyhudi.write.plan import Counts, check_not_clustered
 from pyhudi.write.write_context import Session
 
 
@@ -38,8 +39,19 @@ def check_partial(session: Session, schema_mode: SchemaMode) -> None:
         raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
 
 
-def check_read(session: Session, slices: Sequence[FileSlice]) -> None:
-    """Refuses slices of which a log file was cut: lost values would be written as stored ones."""
+def check_read(session: Session, counts: Counts) -> None:
+    """Refuses file groups of which a log file was cut: lost values would be written as stored ones.
+
+    counts: of the rows that the file groups get.
+    """
+    _check_slices(session, [_read(counts.groups[number]) for number in counts.updates])
+
+
+def _read(group: FileGroup) -> FileSlice:
+    return group.read or group.slice
+
+
+def _check_slices(session: Session, slices: Sequence[FileSlice]) -> None:
     check_listed(session.storage, session.given_options, session.timeline, slices)
 
 
@@ -99,8 +111,8 @@ def _found(session: Session, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Tab
         group = located.groups[number]
         check_not_clustered([group])
         own = keys.column(RECORD_KEY).combine_chunks().take(at)
-        tasks.append(CompletingTask(target, group.read or group.slice, at, own, lacking))
-    check_read(session, [task.slice for task in tasks])
+        tasks.append(CompletingTask(target, _read(group), at, own, lacking))
+    _check_slices(session, [task.slice for task in tasks])
     stored = session.stored_schema
     fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
     found = session.engine.run(stored_columns, tasks, label="complete rows")

@@ -14,21 +14,18 @@ import pyarrow as pa
 
 from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError
-from pyhudi.index.copies import groups_with_copies
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import ChangedRows, count_rows, distinct_rows
 from pyhudi.schema.assignments import SetValue, project, set_value
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
-from pyhudi.txn.transaction import Transaction
 from pyhudi.write import checks, incoming
-from pyhudi.write import plan_rows as plan
-from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, carry_out
-from pyhudi.write.plan_partitioned import UpdatePart, plan_updates
+from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
+from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows
+from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import Session, WritableTable
 
@@ -46,7 +43,7 @@ def delete(
 
     where: as `HudiTable.scan` takes it. Rows that share their key and file group with one that is
     found go too. The keys of the rows must fit in memory. Raises `ConfigError` and `SchemaMismatch`
-    for what is no filter of the table, the rest as `operations.upsert` does.
+    for what is no filter of the table, the rest as `upsert` does.
     """
     session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     tasks = plan_select(
@@ -60,24 +57,11 @@ def delete(
     found = session.engine.run(distinct_rows, tasks, stage=TAG_STAGE, label=_FIND)
     hit = [(task.slice, keys) for task, keys in zip(tasks, found, strict=True) if keys.num_rows]
     groups = groups_of(session, [slice_ for slice_, _ in hit])
-    numbers = [
-        pa.repeat(pa.scalar(n, pa.int64()), keys.num_rows) for n, (_, keys) in enumerate(hit)
-    ]
-    rows = pa.concat_tables(
-        [_NO_KEYS, *(keys.select([RECORD_KEY]).cast(_NO_KEYS.schema) for _, keys in hit)]
-    )
-    at = pa.concat_arrays([pa.array([], pa.int64()), *numbers])
-    tagged = Tagged(row_numbers(rows.num_rows), at)
-    texts = rows.column(RECORD_KEY).combine_chunks()
-    keys_of = {number: texts.take(own) for number, own in tagged.by_group()}
-    anew = groups_with_copies(session, groups, keys_of)
-    with Transaction(session.table, DELETE) as txn:
-        target = session.target(txn.instant)
-        planned = plan.plan_deletes(target, rows, tagged, groups, anew)
-        return carry_out(session, txn, planned, DELETE)
-
-
-_NO_KEYS = pa.table({RECORD_KEY: pa.array([], pa.string())})
+    leaving = {
+        number: LeavingKeys(keys.column(RECORD_KEY).cast(pa.string()).combine_chunks())
+        for number, (_, keys) in enumerate(hit)
+    }
+    return write(PlacedRows(session, groups, leaving=leaving), DELETE, deletes=True)
 
 
 def update(
@@ -96,7 +80,7 @@ def update(
 
     Raises `ConfigError` for no changes, changes of key or partition columns, and text that is no
     expression; `SchemaMismatch` for columns that the table does not have and values that do not fit
-    theirs; the rest as `operations.upsert` does.
+    theirs; the rest as `upsert` does.
     """
     session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     values = _checked(session, changes)
@@ -106,13 +90,11 @@ def update(
     counts = session.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
     hit = [(task, count) for task, count in zip(tasks, counts, strict=True) if count]
     groups = groups_of(session, [task.slice for task, _ in hit])
-    parts = {
-        number: UpdatePart(ChangedRows(task, values), count)
+    updates = {
+        number: GroupRows(ChangedRows(task, values), count)
         for number, (task, count) in enumerate(hit)
     }
-    with Transaction(session.table, UPSERT) as txn:
-        planned = plan_updates(session.target(txn.instant), parts, groups)
-        return carry_out(session, txn, planned, UPSERT)
+    return write(PlacedRows(session, groups, updates), UPSERT)
 
 
 def _checked(session: Session, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
@@ -153,5 +135,5 @@ def groups_of(session: Session, slices: list[FileSlice]) -> list[FileGroup]:
         for slice_, group in zip(read, groups, strict=True)
     }
     found = [by_id[slice_.partition, slice_.file_id] for slice_ in slices]
-    plan.check_not_clustered(found)
+    check_not_clustered(found)
     return found

@@ -2,20 +2,17 @@
 
 All checks of the table and the data come before the first change on storage, the clean-up after
 dead writers included; of a stream that is larger than memory, the data are read to their end first.
-Which files a write makes is `plan/`'s part, where rows are already is `index/`'s. Verbs that take
-file groups away are in `overwrite.py`, those that look at values in `update_delete.py`
-and `merge.py`.
+Which files a write makes is `plan.py`'s part, where rows are already is `index/`'s, where they lie
+meanwhile that of each kind of `rows.Rows`. Verbs that take file groups away are in `overwrite.py`,
+those that look at values in `update_delete.py` and `merge.py`.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
-
-import pyarrow as pa
 
 from pyhudi.clock import Clock
 from pyhudi.config.index_options import (
@@ -29,27 +26,21 @@ from pyhudi.config.index_options import (
 )
 from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import locate
-from pyhudi.index.copies import groups_with_copies
-from pyhudi.schema.conform import marked_deleted
 from pyhudi.schema.evolution import SchemaMode
-from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.txn.result import WriteResult
-from pyhudi.txn.transaction import Transaction
-from pyhudi.write import (
-    buckets,
-    incoming,
-    metadata_lifecycle,
-    out_of_core,
-    plan_partitioned,
-    row_sizes,
+from pyhudi.write import incoming, metadata_lifecycle
+from pyhudi.write.execute import (
+    BULK_INSERT,
+    DELETE,
+    INSERT,
+    UPSERT,
+    write,
+    write_buckets,
+    write_new_files,
 )
-from pyhudi.write import plan_rows as plan
-from pyhudi.write.bulk_insert import SortMode, plan_bulk, sort_order
-from pyhudi.write.execute import BULK_INSERT, DELETE, INSERT, UPSERT, carry_out
-from pyhudi.write.incoming import Intake
-from pyhudi.write.known_keys import without_known
-from pyhudi.write.partial_update import check_partial, check_read, partial_rows, whole_rows
-from pyhudi.write.plan_rows import Incoming
+from pyhudi.write.incoming import given_deletes, given_rows
+from pyhudi.write.partial_update import check_partial, check_read
+from pyhudi.write.sort_modes import SortMode, sort_order
 from pyhudi.write.write_context import Session, WritableTable
 
 
@@ -73,17 +64,20 @@ def upsert(
     the data may lack columns; rows that the table has keep theirs, new rows get nulls. Such data
     must fit in memory.
     """
-    limit = incoming.memory_limit(memory_limit)
+    limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
+    locate.check_mergeable(session)
     if partial:
-        return _upsert_partial(session, data, schema_mode)
-    session, taken = incoming.take(session, data, limit, schema_mode=schema_mode)
-    combine = session.options.combine_upserts
-    if taken.whole is None:
-        locate.check_mergeable(session)
-        return _upsert_large(session, taken, combine=combine)
-    rows = locate.combined(session, taken.whole) if combine else taken.whole
-    return _write_rows(session.recovered(), rows, UPSERT)
+        check_partial(session, schema_mode)
+    with given_rows(session, data, limit, schema_mode=schema_mode, partial=partial) as given:
+        rows = given.combined() if session.options.combine_upserts else given
+        if partial and not locate.keeps_places(session):
+            rows, partial = rows.completed(), False
+        placed = rows.for_upsert()
+        if partial:
+            check_read(placed.session, placed.counts)
+        result = write(placed, UPSERT, partial=partial)
+        return _told_kept(placed.session, result, placed.kept_away)
 
 
 def insert(
@@ -102,15 +96,16 @@ def insert(
     the table's keys are looked for all the same: "drop" leaves such rows out, "fail" refuses them.
     Raises as `upsert` does.
     """
-    limit = incoming.memory_limit(memory_limit)
+    limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
-    session, taken = incoming.take(session, data, limit, schema_mode=schema_mode, generate=True)
-    taken = without_known(session, taken)
-    combine = session.options.combine_inserts
-    if taken.whole is None:
-        return _insert_large(session, taken, combine=combine)
-    rows = locate.combined(session, taken.whole) if combine else taken.whole
-    return _write_rows(session.recovered(), rows, INSERT)
+    options = session.options
+    with given_rows(session, data, limit, schema_mode=schema_mode, generate=True) as given:
+        rows, policy = given, options.insert_duplicates
+        if policy != "none" and not session.key_spec().keys_are_generated:
+            rows = rows.unknown(fail=policy == "fail")
+        if options.combine_inserts:
+            rows = rows.combined()
+        return write(rows.for_insert(), INSERT, merge_by_key=not options.allow_duplicates)
 
 
 def bulk_insert(
@@ -135,23 +130,15 @@ def bulk_insert(
     Raises as `upsert` does, and `ConfigError` for a sort mode or column that is none, and for
     "global" where the data do not fit in a quarter of the memory limit.
     """
-    limit = incoming.memory_limit(memory_limit)
+    limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
-    order = sort_order(sort, sort_columns, session.schema.arrow)
-    session, taken = incoming.take(session, data, limit, schema_mode=schema_mode, generate=True)
-    if session.index.kind == BUCKET:
-        return buckets.bulk_insert(session, taken, sort=sort, order=order)
-    with ExitStack() as stack:
-        rows = plan_bulk(stack, session, taken, sort=sort, order=order)
-        session = session.recovered()
-        with Transaction(session.table, BULK_INSERT) as txn:
-            tasks = plan_partitioned.plan_new_files(
-                session.target(txn.instant),
-                rows,
-                row_bytes=row_sizes.sampled_row_size(rows.values(), session.options),
-                new_file_id=session.new_file_id,
-            )
-            return carry_out(session, txn, tasks, BULK_INSERT)
+    order, whole = sort_order(sort, sort_columns, session.schema.arrow), sort == "global"
+    with given_rows(session, data, limit, schema_mode=schema_mode, generate=True) as given:
+        rows = given.combined() if session.options.combine_inserts else given
+        if session.index.kind == BUCKET:
+            return write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
+        placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
+        return write_new_files(placed, BULK_INSERT)
 
 
 def delete_keys(
@@ -167,18 +154,9 @@ def delete_keys(
     columns. Other columns of the table are ignored. The keys must fit in memory. Raises as `upsert`
     does.
     """
-    session = opened(table, clock, incoming.memory_limit(memory_limit))
-    given, in_partitions = session.delete_keys(keys)
-    session = session.recovered()
-    located = locate.for_delete(session, given, in_partitions=in_partitions)
-    tagged, groups = located.tagged, located.groups
-    plan.check_not_clustered(groups[number] for number, _ in tagged.by_group())
-    texts = given.column(RECORD_KEY).combine_chunks()
-    hit = {number: texts.take(rows) for number, rows in tagged.by_group()}
-    anew = groups_with_copies(session, groups, hit)
-    with Transaction(session.table, DELETE) as txn:
-        tasks = plan.plan_deletes(session.target(txn.instant), given, tagged, groups, anew)
-        return carry_out(session, txn, tasks, DELETE)
+    limit = incoming.memory_limit(memory_limit, keys)
+    with given_deletes(opened(table, clock, limit), keys) as placed:
+        return write(placed, DELETE, deletes=True)
 
 
 def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
@@ -196,59 +174,10 @@ def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
     return replace(session, task_memory=share, options=options)
 
 
-# --- in memory ------------------------------------------------------------------------------------
-
-
-def _upsert_partial(session: Session, data: Any, schema_mode: SchemaMode) -> WriteResult:
-    check_partial(session, schema_mode)
-    locate.check_mergeable(session)
-    rows = partial_rows(session, data)
-    if session.options.combine_upserts:
-        rows = locate.combined(session, rows)
-    session = session.recovered()
-    if locate.keeps_places(session):
-        return _write_rows(session, rows, UPSERT, partial=True)
-    return _write_rows(session, whole_rows(session, rows), UPSERT)
-
-
-def _write_rows(
-    session: Session, rows: pa.Table, operation: str, *, partial: bool = False
-) -> WriteResult:
-    marked = marked_deleted(
-        rows, session.config.merge.delete_field, session.config.merge.delete_marker
-    )
-    find = locate.for_upsert if operation == UPSERT else locate.for_insert
-    located = find(session, rows, marked)
-    tagged, groups = located.tagged, located.groups
-    incoming = Incoming(
-        rows,
-        marked,
-        tagged,
-        merge_by_key=operation == UPSERT or not session.options.allow_duplicates,
-    )
-    plan.check_not_clustered(
-        groups[number] for number in {*dict(tagged.by_group()), *tagged.leaving()}
-    )
-    if partial:
-        touched = [groups[number] for number, _ in tagged.by_group()]
-        check_read(session, [group.read or group.slice for group in touched])
-    kept_away = locate.kept_away(session, rows, marked, located) if operation == UPSERT else 0
-    with Transaction(session.table, operation) as txn:
-        tasks = plan.plan_rows(
-            replace(session.target(txn.instant), partial=partial),
-            incoming,
-            groups,
-            row_bytes=row_sizes.row_size(session.timeline, session.options),
-            new_file_id=session.new_file_id,
-        )
-        result = carry_out(session, txn, tasks, operation)
-    return told_kept(session, result, kept_away)
-
-
 _LETS_MOVE = {GLOBAL_SIMPLE: MOVE_SIMPLE, GLOBAL_BLOOM: MOVE_BLOOM, RECORD_INDEX: MOVE_RECORD}
 
 
-def told_kept(session: Session, result: WriteResult, kept_away: int) -> WriteResult:
+def _told_kept(session: Session, result: WriteResult, kept_away: int) -> WriteResult:
     """The result with the number of rows that kept another partition than they say.
 
     With a warning of them, where no option says that they shall.
@@ -265,48 +194,3 @@ def told_kept(session: Session, result: WriteResult, kept_away: int) -> WriteRes
             stacklevel=2,
         )
     return replace(result, rows_kept_in_partition=kept_away)
-
-
-# --- larger than memory ---------------------------------------------------------------------------
-
-
-def _upsert_large(session: Session, taken: Intake, *, combine: bool) -> WriteResult:
-    with ExitStack() as stack:
-        shelved = out_of_core.by_key(stack, taken)
-        session = session.recovered()
-        placed = out_of_core.by_location(
-            stack, session, shelved, taken.memory_limit, combine=combine
-        )
-        return _write_large(session, placed, UPSERT)
-
-
-def _insert_large(session: Session, taken: Intake, *, combine: bool) -> WriteResult:
-    with ExitStack() as stack:
-        if session.index.kind == BUCKET:
-            shelved = out_of_core.by_key(stack, taken)
-            session = session.recovered()
-            limit = taken.memory_limit
-            placed = out_of_core.by_location(
-                stack, session, shelved, limit, combine=combine, deletes=False
-            )
-            return _write_large(session, placed, INSERT)
-        rows = out_of_core.by_partition(stack, session, taken, combine=combine)
-        session = session.recovered()
-        groups, _ = session.groups(list(rows))
-        return _write_large(session, out_of_core.Parts({}, rows, groups, {}), INSERT)
-
-
-def _write_large(session: Session, placed: out_of_core.Parts, operation: str) -> WriteResult:
-    with Transaction(session.table, operation) as txn:
-        tasks = plan_partitioned.plan_parts(
-            session.target(txn.instant),
-            placed.updates,
-            placed.inserts,
-            placed.groups,
-            leaving=placed.leaving,
-            row_bytes=row_sizes.row_size(session.timeline, session.options),
-            merge_by_key=operation == UPSERT or not session.options.allow_duplicates,
-            new_file_id=session.new_file_id,
-        )
-        result = carry_out(session, txn, tasks, operation)
-    return told_kept(session, result, placed.kept_away)

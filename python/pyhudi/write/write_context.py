@@ -26,7 +26,7 @@ from pyhudi.metadata.checks_before_write import check_indexes
 from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.schema import schema_history
 from pyhudi.schema.casts import cast_exactly
-from pyhudi.schema.conform import conform, data_schema, to_table
+from pyhudi.schema.conform import conform, data_schema, marked_deleted, to_table
 from pyhudi.schema.evolution import check_mode, evolve
 from pyhudi.schema.payloads import field_merge
 from pyhudi.schema.record_keys import (
@@ -88,6 +88,8 @@ class Session:
     """When the write began."""
     task_memory: int | None = None
     """Bytes that one task may use for records that it merges, None for no limit."""
+    is_recovered: bool = False
+    """What dead writers left is cleaned up."""
 
     @classmethod
     def open(
@@ -117,10 +119,12 @@ class Session:
         return session
 
     def recovered(self) -> Session:
-        """After the clean-up that comes before a write."""
+        """After the clean-up that comes before a write; that is done once."""
+        if self.is_recovered:
+            return self
         table = self.table
         timeline = recover(table, partial(checks.check_writable, table.storage, table.config))
-        return replace(self, table=replace(table, timeline=timeline))
+        return replace(self, table=replace(table, timeline=timeline), is_recovered=True)
 
     @property
     def storage(self) -> Storage:
@@ -162,6 +166,11 @@ class Session:
     def combined(self, rows: pa.Table) -> pa.Table:
         """One row a key, as the table's merge rules have it."""
         return combine.combined(self.storage, self.config, self.schema, rows)
+
+    def marked_deleted(self, rows: pa.Table) -> pa.Array[Any]:
+        """For each row whether it deletes its key."""
+        merge = self.config.merge
+        return marked_deleted(rows, merge.delete_field, merge.delete_marker)
 
     @property
     def schema_words(self) -> SchemaWords:

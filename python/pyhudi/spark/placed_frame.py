@@ -1,0 +1,223 @@
+"""Rows of a DataFrame by where they go: counted on the driver, written where they meet by file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from pyhudi.config.index_options import BUCKET, INDEX_TYPE
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.index import bucket
+from pyhudi.index.bucket import is_shared
+from pyhudi.schema.record_keys import PARTITION_PATH
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.spark.balance import route_names, shuffle_partitions
+from pyhudi.spark.columns import (
+    ACTION,
+    COUNTED,
+    DELETED,
+    GROUP,
+    HIT,
+    HOME,
+    LEAVES,
+    NEW,
+    NUMBERED,
+    TASK,
+    with_fields,
+)
+from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
+from pyhudi.spark.keying import Count
+from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.routing import ROUTE, Route, WriteRoute, check_all_written
+from pyhudi.spark.sample import sampled_row_size
+from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.write.placed_rows import WRITE_STAGE, identity
+from pyhudi.write.plan import Counts, PlannedFile, Updates
+from pyhudi.write.write_context import Session
+
+_AWAY = "away"
+
+
+@dataclass(frozen=True)
+class PlacedFrame:
+    """See `write.rows.Placed`."""
+
+    session: Session
+    frame: DataFrame
+    schema: pa.Schema
+    """Of the rows, with record key and partition path in front."""
+    counts: Counts
+    names: Sequence[tuple[str, str]] = ()
+    """Of each file group, what the rows that go there have as `HOME` and `GROUP`."""
+    away: int = 0
+    """Rows for file groups in another partition than they say."""
+    order: tuple[str, ...] = ()
+    """What the rows of a new file are sorted by."""
+    firsts: Mapping[tuple[str, int], int] | None = None
+    """Of rows that are only to be added: see `Route`."""
+
+    @classmethod
+    def of_tagged(
+        cls,
+        session: Session,
+        tagged: DataFrame,
+        schema: pa.Schema,
+        *,
+        order: tuple[str, ...] = (),
+        anew: bool = False,
+    ) -> PlacedFrame:
+        """Rows with `PLACED` columns, counted.
+
+        anew: the file groups that are there go, so rows go to buckets that are to be made.
+        """
+        away = (sf.col(HOME) != sf.col(PARTITION_PATH)).cast("long")
+        counted = tagged.groupBy(HOME, GROUP, ACTION, DELETED).agg(
+            sf.count("*").alias("count"), sf.sum(away).alias(_AWAY)
+        )
+        found = collected(counted, "find where rows are")
+        new = [row for row in found if row[ACTION] == NEW]
+        placed = [row for row in found if row[ACTION] != NEW]
+        places = sorted({(row[HOME], row[GROUP]) for row in placed})
+        paths = sorted({row[HOME] for row in found})
+        groups = [] if anew else session.groups(paths)[0]
+        groups = _with_new_buckets(session, groups, places)
+        names = [
+            (group.slice.partition, identity(session.index, group.slice.file_id))
+            for group in groups
+        ]
+        numbers = {name: number for number, name in enumerate(names)}
+        updates: dict[int, Updates] = {}
+        leaving: dict[int, int] = {}
+        for row in placed:
+            number, count = numbers[row[HOME], row[GROUP]], row["count"]
+            if row[ACTION] == LEAVES:
+                leaving[number] = leaving.get(number, 0) + count
+                continue
+            before = updates.get(number, Updates(0))
+            deletes = before.deletes + (count if row[DELETED] else 0)
+            updates[number] = Updates(before.rows + count, deletes)
+        inserts = dict.fromkeys(sorted(row[HOME] for row in new), 0)
+        for row in new:
+            inserts[row[HOME]] += row["count"]
+        kept = [row[_AWAY] or 0 for row in placed if row[ACTION] == HIT and not row[DELETED]]
+        counts = Counts(groups, updates, leaving, inserts)
+        return cls(session, tagged, schema, counts, names, sum(kept), order)
+
+    @classmethod
+    def of_new(
+        cls,
+        session: Session,
+        keep: Kept,
+        rows: DataFrame,
+        schema: pa.Schema,
+        order: tuple[str, ...],
+    ) -> PlacedFrame:
+        """Rows for new files alone, numbered by partition path, before the clean-up."""
+        counted = with_fields(with_fields(schema, NUMBERED), COUNTED)
+        frame = keep.keep(mapped(rows, Count(RemoteSession.of(session)), counted))
+        counts = frame.groupBy(PARTITION_PATH, TASK).count()
+        found = sorted((row[0], row[1], row[2]) for row in collected(counts, "make keys"))
+        firsts, totals = _firsts(found)
+        counts = Counts((), inserts=totals)
+        return cls(session.recovered(), frame, schema, counts, order=order, firsts=firsts)
+
+    @property
+    def kept_away(self) -> int:
+        """Rows that keep another partition than they say, where rows may not move."""
+        index = self.session.index
+        return self.away if index.is_global and not index.moves else 0
+
+    @property
+    def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
+        """None for each file group that keys leave."""
+        return dict.fromkeys(self.counts.leaving)
+
+    def row_bytes(self) -> int:
+        """Bytes of a row in a base file, by some of them."""
+        return sampled_row_size(self.frame, self.schema, self.session.options)
+
+    def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:
+        """Brings the rows together by file and writes them."""
+        if not files:
+            return []
+        known = self._known(files)
+        route = Route(
+            {self.names[file.group]: n for n, file in enumerate(files) if file.group is not None},
+            _ranges(files),
+            self.firsts,
+            route_names(len(files), shuffle_partitions(self.frame.sparkSession)),
+        )
+        schema = pa.schema([*arrow_schema(self.frame), (ROUTE, pa.string())])
+        written = self.session.engine.exchange(
+            mapped(self.frame, route, schema),
+            ROUTE,
+            WriteRoute(tuple(files), known, self.schema, self.order),
+            stage=WRITE_STAGE,
+            label=f"write files of {instant}",
+        )
+        total = sum(known) + sum(self.counts.inserts.values())
+        check_all_written(sum(one.rows for one in written), total)
+        return [one.stats for one in written]
+
+    def _known(self, files: Sequence[PlannedFile]) -> tuple[int, ...]:
+        """For each file how many rows and keys go to it that are not new."""
+        updates, leaving = self.counts.updates, self.counts.leaving
+        return tuple(
+            updates.get(file.group, Updates(0)).rows + leaving.get(file.group, 0)
+            if file.group is not None
+            else 0
+            for file in files
+        )
+
+
+def _ranges(files: Sequence[PlannedFile]) -> dict[str, tuple[tuple[int, int], ...]]:
+    """As `Route.files` has it."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for number, file in enumerate(files):
+        if file.inserts:
+            found.setdefault(file.task.partition, []).append((file.inserts.stop, number))
+    return {path: tuple(sorted(stops)) for path, stops in found.items()}
+
+
+def _firsts(
+    found: list[tuple[str, int, int]],
+) -> tuple[dict[tuple[str, int], int], dict[str, int]]:
+    """The place of each task's first row of a path among all of the path, and their number."""
+    firsts: dict[tuple[str, int], int] = {}
+    totals: dict[str, int] = {}
+    for path, task, count in found:
+        firsts[path, task] = totals.get(path, 0)
+        totals[path] = totals.get(path, 0) + count
+    return firsts, totals
+
+
+def _with_new_buckets(
+    session: Session, groups: list[FileGroup], places: list[tuple[str, str]]
+) -> list[FileGroup]:
+    """The groups, and those that rows are the first of.
+
+    Raises `UnsupportedTableFeature` where concurrent writers would have to make the same ones.
+    """
+    if session.index.kind != BUCKET:
+        return groups
+    made = {
+        (group.slice.partition, identity(session.index, group.slice.file_id)) for group in groups
+    }
+    new = []
+    for home, name in places:
+        if (home, name) in made:
+            continue
+        if session.index.consistent:
+            new.append(bucket.to_be_made(home, name, by_log=True))
+            continue
+        if any(is_shared(group.slice.file_id) for group in groups):
+            msg = f"{INDEX_TYPE} is {BUCKET}, and several writers make its file ids alike"
+            raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
+        file_id = bucket.new_file_id(int(name.removeprefix("bucket ")), session.new_file_id)
+        new.append(bucket.to_be_made(home, file_id))
+    return [*groups, *new]

@@ -1,0 +1,152 @@
+"""Rows of a write that are in memory: see `rows.py` for what its methods mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.index import locate
+from pyhudi.index.located import Located
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.row_selection import PickedRows
+from pyhudi.slices.tagged import row_numbers, split, untagged
+from pyhudi.write.known_keys import without_known
+from pyhudi.write.partial_update import whole_rows
+from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
+from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.write_context import Session
+
+
+@dataclass(frozen=True)
+class MemoryRows:
+    """Rows in one table."""
+
+    session: Session
+    rows: pa.Table
+    """With record key and partition path in front."""
+
+    def combined(self) -> Rows:
+        """See `Rows`."""
+        return replace(self, rows=locate.combined(self.session, self.rows))
+
+    def unknown(self, *, fail: bool) -> Rows:
+        """See `Rows`."""
+        return replace(self, rows=without_known(self.session, self.rows, fail=fail))
+
+    def completed(self) -> Rows:
+        """See `Rows`."""
+        session = self.session.recovered()
+        return MemoryRows(session, whole_rows(session, self.rows))
+
+    def for_upsert(self) -> Placed:
+        """See `Rows`."""
+        session, rows = self.session.recovered(), self.rows
+        marked = session.marked_deleted(rows)
+        located = locate.for_upsert(session, rows, marked)
+        kept_away = locate.kept_away(session, rows, marked, located)
+        return replace(placed(session, rows, marked, located), kept_away=kept_away)
+
+    def for_insert(
+        self,
+        order: tuple[str, ...] = (),
+        *,
+        whole: bool = False,  # noqa: ARG002 - all rows are here
+    ) -> Placed:
+        """See `Rows`."""
+        return self._placed(locate.for_insert, order)
+
+    def for_new_buckets(self) -> Placed:
+        """See `Rows`."""
+        return self._placed(locate.look_up_anew, ())
+
+    def _placed(self, find: Any, order: tuple[str, ...]) -> Placed:
+        rows = self._live()
+        if order:
+            rows = rows.take(_sorted(rows, order))
+        session = self.session.recovered()
+        none = pa.repeat(pa.scalar(value=False), rows.num_rows)
+        return placed(session, rows, none, find(session, rows, none))
+
+    def for_new_files(
+        self,
+        order: tuple[str, ...] = (),
+        *,
+        whole: bool = False,  # noqa: ARG002 - all rows are here
+        counted: bool = True,  # noqa: ARG002 - counting costs nothing
+    ) -> PlacedRows:
+        """See `Rows`."""
+        rows = self._live()
+        paths, numbers = _paths(rows), row_numbers(rows.num_rows)
+        if order:
+            numbers = _sorted(rows, order)
+            paths = paths.take(numbers)
+        inserts = {
+            partition: rows.take(part) if order else PickedRows(rows, part)
+            for partition, part in split(paths, numbers)
+        }
+        return PlacedRows(self.session.recovered(), inserts=inserts)
+
+    def _live(self) -> pa.Table:
+        marked = self.session.marked_deleted(self.rows)
+        return self.rows.filter(pc.invert(marked)) if pc.any(marked).as_py() else self.rows
+
+
+def _sorted(rows: pa.Table, order: tuple[str, ...]) -> pa.Array[Any]:
+    keys = [(name, "ascending") for name in order]
+    return pc.sort_indices(rows, sort_keys=keys).cast(pa.int64())
+
+
+def _paths(rows: pa.Table) -> pa.Array[Any]:
+    return rows.column(PARTITION_PATH).combine_chunks()
+
+
+def placed(
+    session: Session, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
+) -> PlacedRows:
+    """Rows by what an index said of them. Deletes of keys that are nowhere fall away.
+
+    marked_deleted: for each row whether it deletes its key.
+    """
+    tagged, groups = located.tagged, located.groups
+    new = untagged(rows.num_rows, tagged)
+    new = new.filter(pc.invert(marked_deleted.take(new)))
+    updates, leaving = dict(tagged.by_group()), tagged.leaving()
+    if updates or leaving:
+        # One chunk, since taking rows from many goes through all of them for each group.
+        rows = rows.combine_chunks()
+    keys, base_rows = rows.column(RECORD_KEY), tagged.base_rows_by_group()
+    return PlacedRows(
+        session,
+        groups,
+        updates={
+            number: GroupRows(
+                in_partition(rows.take(at), groups[number].slice.partition),
+                len(at),
+                pc.sum(marked_deleted.take(at)).as_py() or 0,
+                base_rows.get(number),
+            )
+            for number, at in updates.items()
+        },
+        leaving={
+            number: LeavingKeys(keys.take(at).combine_chunks()) for number, at in leaving.items()
+        },
+        inserts={path: PickedRows(rows, part) for path, part in split(_paths(rows).take(new), new)},
+    )
+
+
+def placed_deletes(session: Session, keys: pa.Table, *, in_partitions: bool) -> PlacedRows:
+    """Keys to be deleted, by what the index of a cleaned-up table says of them.
+
+    keys: columns record key and partition path, of which the first alone counts unless keys are to
+    be looked for `in_partitions`.
+    """
+    located = locate.for_delete(session, keys, in_partitions=in_partitions)
+    texts, base_rows = keys.column(RECORD_KEY).combine_chunks(), located.tagged.base_rows_by_group()
+    leaving = {
+        number: LeavingKeys(texts.take(at), base_rows.get(number))
+        for number, at in located.tagged.by_group()
+    }
+    return PlacedRows(session, located.groups, leaving=leaving)

@@ -1,0 +1,163 @@
+"""Rows of this process by where they go: in memory, in local files, or made when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.index_options import BUCKET
+from pyhudi.index.bucket import bucket_of
+from pyhudi.index.choice import IndexChoice
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices import write_tasks
+from pyhudi.slices.write_base import write_file
+from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, FileGroup, WriteTask
+from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.write import row_sizes
+from pyhudi.write.plan import Counts, PlannedFile, Updates
+from pyhudi.write.write_context import Session
+
+WRITE_STAGE = 1
+
+
+class CutRows(write_tasks.Rows, Protocol):
+    """Rows that can be cut."""
+
+    def __len__(self) -> int: ...
+
+    def slice(self, start: int, count: int) -> write_tasks.Rows:
+        """Some of the rows, in their order."""
+        ...
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """Rows of one file group, with its partition path."""
+
+    rows: write_tasks.Rows
+    count: int
+    deletes: int = 0
+    """Those among them that delete their keys."""
+    base_rows: pa.Array[Any] | None = None
+    """For each the row of the group's base file; null where that is not known."""
+
+
+@dataclass(frozen=True)
+class LeavingKeys:
+    """Record keys to be deleted from one file group."""
+
+    keys: pa.Array[Any]
+    base_rows: pa.Array[Any] | None = None
+
+
+@dataclass(frozen=True)
+class PlacedRows:
+    """See `rows.Placed`."""
+
+    session: Session
+    groups: Sequence[FileGroup] = ()
+    updates: Mapping[int, GroupRows] = field(default_factory=dict)
+    """By number of the file group."""
+    leaving: Mapping[int, LeavingKeys] = field(default_factory=dict)
+    inserts: Mapping[str, CutRows] = field(default_factory=dict)
+    """By partition path."""
+    kept_away: int = 0
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many rows go where."""
+        return Counts(
+            self.groups,
+            {number: Updates(part.count, part.deletes) for number, part in self.updates.items()},
+            {number: len(gone.keys) for number, gone in self.leaving.items()},
+            {partition: len(rows) for partition, rows in self.inserts.items()},
+        )
+
+    @property
+    def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
+        """Keys to be deleted by number of the file group."""
+        return {number: gone.keys for number, gone in self.leaving.items()}
+
+    def row_bytes(self) -> int:
+        """Bytes of a row in a base file, by some of the new ones."""
+        return row_sizes.sampled_row_size(self.inserts.values(), self.session.options)
+
+    def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
+        """Writes the files, each with the rows that it takes."""
+        tasks = [self.filled(file) for file in files]
+        label = f"write files of {instant}"
+        return self.session.engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
+
+    def filled(self, file: PlannedFile) -> WriteTask:
+        """The task of a file with its rows."""
+        updates = gone = None
+        if file.group is not None:
+            updates, gone = self.updates.get(file.group), self.leaving.get(file.group)
+        parts = [updates.rows] if updates else []
+        if file.inserts:
+            new = self.inserts[file.task.partition]
+            parts.append(new.slice(file.inserts.start, len(file.inserts)))
+        rows = _Joined(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+        return with_rows(file.task, rows, updates.base_rows if updates else None, gone)
+
+
+def with_rows(
+    task: WriteTask,
+    rows: write_tasks.Rows | None,
+    base_rows: pa.Array[Any] | None = None,
+    gone: LeavingKeys | None = None,
+) -> WriteTask:
+    """A planned task with what it writes. base_rows: as of `GroupRows`, of tables alone."""
+    if isinstance(task, BaseFileTask):
+        return replace(task, rows=rows, delete_keys=gone.keys if gone else None)
+    if rows is not None:
+        rows = _by_base_row(rows, base_rows)
+    if gone is None:
+        return replace(task, rows=rows)
+    paths = pa.repeat(pa.scalar(task.partition), len(gone.keys))
+    deletes = pa.table({RECORD_KEY: gone.keys, PARTITION_PATH: paths})
+    return replace(task, rows=rows, delete_keys=_by_base_row(deletes, gone.base_rows))
+
+
+def _by_base_row(rows: Any, base_rows: pa.Array[Any] | None) -> Any:
+    """The rows in the order of the base file's, whose numbers come along; as given without them.
+
+    Only where all numbers are known: else a log block cannot tell positions.
+    """
+    if base_rows is None or base_rows.null_count:
+        return rows
+    order = pc.sort_indices(base_rows)
+    return rows.append_column(BASE_ROW, base_rows).take(order)
+
+
+def in_partition(rows: pa.Table, partition: str | pa.Array[Any]) -> pa.Table:
+    """The rows with the partition path, or one path each, of the file groups that they go to."""
+    at = rows.schema.get_field_index(PARTITION_PATH)
+    paths = partition
+    if isinstance(partition, str):
+        paths = pa.repeat(pa.scalar(partition), rows.num_rows)
+    return rows.set_column(at, rows.schema.field(at), paths)
+
+
+def identity(index: IndexChoice, file_id: str) -> str:
+    """What a file group is known by in its partition: a bucket by its number, made or not."""
+    numbered = index.kind == BUCKET and not index.consistent
+    return f"bucket {bucket_of(file_id)}" if numbered else file_id
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """The rows of several parts, one after the other."""
+
+    parts: tuple[write_tasks.Rows, ...]
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        readers = [pa.RecordBatchReader.from_stream(part) for part in self.parts]
+        batches = (batch for reader in readers for batch in reader)
+        whole = pa.RecordBatchReader.from_batches(readers[0].schema, batches)
+        return whole.__arrow_c_stream__(requested_schema)

@@ -1,0 +1,244 @@
+"""Which files a write makes: counts of rows and the table's file groups in, tasks out. Pure.
+
+Updates follow their rows' file groups: copy-on-write writes a new base file, merge-on-read one log
+file a group. Inserts fill up small base files and then go to new file groups; merge-on-read tables
+put them into base files too, since the index that tags here does not see keys in logs of other
+writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0).
+
+No row is seen here, wherever it is: a planned file says which rows it takes, and who holds them
+(`rows.py`) gives them to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyhudi.errors import CommitConflict
+from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
+from pyhudi.timeline.commit_metadata import WriteStat
+
+
+@dataclass(frozen=True)
+class Updates:
+    """How many rows go to a file group, and how many of them delete their keys."""
+
+    rows: int
+    deletes: int = 0
+
+
+_NONE = Updates(0)
+_NOTHING_NEW = range(0)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many rows go where."""
+
+    groups: Sequence[FileGroup]
+    """Those that rows go to or leave, and those that new rows may go to."""
+    updates: Mapping[int, Updates] = field(default_factory=dict)
+    """By number of the file group."""
+    leaving: Mapping[int, int] = field(default_factory=dict)
+    """Keys to be deleted from a file group, by its number."""
+    inserts: Mapping[str, int] = field(default_factory=dict)
+    """Rows that are nowhere yet, by partition path."""
+
+    @property
+    def touched(self) -> list[int]:
+        """Numbers of the file groups that rows go to or leave."""
+        return sorted({*self.updates, *self.leaving})
+
+    @property
+    def partitions(self) -> list[str]:
+        """Paths of the partitions that rows go to."""
+        homes = {self.groups[number].slice.partition for number in self.updates}
+        return sorted(homes | set(self.inserts))
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A file to write, and the rows that it takes."""
+
+    task: WriteTask
+    """Without rows."""
+    group: int | None = None
+    """Number of the file group whose updates and leaving keys it takes."""
+    inserts: range = _NOTHING_NEW
+    """Which of the new rows of its partition it takes."""
+    has_rows: bool = True
+    """It takes more than keys to delete."""
+
+
+def plan_files(
+    target: WriteTarget,
+    counts: Counts,
+    *,
+    row_bytes: int,
+    merge_by_key: bool,
+    anew: Collection[int] = (),
+    new_file_id: Callable[[], str],
+) -> list[PlannedFile]:
+    """The files of a write to the file groups that there are, and to new ones.
+
+    row_bytes: estimated bytes of a row. merge_by_key: rows replace rows with their keys. anew:
+    numbers of the file groups that get a new base file also in a merge-on-read table.
+    """
+    additions: dict[int, range] = {}
+    new: list[PlannedFile] = []
+    for partition, count in counts.inserts.items():
+        for number, part in _packed(target, counts.groups, partition, count, row_bytes):
+            if number is None:
+                new.append(_new_group(target, partition, part, new_file_id()))
+            else:
+                additions[number] = part
+    existing = []
+    for number in sorted({*counts.touched, *additions}):
+        part = additions.get(number, _NOTHING_NEW)
+        task = _to_group(
+            target, counts, number, len(part), merge_by_key=merge_by_key, anew=number in anew
+        )
+        existing.append(PlannedFile(task, number, part, number in counts.updates or bool(part)))
+    return [*existing, *new]
+
+
+def plan_new_files(
+    target: WriteTarget,
+    inserts: Mapping[str, int],
+    *,
+    row_bytes: int,
+    new_file_id: Callable[[], str],
+) -> list[PlannedFile]:
+    """Files of new file groups alone, each of about the greatest size.
+
+    Those of a partition have equal parts of its rows, so that none is left with a few.
+    """
+    most = max(target.options.max_file_size // row_bytes, 1)
+    files = []
+    for partition, count in inserts.items():
+        share = -(-count // max(-(-count // most), 1))
+        for start in range(0, count, max(share, 1)):
+            part = range(start, min(start + share, count))
+            files.append(_new_group(target, partition, part, new_file_id()))
+    return files
+
+
+# --- where new rows go ----------------------------------------------------------------------------
+
+
+def _packed(
+    target: WriteTarget,
+    groups: Sequence[FileGroup],
+    partition: str,
+    count: int,
+    row_bytes: int,
+) -> Iterator[tuple[int | None, range]]:
+    """Parts of new rows for each small file group while it has room, then for new ones (None)."""
+    options = target.options
+    start = 0
+    for number in _small_groups(target, groups, partition):
+        room = max(options.max_file_size - groups[number].slice.size, 0) // row_bytes
+        if room and start < count:
+            yield number, range(start, min(start + room, count))
+            start += room
+    room_of_new = options.insert_split_rows or max(options.max_file_size // row_bytes, 1)
+    for first in range(start, count, room_of_new):
+        yield None, range(first, min(first + room_of_new, count))
+
+
+def _small_groups(target: WriteTarget, groups: Sequence[FileGroup], partition: str) -> list[int]:
+    """Numbers of the file groups of a partition that take inserts, smallest first."""
+    options = target.options
+    small = [
+        number
+        for number, group in enumerate(groups)
+        if group.slice.partition == partition
+        and group.takes_inserts
+        and group.slice.size < options.small_file_limit
+    ]
+    small.sort(key=lambda number: (groups[number].slice.size, groups[number].slice.file_id))
+    return small[: options.small_slices_per_partition] if target.merge_on_read else small
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+
+def _new_group(target: WriteTarget, partition: str, part: range, file_id: str) -> PlannedFile:
+    task = BaseFileTask(
+        target, partition, file_id, None, None, merge_by_key=False, inserts=len(part)
+    )
+    return PlannedFile(task, inserts=part)
+
+
+def _to_group(
+    target: WriteTarget, counts: Counts, number: int, added: int, *, merge_by_key: bool, anew: bool
+) -> WriteTask:
+    """The task of one file group that takes rows or loses keys.
+
+    added: new rows that fill it up; it gets a new base file then, always.
+    """
+    group, part = counts.groups[number], counts.updates.get(number, _NONE)
+    gone, slice_ = counts.leaving.get(number, 0), group.slice
+    place = (target, slice_.partition, slice_.file_id)
+    looked_for = merge_by_key and not group.is_new
+    takes_log = group.starts_with_log or not group.is_new
+    if target.merge_on_read and takes_log and not added and not anew:
+        live = part.rows - part.deletes
+        if group.is_new:
+            group = replace(group, slice=replace(slice_, base_instant=target.instant))
+        return LogFileTask(
+            *place,
+            group,
+            None,
+            updates=live if looked_for else 0,
+            deletes=part.deletes + gone,
+            inserts=0 if looked_for else live,
+        )
+    return BaseFileTask(
+        *place,
+        None if group.is_new else slice_,
+        None,
+        merge_by_key=merge_by_key,
+        inserts=added + (0 if looked_for else part.rows),
+        updates=(part.rows if looked_for else 0) + gone,
+    )
+
+
+# --- of plans -------------------------------------------------------------------------------------
+
+
+def check_not_clustered(groups: Iterable[FileGroup]) -> None:
+    """Raises `CommitConflict` naming the pending clustering of the first group that has one."""
+    for group in groups:
+        if group.clustering is not None:
+            msg = (
+                f"the clustering {group.clustering} is pending and will replace the file group "
+                f"{group.slice.file_id} in partition {group.slice.partition!r}, which this write "
+                f"would change"
+            )
+            raise CommitConflict(
+                msg, hint="Complete or roll back the clustering, then write again."
+            )
+
+
+def workload_profile(tasks: Iterable[WriteTask]) -> Mapping[str, tuple[WriteStat, ...]]:
+    """What a write is about to do, as the inflight file says it (`WorkloadProfile`, 1.2.0).
+
+    For every partition one stat without file id for all inserts, then one for each file group that
+    is updated.
+    """
+    inserts: dict[str, int] = {}
+    updates: dict[str, list[WriteStat]] = {}
+    for task in tasks:
+        inserts[task.partition] = inserts.get(task.partition, 0) + task.inserts
+        slice_ = task.group.slice if isinstance(task, LogFileTask) else task.previous
+        count = task.updates + (task.deletes if isinstance(task, LogFileTask) else 0)
+        if slice_ is not None and count:
+            stat = WriteStat(
+                file_id=task.file_id, prev_commit=slice_.base_instant, num_update_writes=count
+            )
+            updates.setdefault(task.partition, []).append(stat)
+    return {
+        partition: (WriteStat(num_inserts=count), *updates.get(partition, ()))
+        for partition, count in inserts.items()
+    }

@@ -1,0 +1,103 @@
+"""Rows of a write, wherever they are: what every verb asks of them, and nothing about where.
+
+They are in memory (`memory_rows.py`), in local files (`spilled_rows.py`) or in a Spark DataFrame
+(`spark/write_rows.py`). A verb takes `Rows`, has them placed by what it means, and hands the
+`Placed` ones to `execute.py`, which plans with their counts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.write.plan import Counts, PlannedFile
+from pyhudi.write.write_context import Session
+
+
+class Placed(Protocol):
+    """Rows that know where they go: to file groups, or as new ones to partitions."""
+
+    @property
+    def session(self) -> Session:
+        """The table as the rows were placed in it, cleaned up."""
+        ...
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows go where."""
+        ...
+
+    @property
+    def kept_away(self) -> int:
+        """Updates of keys in another partition than their own, which go there."""
+        ...
+
+    @property
+    def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
+        """Keys to be deleted by number of the file group; None where they are not here."""
+        ...
+
+    def row_bytes(self) -> int:
+        """Bytes of a row in a base file, by some of the new ones."""
+        ...
+
+    def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
+        """Writes the files, each with the rows that it takes."""
+        ...
+
+
+class Rows(Protocol):
+    """Rows with record key and partition path, of which nobody knows yet where they go.
+
+    The methods that place them read them to their end, so that bad ones are found; then the table
+    is cleaned up after dead writers; then its index is asked. Each raises `CommitConflict` where
+    another writer is alive, and what making keys raises.
+    """
+
+    @property
+    def session(self) -> Session:
+        """The table, with the schema that the data lead to."""
+        ...
+
+    def combined(self) -> Rows:
+        """One row a key, by the table's merge rules."""
+        ...
+
+    def unknown(self, *, fail: bool) -> Rows:
+        """Those whose keys the table lacks; see `known_keys.py`.
+
+        Raises `SchemaMismatch` for others where they shall `fail`.
+        """
+        ...
+
+    def completed(self) -> Rows:
+        """Rows that may lack columns, as whole ones: see `partial_update.whole_rows`."""
+        ...
+
+    def for_upsert(self) -> Placed:
+        """Where the index has their keys."""
+        ...
+
+    def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> Placed:
+        """Where rows go without a look for their keys, those that delete left out.
+
+        order: of the rows of each file group, sorted as a `whole` or run by run.
+        """
+        ...
+
+    def for_new_buckets(self) -> Placed:
+        """As `for_insert` under a bucket index, with all buckets of their partitions made anew."""
+        ...
+
+    def for_new_files(
+        self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
+    ) -> Placed:
+        """By partition, for files of new file groups alone; those that delete left out.
+
+        Arguments as of `for_insert`. counted: somebody wants to know what goes where; else each
+        task may write what it has.
+        """
+        ...

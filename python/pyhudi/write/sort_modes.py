@@ -1,0 +1,37 @@
+"""How the rows of a bulk insert are sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError
+from pyhudi.schema.record_keys import RECORD_KEY
+
+SortMode = Literal["none", "partition", "global"]
+"""Hudi's NONE, PARTITION_SORT and GLOBAL_SORT (`hoodie.bulkinsert.sort.mode`)."""
+
+
+def sort_order(sort: str, columns: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:
+    """The columns to sort the rows of a partition by; none keeps their order.
+
+    Raises `ConfigError` for a sort mode that is none, and columns that the table does not have.
+    """
+    if sort not in get_args(SortMode):
+        msg = f"sort is {sort!r}"
+        raise ConfigError(msg, hint='Give "none", "partition" or "global".')
+    if isinstance(columns, str):
+        msg = "sort_columns is text"
+        raise ConfigError(msg, hint=f"Give a list: [{columns!r}].")
+    unknown = [name for name in columns if name not in schema.names]
+    if unknown:
+        msg = f"sort_columns names {unknown[0]!r}, which is no column of the table"
+        raise ConfigError(msg)
+    if sort == "none":
+        if columns:
+            msg = "sort_columns are given, but sort is none"
+            raise ConfigError(msg, hint='Give sort="global" or sort="partition".')
+        return ()
+    return tuple(columns) or (RECORD_KEY,)

@@ -1,0 +1,257 @@
+"""Rows of a write that do not fit in memory: brought together on local disk by where they go.
+
+Rows are put aside three times at most: by hash of their keys, if rows of one key must meet before
+they are written; then by file group and by partition, from where each file's task streams them.
+What is held in memory at any time is a fraction of the limit: a piece of the data, the keys that
+are looked up, one part of the rows. The driver's disk holds the rows, so the local engine writes
+from there; an engine of other processes sends each task its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.config.index_options import BUCKET
+from pyhudi.engine.spill_by_route import Shelf, ShelvedRows
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.index import locate
+from pyhudi.index.located import Located
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.write.known_keys import without_known
+from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, identity, in_partition
+from pyhudi.write.plan import check_not_clustered
+from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.write_context import Session
+
+LookUp = Callable[["Session", pa.Table, "pa.Array[Any]"], Located]
+
+_PARTS = 64
+"""So many parts of keys: data of that many times a shelf's memory are brought together."""
+_SHELF = 8
+"""A shelf holds this part of the limit before it writes."""
+_DELETED = "_pyhudi_deleted"
+
+
+@dataclass(frozen=True)
+class SpilledRows:
+    """Rows that come in pieces; see `Rows` for what its methods mean."""
+
+    session: Session
+    stack: ExitStack
+    """Closes what is put aside."""
+    pieces: Iterator[pa.Table]
+    memory_limit: int
+    one_a_key: bool = False
+    """Rows of one key become one, once they have met."""
+
+    def combined(self) -> Rows:
+        """See `Rows`."""
+        return replace(self, one_a_key=True)
+
+    def unknown(self, *, fail: bool) -> Rows:
+        """See `Rows`; raises when the pieces are taken."""
+        pieces = (without_known(self.session, piece, fail=fail) for piece in self.pieces)
+        return replace(self, pieces=pieces)
+
+    def completed(self) -> Rows:
+        """See `Rows`."""
+        raise UnsupportedTableFeature("rows that lack columns do not fit in memory")
+
+    def for_upsert(self) -> Placed:
+        """See `Rows`."""
+        return self._located(locate.look_up)
+
+    def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> Placed:
+        """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
+        self._check_sorting(whole=whole)
+        if self.session.index.kind == BUCKET:
+            return self._located(locate.for_insert, order)
+        placed = self._by_partition()
+        groups, _ = placed.session.groups(list(placed.inserts))
+        return replace(placed, groups=groups)
+
+    def for_new_buckets(self) -> Placed:
+        """See `Rows`."""
+        return self._located(locate.look_up_anew)
+
+    def for_new_files(
+        self,
+        order: tuple[str, ...] = (),
+        *,
+        whole: bool = False,
+        counted: bool = True,  # noqa: ARG002 - counting costs nothing
+    ) -> PlacedRows:
+        """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
+        self._check_sorting(whole=whole)
+        return self._by_partition(order)
+
+    def _check_sorting(self, *, whole: bool) -> None:
+        if whole:
+            msg = f"the data are too large to be sorted in {self.memory_limit} bytes of memory"
+            raise ConfigError(msg, hint='Give a greater memory_limit, or sort="partition".')
+
+    def _by_partition(self, order: tuple[str, ...] = ()) -> PlacedRows:
+        shelf: Shelf[str] = self._shelf(order)
+        pieces = self._again(self._by_key()) if self.one_a_key else self.pieces
+        for rows in pieces:
+            kept = rows.filter(pc.invert(self.session.marked_deleted(rows)))
+            if kept.num_rows:
+                shelf.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
+        return PlacedRows(self.session.recovered(), inserts=shelf.routes())
+
+    def _located(self, find: LookUp, order: tuple[str, ...] = ()) -> Placed:
+        """By the file group that has their keys, those that none has by partition.
+
+        find: what asks the index, by keys. order: of each run of rows of a file group in memory.
+        """
+        shelved = self._by_key()
+        session = self.session.recovered()
+        hit, fresh = self._shelf(order), self._shelf(())
+        place = _Placing(session, hit, fresh)
+        for batch in self._key_batches(shelved):
+            keys = pa.concat_tables(keys for _, keys in batch)
+            deleted = keys.column(_DELETED).combine_chunks()
+            located = find(session, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
+            first = 0
+            for rows in self._again([part for part, _ in batch]):
+                part = _part_of(located.tagged, first, rows.num_rows)
+                place.put(rows, Located(part, located.groups))
+                first += rows.num_rows
+        return place.placed()
+
+    def _shelf(self, order: tuple[str, ...]) -> Shelf[Any]:
+        return self.stack.enter_context(Shelf(self.memory_limit // _SHELF, order))
+
+    def _by_key(self) -> list[ShelvedRows]:
+        """In parts, with all rows of one key in one of them, in the order they came."""
+        shelf: Shelf[int] = self._shelf(())
+        for rows in self.pieces:
+            keys = rows.column(RECORD_KEY).combine_chunks()
+            shelf.add(_native.key_parts(keys, _PARTS), rows)
+        return list(shelf.routes().values())
+
+    def _again(self, parts: list[ShelvedRows]) -> Iterator[pa.Table]:
+        for part in parts:
+            rows = part.to_table()
+            yield locate.combined(self.session, rows) if self.one_a_key else rows
+
+    def _key_batches(
+        self, shelved: list[ShelvedRows]
+    ) -> Iterator[list[tuple[ShelvedRows, pa.Table]]]:
+        """Parts with the keys of their rows, so many at once that these are looked up in memory."""
+        held: list[tuple[ShelvedRows, pa.Table]] = []
+        size = 0
+        for part, rows in zip(shelved, self._again(shelved), strict=True):
+            # A copy of the two columns: what came from the core or a file is freed only as a whole.
+            keys = rows.select([RECORD_KEY, PARTITION_PATH]).take(row_numbers(rows.num_rows))
+            keys = keys.append_column(_DELETED, self.session.marked_deleted(rows))
+            held.append((part, keys))
+            size += keys.nbytes
+            if size > self.memory_limit // _SHELF:
+                yield held
+                held, size = [], 0
+        if held:
+            yield held
+
+
+# --- by place -------------------------------------------------------------------------------------
+
+
+def _part_of(tagged: Tagged, first: int, count: int) -> Tagged:
+    """What is known of some rows, numbered from 0."""
+    after = pc.greater_equal(tagged.rows, first)
+    inside = pc.and_(after, pc.less(tagged.rows, first + count))
+    rows = pc.subtract(tagged.rows.filter(inside), pa.scalar(first, pa.int64()))
+    return Tagged(rows, tagged.groups.filter(inside))
+
+
+class _Placing:
+    """Puts rows aside by where they go, and counts what each file group gets.
+
+    File groups are numbered as they come up, since each look into the index has its own numbers.
+    """
+
+    def __init__(self, session: Session, hit: Shelf[int], fresh: Shelf[str]) -> None:
+        self._session = session
+        self._hit = hit
+        self._fresh = fresh
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._groups: list[FileGroup] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._leaving: dict[int, list[pa.Array[Any]]] = {}
+        self._kept_away = 0
+
+    def put(self, rows: pa.Table, located: Located) -> None:
+        """located: of these rows, as the index gives it."""
+        deleted = self._session.marked_deleted(rows)
+        located = locate.settled(self._session, rows, deleted, located)
+        self._kept_away += locate.kept_away(self._session, rows, deleted, located)
+        tagged = located.tagged
+        hit = self._numbered(located.groups, tagged.groups)
+        if len(hit):
+            homes = pa.array([group.slice.partition for group in self._groups], pa.string())
+            self._hit.add(hit, in_partition(rows.take(tagged.rows), homes.take(hit)))
+            _count(hit, deleted.take(tagged.rows), self._counts)
+        left = self._numbered(located.groups, tagged.left_groups)
+        for number, at in split(left, tagged.left_rows):
+            keys = rows.column(RECORD_KEY).combine_chunks().take(at)
+            self._leaving.setdefault(number, []).append(keys)
+        new = untagged(rows.num_rows, tagged)
+        new = new.filter(pc.invert(deleted.take(new)))
+        if len(new):
+            kept = rows.take(new)
+            self._fresh.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
+
+    def _numbered(self, groups: list[FileGroup], numbers: pa.Array[Any]) -> pa.Array[Any]:
+        """Numbers that stand for file groups in one look-up, as those that stand for them here."""
+        known = numbers.unique()
+        own = [self._number(groups[number]) for number in known.to_pylist()]
+        return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=known))
+
+    def _number(self, group: FileGroup) -> int:
+        number = self._numbers.setdefault(_identity(self._session, group), len(self._groups))
+        if number == len(self._groups):
+            check_not_clustered([group])
+            self._groups.append(group)
+        return number
+
+    def placed(self) -> PlacedRows:
+        """All that was put."""
+        fresh = self._fresh.routes()
+        others = self._session.groups(list(fresh))[0]
+        others = [one for one in others if _identity(self._session, one) not in self._numbers]
+        return PlacedRows(
+            self._session,
+            [*self._groups, *others],
+            {
+                number: GroupRows(rows, *self._counts[number])
+                for number, rows in self._hit.routes().items()
+            },
+            {number: LeavingKeys(pa.concat_arrays(keys)) for number, keys in self._leaving.items()},
+            fresh,
+            self._kept_away,
+        )
+
+
+def _identity(session: Session, group: FileGroup) -> tuple[str, str]:
+    # Each look-up names new buckets anew.
+    return group.slice.partition, identity(session.index, group.slice.file_id)
+
+
+def _count(
+    groups: pa.Array[Any], deleted: pa.Array[Any], counts: dict[int, tuple[int, int]]
+) -> None:
+    table = pa.table({"group": groups, "deleted": deleted.cast(pa.int64())})
+    found = table.group_by("group").aggregate([("deleted", "count"), ("deleted", "sum")])
+    for row in found.to_pylist():
+        before = counts.get(row["group"], (0, 0))
+        counts[row["group"]] = (before[0] + row["deleted_count"], before[1] + row["deleted_sum"])
