@@ -14,7 +14,8 @@ STAMPS := build/stamps
 BIN := .venv/bin
 PIP := -m pip --disable-pip-version-check install --quiet
 
-export PYTHONDONTWRITEBYTECODE := 1
+# Beside no source, and still once only: half of a short run is compiling Python.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 # maturin sets these for its own cargo runs; the same values everywhere keep cargo from building PyO3
 # twice, and let the extension link without a shared libpython.
 export PYO3_BUILD_EXTENSION_MODULE := 1
@@ -30,6 +31,7 @@ BENCH_ARGS ?=
 PYTEST_ARGS ?=
 # Each process has Apache Hudi and its like for itself, some 2 GB.
 TEST_PROCESSES ?= 2
+PYTHON_TESTS := not jvm and not s3
 MODEL_EXAMPLES ?= 5000
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
@@ -59,7 +61,8 @@ test: lint test-rust stubs test-python test-s3 test-spark test-jvm ## everything
 	@echo "make test: all passed"
 
 .PHONY: test-fast
-test-fast: lint test-rust stubs test-python ## everything that needs no JVM and no S3 server
+test-fast: PYTHON_TESTS := not jvm and not s3 and not slow
+test-fast: lint test-rust stubs test-python ## what needs no JVM and no S3 server, without the slow tests
 	@echo "make test-fast: all passed"
 
 .PHONY: test-rust
@@ -68,7 +71,7 @@ test-rust: $(STAMPS)/develop ## Rust tests
 
 .PHONY: test-python
 test-python: $(STAMPS)/native ## Python tests that need no JVM
-	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not jvm and not s3" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "$(PYTHON_TESTS)" $(PYTEST_ARGS)
 
 .PHONY: test-s3
 test-s3: $(STAMPS)/native $(STAMPS)/s3 ## Python tests of tables in buckets, against a real S3 server
@@ -94,19 +97,25 @@ test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
 
 .PHONY: test-every-setting
-test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## test-jvm with every setting, of which it takes half
-	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
+test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## the whole cross of settings, of which other targets take pairs
+	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: test-spark
-test-spark: test-spark35 test-spark4 ## Spark tests on PySpark 3.5 and 4.x; tables go to Apache Hudi too
+test-spark: test-spark35 test-spark4 ## Spark tests: what engines promise on PySpark 3.5, all on 4.x
 
 .PHONY: test-spark35
-test-spark35: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle
-	.venv-spark35/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal tests/engine tests/spark $(PYTEST_ARGS)
+test-spark35: $(STAMPS)/spark35
+	.venv-spark35/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m spark35 \
+	  tests/engine tests/spark $(PYTEST_ARGS)
 
 .PHONY: test-spark4
-test-spark4: $(STAMPS)/spark4 $(STAMPS)/s3
-	.venv-spark4/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not jvm" \
+test-spark4: $(STAMPS)/spark4 $(STAMPS)/s3 $(STAMPS)/oracle
+	.venv-spark4/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal \
+	  tests/engine tests/spark $(PYTEST_ARGS)
+
+.PHONY: test-spark35-all
+test-spark35-all: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle ## all Spark tests on PySpark 3.5 too, of which test-spark takes some
+	PYHUDI_EVERY_SETTING=1 .venv-spark35/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal \
 	  tests/engine tests/spark $(PYTEST_ARGS)
 
 .PHONY: golden

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.helpers.oracle.client import HudiOracle
-from tests.helpers.oracle_pool import OraclePool, halved, needs_jvm, order, release_of
+from tests.helpers.oracle_pool import (
+    OraclePool,
+    needs_jvm,
+    order,
+    release_of,
+    without_repeated_pairs,
+)
 from tests.helpers.tables import GoldenTables
 
 # Spark tests run in environments of their own (`make test-spark`), with the wheel installed. Named
 # where there is no PySpark, the folder holds no test, which pytest reports as a failure.
 collect_ignore = [] if importlib.util.find_spec("pyspark") else ["spark"]
+
+
+MEMORY = Path("/dev/shm")
+"""A file system in memory, where there is one: tests make some ten thousand small tables."""
+
+
+def pytest_configure() -> None:
+    """Puts `tmp_path` into memory, unless there is little of it or PYTEST_DEBUG_TEMPROOT is set."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if needs_jvm(item):
             item.add_marker(pytest.mark.jvm)
-    items[:] = sorted(halved(items), key=order)
+    items[:] = sorted(without_repeated_pairs(items), key=order)
 
 
 @pytest.fixture(scope="session")

@@ -12,17 +12,19 @@ import pytest
 from tests.helpers.differential import Setting
 from tests.helpers.history import RELEASES, SECONDS, History
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.pairwise import pairwise
 
 INDEXES = ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
 
 SETTINGS = [
-    Setting(version, kind, index, metadata)
-    for version in RELEASES
-    for kind in ("cow", "mor")
-    for index, metadata in [
-        *((index, metadata) for index in INDEXES for metadata in (False, True)),
-        ("RECORD_INDEX", True),
-    ]
+    Setting(*case)
+    for case in pairwise(
+        [*RELEASES],
+        ("cow", "mor"),
+        (*INDEXES, "RECORD_INDEX"),
+        (False, True),
+        allowed=lambda _version, _kind, index, metadata: metadata or index in INDEXES,
+    )
 ]
 
 

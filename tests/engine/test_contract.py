@@ -20,7 +20,10 @@ from tests.engine.conftest import Bench
 from tests.engine.faulty import DiedError, DiesAfterWriting, FaultyEngine, Twice
 from tests.engine.jobs import Job, traces
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+pytestmark = [
+    pytest.mark.spark35,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own warnings are not ours to mend
+]
 
 ERRORS = [
     CorruptTable("damaged", file="a/b.log", offset=17, hint="restore it"),

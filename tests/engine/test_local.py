@@ -20,6 +20,8 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError
 from tests.engine import jobs
 
+pytestmark = pytest.mark.spark35
+
 NUMBERS = pa.schema([("n", pa.int64())])
 BATCH_ROWS = 1000
 BATCH_BYTES = 8 * BATCH_ROWS
@@ -178,11 +180,15 @@ def test_an_interrupt_while_waiting_for_tasks_passes() -> None:
     program = (
         "import _thread, threading, time\n"
         "from pyhudi.engine.local import LocalEngine\n"
-        "begun = []\n"
+        "begun, at_work = [], threading.Event()\n"
         "def work(task, attempt):\n"
         "    begun.append(task)\n"
+        "    at_work.set()\n"
         "    time.sleep(0.5)\n"
-        "threading.Timer(0.2, _thread.interrupt_main).start()\n"
+        "def interrupt():\n"
+        "    at_work.wait()\n"
+        "    _thread.interrupt_main()\n"
+        "threading.Thread(target=interrupt).start()\n"
         "try:\n"
         "    LocalEngine(2).run(work, range(100))\n"
         "except KeyboardInterrupt:\n"

@@ -6,14 +6,12 @@ release once.
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Mapping
-from hashlib import sha256
 
 import pytest
 
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.pairwise import Setting, covering
 
 FIXTURES = frozenset({"hudi", "oracle"})
 """Names of the fixtures that start Apache Hudi."""
@@ -55,32 +53,26 @@ def release_of(item: pytest.Item) -> str:
     return str(marker.args[0]) if marker is not None else ""
 
 
-_FEW = 6
-"""Tests with fewer cases of Apache Hudi run all of them."""
+def without_repeated_pairs(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of the tests beside Apache Hudi the cases in which each pair of settings meets.
 
-
-def halved(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Without about half of the cases of tests that cross many settings beside Apache Hudi.
-
-    With PYHUDI_EVERY_SETTING set nothing is left out (`make test-every-setting`).
+    The test itself counts as a setting: each runs with every value of its parameters, and two
+    values that meet in any test meet in one of those that run. `make test-every-setting` runs all.
     """
-    if os.environ.get("PYHUDI_EVERY_SETTING"):
-        return items
-    cases = Counter(_function(item) for item in items if needs_jvm(item))
-    return [
-        item
-        for item in items
-        if not needs_jvm(item) or cases[_function(item)] < _FEW or not _is_odd(item)
-    ]
+    crossed = [item for item in items if needs_jvm(item) and hasattr(item, "callspec")]
+    chosen = covering([_settings(item) for item in crossed])
+    left_out = {*crossed} - {crossed[number] for number in chosen}
+    return [item for item in items if item not in left_out]
 
 
-def _function(item: pytest.Item) -> str:
-    return item.nodeid.partition("[")[0]
-
-
-def _is_odd(item: pytest.Item) -> bool:
-    """By the case's name: the same cases run each time."""
-    return bool(sha256(item.nodeid.encode()).digest()[0] % 2)
+def _settings(item: pytest.Item) -> list[Setting]:
+    callspec = item.callspec  # type: ignore[attr-defined]
+    plain = (str, int, tuple)
+    parameters = (
+        ("hudi" if name == "release" else name, value if isinstance(value, plain) else callspec.id)
+        for name, value in sorted(callspec.params.items())
+    )
+    return [("test", item.nodeid.partition("[")[0]), *parameters]
 
 
 def order(item: pytest.Item) -> tuple[bool, bool, str]:

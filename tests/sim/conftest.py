@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from pyhudi.errors import MetadataTableWarning
 from tests.sim.crash import count_native_writes
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of these judge many states of a table."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -87,6 +87,14 @@ class CrashingStorage(Storage):
         self.step()
         return super().put_if_absent(path, data)
 
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        self._alive()
+        return super().read_version(path)
+
+    def replace_version(self, path: str, data: bytes, expected: str | None) -> str | None:
+        self.step()
+        return super().replace_version(path, data, expected)
+
     def delete(self, path: str) -> bool:
         self.step()
         return super().delete(path)

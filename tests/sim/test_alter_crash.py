@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -17,21 +17,13 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.write import upsert as operations
 from pyhudi.write.alter import alter
-from tests.sim.crash import (
-    SMALL_BLOOM,
-    CrashingStorage,
-    Handle,
-    Killed,
-    leftovers,
-    people,
-)
-
-TABLES = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor")]
+from tests.helpers.pairwise import pairwise
+from tests.sim.crash import SMALL_BLOOM, Handle, leftovers, people
+from tests.sim.states import deaths
 
 
-@pytest.fixture(params=TABLES, ids=lambda table: f"v{table[0]}_{table[1]}")
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    version, kind = request.param
+@pytest.fixture
+def table(version: int, kind: Literal["cow", "mor"], tmp_path: Path) -> Path:
     base = tmp_path / "table"
     made = pyhudi.create_table(
         base, people(range(4), 1, 10), key="id", order_by="ts", type=kind, version=version
@@ -52,17 +44,8 @@ def upsert(handle: Handle) -> None:
 BEFORE = {"k00": 1, "k01": 2, "k02": 1, "k03": 1}
 
 
-def crashes(
-    base: Path, tmp_path: Path, write: Callable[[Handle], None]
-) -> Iterator[tuple[int, Path]]:
-    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
-    write(Handle(counting, SMALL_BLOOM))
-    for n in range(1, counting.changes + 1):
-        copy = shutil.copytree(base, tmp_path / f"crash{n}")
-        with pytest.raises(Killed):
-            write(Handle(CrashingStorage(str(copy), n), SMALL_BLOOM))
-        yield n, copy
-        shutil.rmtree(copy)
+def on(write: Callable[[Handle], None]) -> Callable[[Storage], None]:
+    return lambda storage: write(Handle(storage, SMALL_BLOOM))
 
 
 def commits(base: Path) -> int:
@@ -82,9 +65,9 @@ def left_histories(base: Path) -> list[str]:
     return [name for name in names if not timeline.is_committed(instant_of_file(name))]
 
 
-def test_an_alter_is_there_or_not(table: Path, tmp_path: Path) -> None:
+def an_alter_is_there_or_not(table: Path, tmp_path: Path) -> None:
     done, seen = commits(table), set()
-    for n, crashed in crashes(table, tmp_path, first_alter):
+    for n, crashed in deaths(table, tmp_path, on(first_alter)):
         committed = commits(crashed) > done
         seen.add(committed)
         assert values(crashed, "w" if committed else "v") == BEFORE, f"after change {n}"
@@ -97,10 +80,10 @@ def test_an_alter_is_there_or_not(table: Path, tmp_path: Path) -> None:
     assert seen == {True, False}
 
 
-def test_a_failed_write_leaves_no_history(table: Path, tmp_path: Path) -> None:
+def a_failed_write_leaves_no_history(table: Path, tmp_path: Path) -> None:
     first_alter(Handle(Storage(str(table)), SMALL_BLOOM))
     done = commits(table)
-    for n, crashed in crashes(table, tmp_path, upsert):
+    for n, crashed in deaths(table, tmp_path, on(upsert)):
         committed = commits(crashed) > done
         wanted = {**BEFORE, "k00": 3, "k05": 3} if committed else BEFORE
         assert values(crashed, "w") == wanted, f"after change {n}"
@@ -112,11 +95,28 @@ def test_a_failed_write_leaves_no_history(table: Path, tmp_path: Path) -> None:
         assert leftovers(crashed) == left_histories(crashed) == [], f"after change {n}"
 
 
-def test_a_failed_first_alter_is_forgotten_by_the_next_write(table: Path, tmp_path: Path) -> None:
+def a_failed_first_alter_is_forgotten_by_the_next_write(table: Path, tmp_path: Path) -> None:
     done = commits(table)
-    for n, crashed in crashes(table, tmp_path, first_alter):
+    for n, crashed in deaths(table, tmp_path, on(first_alter)):
         if commits(crashed) > done:
             continue
         operations.upsert(Handle(Storage(str(crashed)), SMALL_BLOOM), people([0], 3, 30))
         assert values(crashed, "v") == {**BEFORE, "k00": 3}, f"after change {n}"
         assert not Storage(str(crashed)).list_dir(SCHEMA_FOLDER)[1], f"after change {n}"
+
+
+STORIES = {
+    story.__name__: story
+    for story in (
+        an_alter_is_there_or_not,
+        a_failed_write_leaves_no_history,
+        a_failed_first_alter_is_forgotten_by_the_next_write,
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "story"), pairwise((6, 8, 9), ("cow", "mor"), sorted(STORIES))
+)
+def test_a_writer_dies(table: Path, tmp_path: Path, story: str) -> None:
+    STORIES[story](table, tmp_path)

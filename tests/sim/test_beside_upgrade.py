@@ -6,10 +6,9 @@ call of its own, and the writer gets as far as one of its changes.
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import HistoryUnavailable, HudiError, MetadataTableWarning, TimelineMoved
 from pyhudi.storage.storage import Entry, Storage
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed
+from tests.sim.crash import Handle
+from tests.sim.states import Recorded, State, recorded
 
 CASES = [("v6_mor_part_avro", 8), ("v9_mor_event_time", 6), ("v6_cow_archived", 9)]
 STOPS = 12
@@ -59,13 +59,14 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
-def go_on(base: Path, to: int, dies_at: int) -> int:
-    """A writer until one of its changes, 0 for all; how many there were."""
-    storage = CrashingStorage(str(base), dies_at)
-    now = pyhudi.open_table(str(base)).version
-    with suppress(Killed):
-        change_version(Handle(storage), to, up=to > now, dry_run=False)
-    return storage.changes
+def version_changed(start: Path, to: int, tmp_path: Path) -> Recorded:
+    """What a change of its version makes of a table, step by step."""
+    return recorded(start, tmp_path, lambda storage: change(storage, to))
+
+
+def change(storage: Storage, to: int) -> None:
+    now = pyhudi.open_table(storage.uri).version
+    change_version(Handle(storage), to, up=to > now, dry_run=False)
 
 
 def rows(table: HudiTable, **how: Any) -> list[str]:
@@ -81,16 +82,18 @@ def all_since_the_start(table: HudiTable) -> list[str]:
 def test_who_opens_the_table_reads_its_rows(name: str, to: int, call: str, tmp_path: Path) -> None:
     start = unpack(name, tmp_path / "start")
     expected = rows(pyhudi.open_table(start))
-    changes = go_on(shutil.copytree(start, tmp_path / "counted"), to, 0)
+    before = State.of(start)
+    writer = version_changed(start, to, tmp_path)
+    changes, base = len(writer.states), writer.base
     offset = ("properties", "timeline", "instant").index(call)
     for n in [0, *range(1 + offset, changes + 1, max(changes // STOPS, 1))]:
-        base = shutil.copytree(start, tmp_path / f"at{n}")
+        before.restore(base)
         stalls = 0
 
-        def meanwhile(base: Path = base, n: int = n) -> None:
+        def meanwhile(n: int = n) -> None:
             nonlocal stalls
             stalls += 1
-            go_on(base, to, n)
+            writer.stops_at(n).restore(base)
 
         with without_warnings():
             table = HudiTable(StallingStorage(str(base), call, meanwhile), LocalEngine(1), {})
@@ -102,7 +105,6 @@ def test_who_opens_the_table_reads_its_rows(name: str, to: int, call: str, tmp_p
                 found = rows(table.refresh())
             assert found == expected, f"at change {n}"
         assert stalls == 1
-        shutil.rmtree(base)
 
 
 @pytest.mark.parametrize(("name", "to"), CASES)
@@ -116,19 +118,17 @@ def test_who_opened_it_before_reads_its_rows_or_is_told(name: str, to: int, tmp_
         "as_of": lambda table: rows(table, as_of=first),
     }
     expected = {kind: told(read, fresh) for kind, read in reads.items()}
-    changes = go_on(shutil.copytree(start, tmp_path / "counted"), to, 0)
+    before = State.of(start)
+    writer = version_changed(start, to, tmp_path)
+    changes, base = len(writer.states), writer.base
     for n in [0, *range(1, changes + 1, max(changes // STOPS, 1))]:
-        base = shutil.copytree(start, tmp_path / f"at{n}")
         with without_warnings():
             for kind, read in reads.items():
+                before.restore(base)
                 table = pyhudi.open_table(base)
-                shutil.copytree(base, tmp_path / "before")
-                go_on(base, to, n)
+                writer.stops_at(n).restore(base)
                 found = told(read, table)
                 assert found == expected[kind] or found == "told", f"{kind} at change {n}"
-                shutil.rmtree(base)
-                (tmp_path / "before").rename(base)
-        shutil.rmtree(base)
 
 
 def told(read: Callable[[HudiTable], list[str]], table: HudiTable) -> list[str] | str:
@@ -144,6 +144,6 @@ def test_who_refreshes_the_handle_reads_on(tmp_path: Path) -> None:
     base = unpack("v6_mor_part_avro", tmp_path)
     table = pyhudi.open_table(base)
     before = rows(table)
-    go_on(base, 9, 0)
+    change(Storage(str(base)), 9)
     assert rows(table.refresh()) == before
     assert table.version == 9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +17,25 @@ from pyhudi.write import merge as operations_merge
 from pyhudi.write import overwrite as operations_replace
 from pyhudi.write import upsert as operations
 from pyhudi.write.merge import MergeClause
+from tests.helpers.pairwise import pairwise
 from tests.sim.crash import (
     SMALL_BLOOM,
-    CrashingStorage,
     Handle,
-    Killed,
     leftovers,
     people,
     people_table,
     rows_of,
 )
+from tests.sim.states import deaths, recorded
 
-TABLES = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor", "cdc")]
+VERSIONS = (6, 8, 9)
+KINDS = ("cow", "mor", "cdc")
 OPTIONS = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0"}
 
 
-@pytest.fixture(params=TABLES, ids=lambda table: f"v{table[0]}_{table[1]}")
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+@pytest.fixture
+def table(version: int, kind: str, tmp_path: Path) -> Path:
     """A table with a base file and, in merge-on-read, a log file in each of two partitions."""
-    version, kind = request.param
     base = tmp_path / "table"
     handle = people_table(base, version, kind, OPTIONS)
     if kind == "cdc":
@@ -74,19 +74,8 @@ AFTER: dict[Callable[[Handle], None], dict[str, int]] = {
 }
 
 
-def crashes(
-    base: Path, tmp_path: Path, write: Callable[[Handle], None]
-) -> Iterator[tuple[int, Path]]:
-    """Copies of a table on which a writer died, one for every change it makes."""
-    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
-    write(Handle(counting, OPTIONS))
-    assert counting.changes > 5
-    for n in range(1, counting.changes + 1):
-        copy = shutil.copytree(base, tmp_path / f"crash{n}")
-        with pytest.raises(Killed):
-            write(Handle(CrashingStorage(str(copy), n), OPTIONS))
-        yield n, copy
-        shutil.rmtree(copy)
+def on(write: Callable[[Handle], None]) -> Callable[[Storage], None]:
+    return lambda storage: write(Handle(storage, OPTIONS))
 
 
 def values(base: Path) -> dict[str, int]:
@@ -104,44 +93,59 @@ def assert_next_writer_cleans_up(base: Path, wanted: dict[str, int], n: int) -> 
     assert leftovers(base) == [], f"after change {n}"
 
 
-@pytest.mark.parametrize("write", list(AFTER))
-def test_readers_see_whole_commits_and_next_writer_cleans_up(
-    table: Path, tmp_path: Path, write: Callable[[Handle], None]
-) -> None:
-    assert values(table) == BEFORE
-    done = commits(table)
-    seen = set()
-    for n, crashed in crashes(table, tmp_path, write):
-        committed = commits(crashed) > done
-        seen.add(committed)
-        wanted = AFTER[write] if committed else BEFORE
-        assert values(crashed) == wanted, f"after change {n}"
-        assert_next_writer_cleans_up(crashed, wanted, n)
-    assert seen == {True, False}
+Story = Callable[[Path, Path], None]
 
 
-def test_writer_dies_while_it_cleans_up(table: Path, tmp_path: Path) -> None:
-    died = shutil.copytree(table, tmp_path / "died")
-    counting = CrashingStorage(str(shutil.copytree(table, tmp_path / "first")))
-    upsert(Handle(counting, OPTIONS))
-    before_commit = counting.changes - 3
-    with pytest.raises(Killed):
-        upsert(Handle(CrashingStorage(str(died), before_commit), OPTIONS))
-    assert values(died) == BEFORE
-    for n, crashed in crashes(died, tmp_path, delete):
+def whole_commits(write: Callable[[Handle], None]) -> Story:
+    """Readers see all of a write or nothing, and the next writer cleans up."""
+
+    def story(table: Path, tmp_path: Path) -> None:
+        done, seen = commits(table), set()
+        for n, crashed in deaths(table, tmp_path, on(write)):
+            committed = commits(crashed) > done
+            seen.add(committed)
+            wanted = AFTER[write] if committed else BEFORE
+            assert values(crashed) == wanted, f"after change {n}"
+            assert_next_writer_cleans_up(crashed, wanted, n)
+        assert seen == {True, False}
+
+    return story
+
+
+def while_it_cleans_up(table: Path, tmp_path: Path) -> None:
+    upserted = recorded(table, tmp_path / "upsert", on(upsert))
+    upserted.states[-4].restore(upserted.base)
+    assert values(upserted.base) == BEFORE
+    for n, crashed in deaths(upserted.base, tmp_path, on(delete)):
         wanted = AFTER[delete] if commits(crashed) > commits(table) else BEFORE
         assert values(crashed) == wanted, f"after change {n}"
         assert_next_writer_cleans_up(crashed, wanted, n)
 
 
-def test_failed_write_without_its_markers_is_found_by_listing(table: Path, tmp_path: Path) -> None:
-    for n, crashed in crashes(table, tmp_path, upsert):
+def without_its_markers(table: Path, tmp_path: Path) -> None:
+    """What a failed write left is found by listing."""
+    for n, crashed in deaths(table, tmp_path, on(upsert)):
         if commits(crashed) > commits(table):
             continue
         shutil.rmtree(crashed / ".hoodie" / ".temp", ignore_errors=True)
         assert_next_writer_cleans_up(crashed, BEFORE, n)
 
 
+STORIES: dict[str, Story] = {
+    **{write.__name__: whole_commits(write) for write in AFTER},
+    "while it cleans up": while_it_cleans_up,
+    "without its markers": without_its_markers,
+}
+every_table = pytest.mark.parametrize(("version", "kind"), pairwise(VERSIONS, KINDS))
+
+
+@pytest.mark.parametrize(("version", "kind", "story"), pairwise(VERSIONS, KINDS, sorted(STORIES)))
+def test_a_writer_dies(table: Path, tmp_path: Path, story: str) -> None:
+    assert values(table) == BEFORE
+    STORIES[story](table, tmp_path)
+
+
+@every_table
 def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyhudi.slices import write_base as work_write
 
@@ -157,6 +161,7 @@ def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.Monk
     assert_next_writer_cleans_up(table, BEFORE, 0)
 
 
+@every_table
 def test_files_that_a_task_writes_after_its_write_was_rolled_back_go(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,15 +9,9 @@ import pytest
 
 from pyhudi.storage.storage import Storage
 from pyhudi.write import overwrite, upsert
-from tests.sim.crash import (
-    SMALL_BLOOM,
-    CrashingStorage,
-    Handle,
-    Killed,
-    leftovers,
-    people_table,
-    rows_of,
-)
+from tests.helpers.pairwise import pairwise
+from tests.sim.crash import SMALL_BLOOM, Handle, leftovers, people_table, rows_of
+from tests.sim.states import deaths, recorded
 
 INDEXES = {
     "moving": {"hoodie.index.type": "GLOBAL_SIMPLE"},
@@ -29,7 +22,11 @@ INDEXES = {
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
     },
 }
-TABLES = [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")]
+
+
+def has_rings(kind: str, index: str) -> bool:
+    """Rings are for merge-on-read tables."""
+    return index != "ring" or kind == "mor"
 
 
 def people(ids: range, city: str, v: int) -> pa.Table:
@@ -53,13 +50,18 @@ def wanted(*tables: pa.Table) -> list[tuple[str, str, int]]:
     return sorted((row["id"], row["city"], row["v"]) for row in rows)
 
 
-@pytest.mark.parametrize("index", sorted(INDEXES))
-@pytest.mark.parametrize(("version", "kind"), TABLES)
+@pytest.mark.parametrize(
+    ("version", "kind", "index"),
+    pairwise(
+        (6, 9),
+        ("cow", "mor"),
+        sorted(INDEXES),
+        allowed=lambda _, kind, index: has_rings(kind, index),
+    ),
+)
 def test_rows_are_at_one_place_after_a_crash(
     tmp_path: Path, version: int, kind: str, index: str
 ) -> None:
-    if index == "ring" and kind == "cow":
-        pytest.skip("rings are for merge-on-read tables")
     options = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0", **INDEXES[index]}
     first = people(range(4), "oslo", 1)
     base = tmp_path / "table"
@@ -67,18 +69,15 @@ def test_rows_are_at_one_place_after_a_crash(
     city = "rome" if index == "moving" else "oslo"
     change = pa.concat_tables([people(range(2), city, 2), people(range(4, 6), "rome", 2)])
     before, after = wanted(first), wanted(people(range(2, 4), "oslo", 1), change)
-    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
-    upsert.upsert(Handle(counting, options), change)
-    assert places(tmp_path / "counted") == after
-    for n in range(1, counting.changes + 1):
-        copy = shutil.copytree(base, tmp_path / f"crash{n}")
-        with pytest.raises(Killed):
-            upsert.upsert(Handle(CrashingStorage(str(copy), n), options), change)
+    whole = recorded(
+        base, tmp_path, lambda storage: upsert.upsert(Handle(storage, options), change)
+    )
+    assert places(whole.base) == after
+    for n, copy in whole.deaths():
         assert places(copy) in (before, after), f"after change {n}"
         upsert.upsert(Handle(Storage(str(copy)), options), change)
         assert places(copy) == after, f"after change {n}"
         assert leftovers(copy) == [], f"after change {n}"
-        shutil.rmtree(copy)
 
 
 @pytest.mark.parametrize(("version", "kind", "index"), [(6, "mor", "ring"), (9, "mor", "ring")])
@@ -93,12 +92,11 @@ def test_a_dead_overwrite_leaves_the_old_ring(
     late = people(range(2, 4), "oslo", 3)
     before = wanted(first.slice(0, 2), late)
     after = wanted(people(range(1, 2), "oslo", 2), people(range(4, 6), "rome", 2), late)
-    counting = CrashingStorage(str(shutil.copytree(base, tmp_path / "counted")))
-    overwrite.overwrite_partitions(Handle(counting, options), new)
-    for n in range(1, counting.changes + 1):
-        copy = shutil.copytree(base, tmp_path / f"crash{n}")
-        with pytest.raises(Killed):
-            overwrite.overwrite_partitions(Handle(CrashingStorage(str(copy), n), options), new)
+
+    def replaced(storage: Storage) -> None:
+        overwrite.overwrite_partitions(Handle(storage, options), new)
+
+    for n, copy in deaths(base, tmp_path, replaced):
         done = places(copy) == wanted(new)
         assert done or places(copy) == wanted(first), f"after change {n}"
         upsert.upsert(Handle(Storage(str(copy)), options), late)
@@ -108,4 +106,3 @@ def test_a_dead_overwrite_leaves_the_old_ring(
         }
         assert len(rings) == (2 if done else 1), f"after change {n}"
         assert leftovers(copy) == [], f"after change {n}"
-        shutil.rmtree(copy)

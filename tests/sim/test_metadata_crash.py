@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +14,8 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.write import upsert
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed, rows_read
+from tests.sim.crash import Handle, rows_read
+from tests.sim.states import recorded
 
 TABLES = [
     "v8_mor_part_avro",
@@ -52,15 +52,10 @@ def test_metadata_table_tells_committed_files_only(table: Path, tmp_path: Path) 
     names = [name for name in schema.names if not name.startswith("_hoodie")]
     data = first.select(names).cast(pa.schema([schema.field(name) for name in names]))
     some, others = data.slice(0, 3), data.slice(3, 2)
-    counting = CrashingStorage(str(shutil.copytree(table, tmp_path / "counted")))
-    write(Handle(counting, OPTIONS), some)
-    assert any(".hoodie/metadata" in str(path) for path in (tmp_path / "counted").rglob("*"))
-    for n in range(1, counting.changes + 1):
-        copy = shutil.copytree(table, tmp_path / f"crash{n}")
-        with pytest.raises(Killed):
-            write(Handle(CrashingStorage(str(copy), n), OPTIONS), some)
+    whole = recorded(table, tmp_path, lambda storage: write(Handle(storage, OPTIONS), some))
+    assert any(".hoodie/metadata" in str(path) for path in whole.base.rglob("*"))
+    for n, copy in whole.deaths():
         assert rows_read(copy, "true") == rows_read(copy, "false"), f"after change {n}"
         write(Handle(Storage(str(copy)), OPTIONS), others)
         assert rows_read(copy, "true") == rows_read(copy, "false"), f"after the next write, {n}"
         assert pending(copy) == [], f"after change {n}"
-        shutil.rmtree(copy)

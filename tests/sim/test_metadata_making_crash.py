@@ -14,7 +14,8 @@ import pyhudi
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.write import metadata_lifecycle, upsert
-from tests.sim.crash import CrashingStorage, Handle, Killed, people, rows_read
+from tests.sim.crash import Handle, people, rows_read
+from tests.sim.states import recorded
 
 NOT_THEN = {"hoodie.metadata.enable": "false"}
 ASKED = {
@@ -59,15 +60,11 @@ def crash_everywhere(
 ) -> None:
     """whole: the partitions that the table may be left with by a death, and then by success."""
     expected = rows_read(table, "false", "v > 0")
-    counting = CrashingStorage(str(shutil.copytree(table, tmp_path / "counted")))
-    deed(Handle(counting, ASKED))
-    done = set(partitions(tmp_path / "counted"))
+    carried_out = recorded(table, tmp_path, lambda storage: deed(Handle(storage, ASKED)))
+    done = set(partitions(carried_out.base))
     assert done in whole
-    assert rows_read(tmp_path / "counted", "true", "v > 0") == expected
-    for n in range(1, counting.changes + 1):
-        copy = shutil.copytree(table, tmp_path / f"crash{n}")
-        with pytest.raises(Killed):
-            deed(Handle(CrashingStorage(str(copy), n), ASKED))
+    assert rows_read(carried_out.base, "true", "v > 0") == expected
+    for n, copy in carried_out.deaths():
         assert set(partitions(copy)) in whole, f"after change {n}"
         assert rows_read(copy, "true", "v > 0") == expected, f"after change {n}"
         handle = Handle(Storage(str(copy)), ASKED)
@@ -79,7 +76,6 @@ def crash_everywhere(
             f"after the next write, {n}"
         )
         assert len(rows_read(copy, "true", "v > 0")) == len(expected) + 1
-        shutil.rmtree(copy)
 
 
 def test_making_leaves_all_or_nothing(table: Path, tmp_path: Path) -> None:

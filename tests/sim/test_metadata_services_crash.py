@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +17,8 @@ from pyhudi.timeline import Timeline
 from pyhudi.write import upsert
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed, rows_read
+from tests.sim.crash import Handle, rows_read
+from tests.sim.states import recorded
 
 TABLES = ["v6_cow_record_index", "v8_mor_part_avro", "v9_mor_record_index"]
 OPTIONS = {
@@ -53,15 +53,15 @@ def test_the_next_writer_finishes_what_was_begun(name: str, tmp_path: Path) -> N
     for _ in range(5):
         write(Storage(str(table)), data)
     before = services(table)
-    counting = CrashingStorage(str(shutil.copytree(table, tmp_path / "counted")))
-    write(counting, data)
-    after = services(tmp_path / "counted")
+    whole = recorded(table, tmp_path, lambda storage: write(storage, data))
+    after = services(whole.base)
     assert after[0] + after[1] > before[0] + before[1]
-    first = _begin_of_services(table, counting, tmp_path, data)
-    for n in range(first, counting.changes + 1):
-        copy = shutil.copytree(table, tmp_path / f"crash{n}")
-        with pytest.raises(Killed):
-            write(CrashingStorage(str(copy), n), data)
+    judged = 0
+    for n, copy in whole.deaths():
+        # The services begin when the write's own commit is complete.
+        if commits(copy) == commits(table):
+            continue
+        judged += 1
         assert rows_read(copy, "true") == rows_read(copy, "false"), f"after change {n}"
         write(Storage(str(copy)), data)
         assert rows_read(copy, "true") == rows_read(copy, "false"), f"after the next write, {n}"
@@ -69,27 +69,9 @@ def test_the_next_writer_finishes_what_was_begun(name: str, tmp_path: Path) -> N
         assert own.timeline.pending() == (), f"after change {n}"
         found = pyhudi.open_table(str(copy)).check(deep=True)
         assert not found, f"after change {n}: {found}"
-        shutil.rmtree(copy)
+    assert judged > 5
 
 
-def _begin_of_services(
-    table: Path, counting: CrashingStorage, tmp_path: Path, data: pa.Table
-) -> int:
-    """The first change after which the write's own commit is complete."""
-    low, high = 1, counting.changes
-    while low < high:
-        middle = (low + high) // 2
-        copy = shutil.copytree(table, tmp_path / "search")
-        with pytest.raises(Killed):
-            write(CrashingStorage(str(copy), middle), data)
-        if _is_committed(copy):
-            high = middle
-        else:
-            low = middle + 1
-        shutil.rmtree(copy)
-    return low
-
-
-def _is_committed(base: Path) -> bool:
+def commits(base: Path) -> int:
     storage = Storage(str(base))
-    return not Timeline.load(storage, TableConfig.load(storage)).pending()
+    return len(Timeline.load(storage, TableConfig.load(storage)).commits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from pyhudi.storage.storage import Storage
 from pyhudi.write import overwrite, upsert
 from tests.helpers.record_index import check_index
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed
+from tests.sim.crash import Handle
+from tests.sim.states import recorded
 
 TABLES = [
     "v6_cow_record_index",
@@ -49,13 +49,11 @@ def test_index_keeps_to_the_rows(
     first = pyhudi.open_table(tmp_path / name).scan().to_arrow().combine_chunks()
     new = first.slice(0, 3).set_column(5, "city", pa.array(["new-city"] * 3))
     data = pa.concat_tables([first.slice(3, 2), new])
-    counting = CrashingStorage(str(shutil.copytree(tmp_path / name, tmp_path / f"counted-{name}")))
-    write(Handle(counting, OPTIONS), data)
-    check_index(tmp_path / f"counted-{name}")
-    for n in range(1, counting.changes + 1):
-        copy = shutil.copytree(tmp_path / name, tmp_path / f"crash{n}-{name}")
-        with pytest.raises(Killed):
-            write(Handle(CrashingStorage(str(copy), n), OPTIONS), data)
+    whole = recorded(
+        tmp_path / name, tmp_path, lambda storage: write(Handle(storage, OPTIONS), data)
+    )
+    check_index(whole.base)
+    for n, copy in whole.deaths():
         again: Any = first.slice(0, 6)
         upsert.upsert(Handle(Storage(str(copy)), OPTIONS), again)
         assert_once(copy)
@@ -63,7 +61,6 @@ def test_index_keeps_to_the_rows(
             check_index(copy, f"after change {n}")
         except CorruptTable:
             assert "v6" in name, f"after change {n}"
-        shutil.rmtree(copy)
 
 
 def assert_once(base: Path) -> None:

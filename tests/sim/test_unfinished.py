@@ -10,7 +10,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -35,6 +35,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.write import metadata_lifecycle, upsert
 from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, people, rows_read
+from tests.sim.states import Recorded, deaths, recorded
 
 OPTIONS = {
     "hoodie.metadata.record.index.min.filegroup.count": "2",
@@ -139,38 +140,33 @@ def unknown_files(base: Path) -> list[str]:
     return found + [name for name in folders if name not in (".hoodie", *listed)]
 
 
-def through_the_changes(
-    case: tuple[Path, Deed], tmp_path: Path, end: Any, *, step: int = 1
-) -> None:
+def whole_and_left(case: tuple[Path, Deed], tmp_path: Path) -> tuple[Recorded, set[str]]:
+    """The deed carried out, and the partitions that are there before and after it."""
     start, deed = case
-    whole = {*pyhudi.open_table(str(start)).config.metadata_partitions}
-    counting = CrashingStorage(str(shutil.copytree(start, tmp_path / "counted")))
-    deed(Handle(counting, OPTIONS))
-    changed = {*pyhudi.open_table(str(tmp_path / "counted")).config.metadata_partitions}
-    assert_given_back(tmp_path / "counted", changed, "whole")
-    for n in range(1, counting.changes + 1, step):
-        copy = shutil.copytree(start, tmp_path / f"at{n}")
-        end(copy, deed, n)
-        assert_given_back(copy, whole & changed, f"change {n}")
-        shutil.rmtree(copy)
+    before = {*pyhudi.open_table(str(start)).config.metadata_partitions}
+    whole = recorded(start, tmp_path, lambda storage: deed(Handle(storage, OPTIONS)))
+    after = {*pyhudi.open_table(str(whole.base)).config.metadata_partitions}
+    assert_given_back(whole.base, after, "whole")
+    return whole, before & after
 
 
 def test_the_next_write_makes_the_index_again(case: tuple[Path, Deed], tmp_path: Path) -> None:
-    def die(copy: Path, deed: Deed, n: int) -> None:
-        with pytest.raises(Killed):
-            deed(Handle(CrashingStorage(str(copy), n), OPTIONS))
-
-    through_the_changes(case, tmp_path, die)
+    whole, left = whole_and_left(case, tmp_path)
+    for n, died in whole.deaths(one_in=2):
+        assert_given_back(died, left, f"change {n}")
 
 
 def test_a_full_disk_loses_no_index(case: tuple[Path, Deed], tmp_path: Path) -> None:
-    def fail(copy: Path, deed: Deed, n: int) -> None:
+    start, deed = case
+    whole, left = whole_and_left(case, tmp_path)
+    for n in range(1, len(whole.states) + 1, 3):
+        copy = shutil.copytree(start, tmp_path / f"at{n}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetadataTableWarning)
             with contextlib.suppress(HudiError):
                 deed(Handle(FailingStorage(str(copy), n), OPTIONS))
-
-    through_the_changes(case, tmp_path, fail, step=3)
+        assert_given_back(copy, left, f"change {n}")
+        shutil.rmtree(copy)
 
 
 def test_a_writer_that_died_creating_a_table_leaves_its_index_to_the_next(tmp_path: Path) -> None:
@@ -249,12 +245,7 @@ def test_an_index_that_was_being_dropped_leaves_nothing(tmp_path: Path, name: st
     def drop(handle: Handle) -> object:
         return metadata_lifecycle.drop_index(handle, name)
 
-    counting = CrashingStorage(str(shutil.copytree(start, tmp_path / "counted")))
-    drop(Handle(counting))
-    for n in range(1, counting.changes + 1):
-        base = shutil.copytree(start, tmp_path / f"at{n}")
-        with pytest.raises(Killed):
-            drop(Handle(CrashingStorage(str(base), n)))
+    for n, base in deaths(start, tmp_path, lambda storage: drop(Handle(storage))):
         pyhudi.open_table(str(base)).upsert(people([0], 2, 2))
         assert unknown_files(base) == [], f"change {n}"
         assert UNFINISHED not in pyhudi.open_table(str(base)).config.properties

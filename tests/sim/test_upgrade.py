@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,8 @@ from pyhudi.admin.upgrade import change_version
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from tests.helpers.tables import unpack
-from tests.sim.crash import CrashingStorage, Handle, Killed, rows_of
+from tests.sim.crash import Handle, rows_of
+from tests.sim.states import deaths
 
 
 @pytest.mark.parametrize(
@@ -22,21 +22,17 @@ def test_the_table_is_of_one_version_or_the_other(name: str, to: int, tmp_path: 
     start = unpack(name, tmp_path / "start")
     wanted = rows_of(start)
     before = TableConfig.load(Storage(str(start))).version.code
-    dies_at, done = 0, False
-    while not done:
-        dies_at += 1
-        base = tmp_path / "table"
-        shutil.copytree(start, base)
-        storage = CrashingStorage(str(base), dies_at)
-        try:
-            change_version(Handle(storage), to, up=to > before, dry_run=False)
-            done = True
-        except Killed:
-            assert TableConfig.load(Storage(str(base))).version.code in {before, 6, 8, to}
-            assert rows_of(base) == wanted, f"dead at change {dies_at}"
-            code = TableConfig.load(Storage(str(base))).version.code
-            change_version(Handle(Storage(str(base))), to, up=to >= code, dry_run=False)
-        assert rows_of(base) == wanted
+
+    def change(storage: Storage) -> None:
+        code = TableConfig.load(storage).version.code
+        change_version(Handle(storage), to, up=to >= code, dry_run=False)
+
+    judged = 0
+    for n, base in deaths(start, tmp_path, change):
+        judged += 1
+        assert TableConfig.load(Storage(str(base))).version.code in {before, 6, 8, to}
+        assert rows_of(base) == wanted, f"dead at change {n}"
+        change(Storage(str(base)))
+        assert rows_of(base) == wanted, f"dead at change {n}"
         assert TableConfig.load(Storage(str(base))).version.code == to
-        shutil.rmtree(base)
-    assert dies_at > 10
+    assert judged > 10

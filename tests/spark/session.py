@@ -29,6 +29,8 @@ def spark_session() -> SparkSession:
         SparkSession.builder.master("local[2,3]")  # two at once, three tries
         .appName("pyhudi tests")
         .config("spark.ui.enabled", "false")
+        # No code runs here long enough to pay for the second compiler.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")

@@ -7,7 +7,10 @@ from pyspark.sql import SparkSession
 
 from pyhudi.spark.balance import number_of, route_names, shuffle_partitions, spark_hash
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+pytestmark = [
+    pytest.mark.spark35,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own warnings are not ours to mend
+]
 
 
 def test_the_hash_is_sparks(spark: SparkSession) -> None:

@@ -42,6 +42,7 @@ def assert_same(local: Outputs, remote: Outputs) -> None:
     assert difference(rows(found), rows(cast)) is None
 
 
+@pytest.mark.spark35
 @pytest.mark.parametrize("name", CHANGED)
 @pytest.mark.parametrize("arguments", [{}, {"where": "op = 'd'", "images": "json"}], ids=str)
 def test_changes(

@@ -18,7 +18,10 @@ from tests.engine import jobs
 from tests.engine.jobs import Job, traces
 from tests.spark.arrow import frame_of
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+pytestmark = [
+    pytest.mark.spark35,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own warnings are not ours to mend
+]
 
 
 @pytest.fixture

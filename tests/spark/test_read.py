@@ -73,6 +73,7 @@ def test_reads_what_hudi_reads(spark: SparkSession, golden: GoldenTables, case: 
     assert case.mismatch(arrow_table(frame)) is None
 
 
+@pytest.mark.spark35
 @pytest.mark.parametrize("name", TABLES)
 def test_reads_what_the_embedded_engine_reads(
     spark: SparkSession, golden: GoldenTables, name: str
@@ -81,6 +82,7 @@ def test_reads_what_the_embedded_engine_reads(
     assert_same(read(spark, base), local(base))
 
 
+@pytest.mark.spark35
 @pytest.mark.parametrize(
     "where",
     ["age > 30 AND city = 'osaka'", [("age", "<=", 30)], pc.field("age") > 40, "name IS NULL"],
@@ -116,6 +118,7 @@ def test_small_slices_are_packed(spark: SparkSession, golden: GoldenTables) -> N
         spark.conf.unset(most)
 
 
+@pytest.mark.spark35
 @pytest.mark.parametrize("limit", [0, 1, 7, 1000])
 def test_limit(spark: SparkSession, golden: GoldenTables, limit: int) -> None:
     base = golden.unpack(PARTITIONED)
@@ -181,6 +184,7 @@ def test_an_unsupported_table_is_refused_by_name(spark: SparkSession, tmp_path: 
         read(spark, base)
 
 
+@pytest.mark.spark35
 def test_a_merger_of_ones_own_travels_to_the_executors(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +205,7 @@ def test_a_merger_of_ones_own_travels_to_the_executors(
     assert rows(local(base)) != rows(local(plain))
 
 
+@pytest.mark.spark35
 def test_a_damaged_file_is_named(spark: SparkSession, tmp_path: Path, golden: GoldenTables) -> None:
     from tests.helpers.tables import unpack
 

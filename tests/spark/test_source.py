@@ -187,6 +187,7 @@ def test_a_time_before_the_first_commit_is_told(
         source.read.format("pyhudi").options(**options).load().collect()
 
 
+@pytest.mark.spark35
 @pytest.mark.skipif(not needs_spark4.args[0], reason="Spark 4 has data sources in Python")
 def test_spark_35_is_told(spark: SparkSession) -> None:
     with pytest.raises(ConfigError, match="PySpark 4"):

@@ -114,6 +114,7 @@ def test_a_stream_that_begins_late(spark: SparkSession, tmp_path: Path) -> None:
     assert small == [[("a", 1)], [("b", 2)], [("c", 3)]]
 
 
+@pytest.mark.spark35
 def test_a_sink_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "table"
     table = create(base)

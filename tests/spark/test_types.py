@@ -17,7 +17,10 @@ from pyhudi.spark import SparkEngine
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 from tests.engine import jobs
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+pytestmark = [
+    pytest.mark.spark35,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own warnings are not ours to mend
+]
 
 UTC = dt.timezone.utc
 INSTANT = dt.datetime(2024, 3, 31, 1, 30, 0, 123456, tzinfo=UTC)

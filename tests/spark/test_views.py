@@ -13,7 +13,10 @@ from pyhudi.errors import ConfigError
 from pyhudi.spark import register
 from tests.helpers.tables import GoldenTables
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+pytestmark = [
+    pytest.mark.spark35,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own warnings are not ours to mend
+]
 
 TABLE = "v9_mor_cdc_data_before_after"
 

@@ -15,7 +15,10 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.protocol import Engine
 from pyhudi.spark import SparkEngine
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
+pytestmark = [
+    pytest.mark.spark35,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own warnings are not ours to mend
+]
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]

@@ -98,8 +98,8 @@ def content(table: HudiTable) -> list[dict[str, Any]]:
 
 
 TABLES = [
-    ("mor", 9, "SIMPLE"),
-    ("cow", 6, "RECORD_INDEX"),
+    pytest.param("mor", 9, "SIMPLE", marks=pytest.mark.spark35),
+    pytest.param("cow", 6, "RECORD_INDEX", marks=pytest.mark.spark35),
     ("mor", 8, "GLOBAL_BLOOM"),
     ("mor", 6, "BUCKET"),
     ("cow", 9, "BUCKET"),
@@ -142,6 +142,7 @@ def frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     return frame_of(spark, table.cast(wire_schema(table.schema))).repartition(2)
 
 
+@pytest.mark.spark35
 @pytest.mark.parametrize("fault", [Twice, "DiesOnce"], ids=["twice", "lost"])
 def test_tasks_that_run_again_leave_nothing(
     tmp_path: Path, spark: SparkSession, fault: Any
@@ -211,6 +212,7 @@ def test_a_frame_brings_its_session_and_jobs_are_named(tmp_path: Path, spark: Sp
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 
+@pytest.mark.spark35
 @pytest.mark.parametrize(
     ("verb", "error"),
     [

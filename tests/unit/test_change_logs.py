@@ -13,6 +13,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
+from tests.helpers.pairwise import pairwise
 
 MODES = ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
 
@@ -66,9 +67,7 @@ def now(table: HudiTable) -> str:
     return (last.completed if by_completion else last.requested) or ""
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
-@pytest.mark.parametrize("kind", ["cow", "mor"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("version", "kind", "mode"), pairwise((6, 8, 9), ("cow", "mor"), MODES))
 def test_changes_of_every_operation(tmp_path: Path, version: int, kind: str, mode: str) -> None:
     table = captured(tmp_path / "t", version, kind, mode)
     start = now(table)

@@ -15,6 +15,7 @@ from pyhudi.api import create
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.conform import conform
+from tests.helpers.pairwise import pairwise
 
 ROWS = pa.table({"id": ["a", "b"], "part": ["x", "y/z"], "v": [1, 2], "ts": [1, 1]})
 PARTS: dict[str, Any] = {"key": "id", "partition_by": "part", "order_by": "ts"}
@@ -201,9 +202,10 @@ def test_hints_are_near_or_say_what_is_lacking(
         assert hint in str(error.value)
 
 
-@pytest.mark.parametrize("mode", [None, "DATA_BEFORE_AFTER", "data_before", "OP_KEY_ONLY"])
-@pytest.mark.parametrize("kind", ["cow", "mor"])
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize(
+    ("version", "kind", "mode"),
+    pairwise((6, 8, 9), ("cow", "mor"), (None, "DATA_BEFORE_AFTER", "data_before", "OP_KEY_ONLY")),
+)
 def test_changes_of_a_table_of_ones_own(
     tmp_path: Path, version: int, kind: Any, mode: str | None
 ) -> None:

@@ -14,6 +14,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import CorruptTable, SchemaMismatch
 from pyhudi.index.bucket import bucket_of
+from tests.helpers.pairwise import pairwise
 
 MIB = 1 << 20
 BUCKETS = {"hoodie.bucket.index.num.buckets": 5}
@@ -25,13 +26,12 @@ INDEXES: dict[str, tuple[str, dict[str, Any]]] = {
     "bucket": ("bucket", BUCKETS),
     "ring": ("bucket", RING),
 }
-CASES = [
-    (index, version, kind)
-    for index in INDEXES
-    for version in (6, 9)
-    for kind in ("cow", "mor")
-    if index != "ring" or kind == "mor"
-]
+CASES = pairwise(
+    [*INDEXES],
+    (6, 9),
+    ("cow", "mor"),
+    allowed=lambda index, _version, kind: index != "ring" or kind == "mor",
+)
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -78,6 +78,7 @@ def content(table: HudiTable) -> pa.Table:
     return found.select(["id", "part", "v", "_hoodie_partition_path"]).sort_by("id")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "version", "kind"), CASES)
 def test_streams_larger_than_memory(tmp_path: Path, index: str, version: int, kind: str) -> None:
     contents = []

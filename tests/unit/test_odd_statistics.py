@@ -14,6 +14,7 @@ from tests.helpers.odd_values import SCHEMA, expected, first_rows, second_rows
 WITHOUT = {"hoodie.metadata.enable": "false", "hoodie.enable.data.skipping": "false"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_indexes_lose_no_row(tmp_path: Path, version: int, kind: Any) -> None:

@@ -203,6 +203,7 @@ def test_odd_arguments_of_new_tables(tmp_path: Path, name: str) -> None:
         ends(partial(create, tmp_path / str(number), ROWS, **{"key": "id", name: odd}))
 
 
+@pytest.mark.slow
 def test_odd_places_and_options_of_new_tables(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     for number, odd in enumerate(ODD):
@@ -354,6 +355,7 @@ VERBS: dict[str, Callable[[HudiTable, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS.values(), ids=list(VERBS))
 def test_data_of_many_kinds(tmp_path: Path, verb: Any) -> None:
     table: HudiTable | None = None

@@ -59,6 +59,7 @@ def test_missing_file_group_is_noticed() -> None:
 # --- what the index knows afterwards --------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ["true", "false"])
 @pytest.mark.parametrize("name", [*GLOBAL, BY_PARTITION])
 def test_streams_larger_than_memory_are_written_as_from_memory(

@@ -19,6 +19,7 @@ from pyhudi.query.file_pruning import choose_slices
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.behind import check_still_there, later_timeline
 from tests.helpers.metadata_table import metadata_table
+from tests.helpers.pairwise import pairwise
 from tests.unit.test_past import clean, t, timeline
 
 COUNT = 80
@@ -29,9 +30,7 @@ INDEXES: dict[str, dict[str, Any]] = {
     "record": {"index": "record_index"},
     "bucket": {"index": "bucket", "options": {"hoodie.bucket.index.num.buckets": "2"}},
 }
-CASES = [
-    (index, version, kind) for index in INDEXES for version in (6, 8, 9) for kind in ("cow", "mor")
-]
+CASES = pairwise([*INDEXES], (6, 8, 9), ("cow", "mor"))
 
 
 def rows(v: int, *, first: int = 0, part: str | None = None) -> pa.Table:

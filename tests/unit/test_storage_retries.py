@@ -154,6 +154,7 @@ def test_the_number_of_retries_can_be_limited(storage: Storage, faults: Faults) 
     assert faults.asked == ["get", "get"]
 
 
+@pytest.mark.slow
 def test_a_server_that_was_never_reached_is_given_up(storage: Storage) -> None:
     """Long before the time for retries is over: the endpoint may be wrong."""
     options = {**storage.options, "aws_endpoint_url": "http://127.0.0.1:9", "retry_timeout": 100000}

@@ -50,6 +50,7 @@ def content(table: HudiTable) -> pa.Table:
     return table.scan(columns=["id", "part", "v"]).to_arrow().sort_by("id")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_rows_are_the_same_as_from_memory(tmp_path: Path, kind: str) -> None:
     contents, results = [], []
@@ -131,6 +132,7 @@ print(loaded, peak_mib(), rows - rows // 2 == result.rows_updated)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("kind", "width", "options"), [("cow", 1000, []), ("mor", 250, RECORD_INDEX)]

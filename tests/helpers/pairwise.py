@@ -1,0 +1,53 @@
+"""Cases of crossed axes in which each pair of values meets at least once.
+
+What breaks where two settings meet is found by such cases as well as by the whole cross, of which
+they are a fraction. The whole cross is for `make test-every-setting`, which sets
+PYHUDI_EVERY_SETTING.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Sequence
+from itertools import combinations, product
+from typing import Any
+
+Case = tuple[Any, ...]
+Setting = tuple[Hashable, Hashable]
+"""An axis, and a value on it."""
+
+
+def pairwise(*axes: Sequence[Any], allowed: Callable[..., bool] = lambda *_: True) -> list[Case]:
+    """The chosen cases, in the order of the cross; always the same ones.
+
+    allowed: whether a case, its values as arguments, can be at all. Pairs that are in no allowed
+    case are in none.
+    """
+    every = [
+        places
+        for places in product(*(range(len(axis)) for axis in axes))
+        if allowed(*_values(axes, places))
+    ]
+    chosen = covering([[*enumerate(places)] for places in every])
+    return [_values(axes, every[number]) for number in chosen]
+
+
+def _values(axes: Sequence[Sequence[Any]], places: tuple[int, ...]) -> Case:
+    return tuple(axis[place] for axis, place in zip(axes, places, strict=True))
+
+
+def covering(cases: Sequence[Sequence[Setting]]) -> list[int]:
+    """Which cases to take so that settings that meet in any of them meet in one that is taken.
+
+    Greedy: always the first of those with the most pairs that are lacking.
+    """
+    if os.environ.get("PYHUDI_EVERY_SETTING"):
+        return list(range(len(cases)))
+    pairs = [set(combinations(case, 2)) for case in cases]
+    lacking = set[tuple[Setting, Setting]]().union(*pairs)
+    chosen = []
+    while lacking:
+        best = max(range(len(cases)), key=lambda number: len(pairs[number] & lacking))
+        lacking -= pairs[best]
+        chosen.append(best)
+    return sorted(chosen)

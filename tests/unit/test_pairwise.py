@@ -1,0 +1,53 @@
+"""The chooser of test cases: few, and no pair of values that never meets."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+
+from tests.helpers.pairwise import pairwise
+
+AXES: list[tuple[Any, ...]] = [
+    ((6, 8, 9), ("cow", "mor")),
+    ((6, 8, 9), ("cow", "mor", "cdc"), ("upsert", "delete", "overwrite", "merge")),
+    ((6, 8, 9), ("cow", "mor"), tuple("abcdefg"), (False, True)),
+]
+
+
+def pairs(cases: list[tuple[Any, ...]]) -> set[Any]:
+    return {pair for case in cases for pair in combinations(enumerate(case), 2)}
+
+
+@pytest.fixture(autouse=True)
+def _chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYHUDI_EVERY_SETTING", raising=False)
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_each_pair_of_values_meets(axes: tuple[Any, ...]) -> None:
+    every = list(product(*axes))
+    chosen = pairwise(*axes)
+    assert pairs(chosen) == pairs(every)
+    assert chosen == [case for case in every if case in chosen]
+
+
+def test_three_axes_take_a_third_of_the_cross() -> None:
+    assert len(pairwise(*AXES[1])) <= 14
+    assert len(pairwise(*AXES[2])) <= 24
+
+
+def test_what_cannot_be_is_left_out_and_all_else_meets() -> None:
+    def allowed(version: int, kind: str, index: str, *_: Any) -> bool:
+        return (version, index) != (6, "a") and (kind, index) != ("cow", "g")
+
+    chosen = pairwise(*AXES[2], allowed=allowed)
+    every: list[Any] = [case for case in product(*AXES[2]) if allowed(*case)]
+    assert pairs(chosen) == pairs(every)
+    assert all(allowed(*case) for case in chosen)
+
+
+def test_by_hand_every_case_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYHUDI_EVERY_SETTING", "1")
+    assert pairwise(*AXES[1]) == list(product(*AXES[1]))
