@@ -52,7 +52,7 @@ class ZooKeeperLock:
         self._client.add_listener(self._on_state)
         try:
             self._client.start(timeout=self._connection_s)
-            self._client.ensure_path(self._path)
+            self._answer(self._client.ensure_path_async(self._path))
             self._node = self._made()
             if self._wait(until):
                 return True
@@ -65,23 +65,27 @@ class ZooKeeperLock:
 
     def _made(self) -> str:
         """The own node; one that was made and whose answer was lost is found again."""
-        client = self._connected
         path = f"{self._path}/{self._prefix}"
+        how = {"ephemeral": True, "sequence": True}
         try:
-            made = client.create(path, b"pyhudi", ephemeral=True, sequence=True)
+            made = self._answer(self._client.create_async(path, b"pyhudi", **how))
         except extra("kazoo.exceptions", "zookeeper").ConnectionLoss:
-            names = client.retry(client.get_children, self._path)
+            names = self._answer(self._client.get_children_async(self._path))
             own = [name for name in names if name.startswith(self._prefix)]
             if own:
                 return str(own[0])
-            made = client.retry(client.create, path, b"pyhudi", ephemeral=True, sequence=True)
+            made = self._answer(self._client.create_async(path, b"pyhudi", **how))
         return str(made).rsplit("/", 1)[-1]
 
+    def _answer(self, request: Any) -> Any:
+        """What the servers say; without a limit a request waits until some server is back."""
+        return request.get(timeout=self._connection_s)
+
     def _wait(self, until: int) -> bool:
-        client = self._connected
+        client = self._client
         gone = extra("kazoo.exceptions", "zookeeper").NoNodeError
         while not self._lost.is_set():
-            waiting = sorted(client.get_children(self._path), key=_sequence)
+            waiting = sorted(self._answer(client.get_children_async(self._path)), key=_sequence)
             if self._node not in waiting:
                 return False
             at = waiting.index(self._node)
@@ -89,7 +93,8 @@ class ZooKeeperLock:
                 return True
             changed = threading.Event()
             try:
-                client.get(f"{self._path}/{waiting[at - 1]}", watch=_setting(changed))
+                before = f"{self._path}/{waiting[at - 1]}"
+                self._answer(client.get_async(before, watch=_setting(changed)))
             except gone:
                 continue
             left = until - self._clock.now_ms()
@@ -114,25 +119,18 @@ class ZooKeeperLock:
 
     def _close(self) -> None:
         client, self._client = self._client, None
-        self._lost.set()
         if client is None:
             return
         client.remove_listener(self._on_state)
         try:
-            if self._node:
-                client.delete(f"{self._path}/{self._node}")
+            if self._node and client.connected:
+                self._answer(client.delete_async(f"{self._path}/{self._node}"))
         except Exception:  # noqa: BLE001, S110  the session's end takes the node along
             pass
         finally:
             client.stop()
             client.close()
             self._node = ""
-
-    @property
-    def _connected(self) -> Any:
-        if self._client is None:
-            raise AssertionError
-        return self._client
 
     def holder(self) -> str:
         """The path of the lock."""
