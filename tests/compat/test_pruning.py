@@ -15,8 +15,8 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.expression_predicates import implied
+from pyhudi.metadata.lookups import within_bounds
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.query.lookups import within_bounds
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.file_system_view import FileSystemView
 from tests.helpers.refused import REFUSED

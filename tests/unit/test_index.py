@@ -282,7 +282,7 @@ def test_first_ring_is_stored_as_hudi_stores_it(tmp_path: Path) -> None:
     (file,) = (tmp_path / "v9_mor_consistent/.hoodie/.bucket_index").rglob("lisbon/*")
     wanted = file.read_bytes()
     file.unlink()
-    ring.first_ring(table.storage, session_of(table).timeline, "lisbon", 4)
+    ring.first_ring(table.storage, "lisbon", 4)
     assert json.loads(file.read_bytes()) == json.loads(wanted)
 
 

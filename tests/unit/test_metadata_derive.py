@@ -10,9 +10,9 @@ import pytest
 
 from pyhudi import _native
 from pyhudi.clock import SystemClock
-from pyhudi.config.metadata_names import BLOOM_FILTERS, PARTITION_STATS, RECORD_INDEX
+from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
+from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.kinds.file_facts import FactsTask
 from pyhudi.metadata.locations import KeysTask
 from pyhudi.metadata.reader import MetadataTable

@@ -14,9 +14,9 @@ from pyhudi import _native
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMPACTION
 from pyhudi.config.file_names import base_file_name
-from pyhudi.config.metadata_names import PARTITION_STATS
+from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.definitions import COLUMN_STATS, index_definitions
+from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.kinds.file_facts import FactsTask
 from pyhudi.metadata.records import RECORD_ROWS, derive
 from pyhudi.metadata.statistics_columns import statistics_columns

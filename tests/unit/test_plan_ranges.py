@@ -7,7 +7,7 @@ import pytest
 
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.expression_predicates import implied
-from pyhudi.query.ranges import ruled_out
+from pyhudi.metadata.ranges import ruled_out
 from pyhudi.schema.predicates import Conjunct
 
 STATS = pa.record_batch(

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.table_config import TableConfig
-from pyhudi.query.key_predicates import allowed_texts, field_keys, wanted_keys
+from pyhudi.schema.key_predicates import allowed_texts, field_keys, wanted_keys
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.record_keys import plain_key
 

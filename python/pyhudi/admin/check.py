@@ -13,11 +13,11 @@ from pyhudi.admin.check_contents import FactsTask, FilesTask, look_at_facts, loo
 from pyhudi.admin.check_files import Named, StoredTable
 from pyhudi.admin.check_findings import CheckResult, Finding, in_order
 from pyhudi.admin.check_keys import IndexKeys, KeyRules, SliceKeys, check_keys
-from pyhudi.config.index_options import GLOBAL_BLOOM, GLOBAL_SIMPLE, IndexOptions
-from pyhudi.config.metadata_names import PARTITION_STATS, RECORD_INDEX
+from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.index.choice import asked
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.record_keys import RECORD_KEY
@@ -171,8 +171,8 @@ def _key_tasks(
     look: _Look, slices: list[FileSlice]
 ) -> tuple[list[SliceKeys | IndexKeys], KeyRules]:
     table, tasks = look.table, _slice_tasks(look, slices)
-    kind = IndexOptions.of(look.state.options).kind
-    one_table = kind in (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+    index = asked(IndexOptions.of(look.state.options))
+    one_table = index is not None and index.is_global and not index.is_record_index
     if table is None or not look.has(RECORD_INDEX):
         return tasks, KeyRules(one_table, index=False)
     partitioned = _is_partitioned(look)

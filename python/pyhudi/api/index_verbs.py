@@ -62,9 +62,8 @@ class IndexVerbs:
         from pyhudi.metadata import index_request  # noqa: PLC0415 - not for reading
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - not for reading
 
-        asked = index_request.IndexRequest.of(
-            kind, columns, name, function, options, partitioned=partitioned
-        )
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        asked = index_request.IndexRequest(kind, names, name, function, options, partitioned)
         made = metadata_lifecycle.create_index(self._writable(), asked)
         self.refresh()
         return made

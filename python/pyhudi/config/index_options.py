@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.config.option_values import choice, switch, whole_number
-from pyhudi.errors import ConfigError
 
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
@@ -31,27 +30,14 @@ INDEX_OPTIONS = (
 )
 """Every option that `IndexOptions.of` reads."""
 
-SIMPLE = "SIMPLE"
-GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
-BLOOM = "BLOOM"
-GLOBAL_BLOOM = "GLOBAL_BLOOM"
-BUCKET = "BUCKET"
 RECORD_INDEX = "RECORD_INDEX"
 PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
 """The record index with file groups of each data partition, as Hudi 1.1 and later call it."""
 
+_MOVES = (MOVE_SIMPLE, MOVE_BLOOM, MOVE_RECORD)
 CONSISTENT = "CONSISTENT_HASHING"
 _ENGINES = ("SIMPLE", CONSISTENT)
 _SAME = {"GLOBAL_RECORD_LEVEL_INDEX": RECORD_INDEX}
-_TYPES = (
-    SIMPLE,
-    GLOBAL_SIMPLE,
-    BLOOM,
-    GLOBAL_BLOOM,
-    BUCKET,
-    RECORD_INDEX,
-    PARTITIONED_RECORD_INDEX,
-)
 
 
 @dataclass(frozen=True)
@@ -59,19 +45,15 @@ class IndexOptions:
     """Which index a writer asks for, and how it works."""
 
     kind: str | None = None
-    """None to take what the table shows."""
+    """In capitals, None to take what the table shows."""
     buckets: int = 256
     """File groups of a partition under a simple bucket index; those that a ring starts with."""
     bucket_fields: tuple[str, ...] = ()
     """Key fields that are hashed; none for all."""
     consistent: bool = False
     """The bucket index hashes onto a ring."""
-    move_simple: bool = True
-    """A row whose partition path changed moves there, under GLOBAL_SIMPLE."""
-    move_bloom: bool = True
-    """The same under GLOBAL_BLOOM."""
-    move_record: bool = False
-    """The same under the global record index."""
+    moves: frozenset[str] = frozenset((MOVE_SIMPLE, MOVE_BLOOM))
+    """Those options that let a row move whose partition path changed."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> IndexOptions:
@@ -82,20 +64,14 @@ class IndexOptions:
             buckets=whole_number(options, BUCKETS, default=256, most=_MOST_BUCKETS),
             bucket_fields=tuple(name.strip() for name in fields if name.strip()),
             consistent=choice(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
-            move_simple=switch(options, MOVE_SIMPLE, default=True),
-            move_bloom=switch(options, MOVE_BLOOM, default=True),
-            move_record=switch(options, MOVE_RECORD, default=False),
+            moves=frozenset(
+                name for name in _MOVES if switch(options, name, default=name in cls.moves)
+            ),
         )
 
 
 def _kind(text: str | None) -> str | None:
-    if text is None:
-        return None
-    kind = _SAME.get(text.upper(), text.upper())
-    if kind not in _TYPES:
-        msg = f"{INDEX_TYPE} is {text!r}"
-        raise ConfigError(msg, hint=f"One of {', '.join(_TYPES)}.")
-    return kind
+    return None if text is None else _SAME.get(text.upper(), text.upper())
 
 
 _MOST_BUCKETS = 99999

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.index_options import MOVE_BLOOM
 from pyhudi.config.metadata_names import BLOOM_FILTERS
-from pyhudi.index.located import IndexedTable
+from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.simple import SimpleIndex
 from pyhudi.metadata.group import MetadataGroup, open_together
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.slices.file_slice import FileSlice
@@ -51,3 +53,21 @@ def filters_of(table: IndexedTable) -> Filters:
         return Filters(table.storage)
     stored = MetadataTable(table.storage, table.config, table.timeline)
     return Filters(table.storage, tuple(stored.file_groups(BLOOM_FILTERS)))
+
+
+class BloomIndex(SimpleIndex):
+    """As the simple index, without reading base files that filters rule out."""
+
+    kind = "BLOOM"
+    without_stored_keys = False
+
+    def filters(self, table: IndexedTable) -> Filters:
+        return filters_of(table)
+
+
+class GlobalBloomIndex(BloomIndex):
+    """Over all partitions."""
+
+    kind = "GLOBAL_BLOOM"
+    is_global = True
+    moves_option = MOVE_BLOOM

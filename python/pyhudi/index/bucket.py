@@ -20,13 +20,14 @@ from pyhudi import _native
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, CorruptTable
-from pyhudi.index.choice import is_bucket, last_written
 from pyhudi.index.key_source import KeySource
-from pyhudi.index.located import IndexedTable, Located
+from pyhudi.index.located import Located
+from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.renewal import taken_away
+from pyhudi.index.traces import is_bucket, last_written
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged import Tagged, row_numbers, split
+from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
 from pyhudi.slices.write_tasks import FileGroup
 
 _SAMPLED_SLICES = 4
@@ -85,7 +86,7 @@ def tag(
             file_id = new_file_id(bucket, table.new_file_id)
         return to_be_made(partition, file_id)
 
-    buckets = key_hash.buckets(_flat(rows.column(RECORD_KEY)), count)
+    buckets = key_hash.buckets(flat(rows.column(RECORD_KEY)), count)
     return place(rows, buckets, wanted, groups, known, new_group)
 
 
@@ -213,7 +214,7 @@ def place(
 def _by_partition_and_bucket(
     rows: pa.Table, buckets: pa.Array[Any]
 ) -> Iterator[tuple[str, int, pa.Array[Any]]]:
-    for partition, numbers in split(_flat(rows.column(PARTITION_PATH)), row_numbers(rows.num_rows)):
+    for partition, numbers in split(flat(rows.column(PARTITION_PATH)), row_numbers(rows.num_rows)):
         for bucket, of_bucket in split(buckets.take(numbers), numbers):
             yield partition, bucket, of_bucket
 
@@ -225,7 +226,3 @@ def _tagged(parts: Sequence[tuple[pa.Array[Any], int]]) -> Tagged:
         pa.concat_arrays(numbers) if numbers else pa.array([], pa.int64()),
         pa.concat_arrays(groups) if groups else pa.array([], pa.int64()),
     )
-
-
-def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -17,7 +17,7 @@ from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CommitConflict
 from pyhudi.index.key_source import KeySource
-from pyhudi.index.located import IndexedTable
+from pyhudi.index.protocol import IndexedTable
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.unique_keys import keys_are_unique

@@ -1,28 +1,24 @@
-"""The one place where operations ask where rows are: each verb of the index of the table.
+"""The one place where operations ask where rows are: what they do alike under every index.
 
 Which index that is, `choice.py` says. What is written because of it is not decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config import index_options
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index import bloom, bucket, moves, record, ring, simple
-from pyhudi.index.choice import IndexChoice
-from pyhudi.index.located import NOWHERE, IndexedTable, Located, group_numbers
+from pyhudi.index import moves, record
+from pyhudi.index.located import NOWHERE, Located, group_numbers
+from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.simple import in_files
 from pyhudi.schema.payloads import field_merge
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import Tagged
 from pyhudi.timeline.unique_keys import keys_are_unique
-
-_BLOOMS = (index_options.BLOOM, index_options.GLOBAL_BLOOM)
 
 
 def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
@@ -62,10 +58,7 @@ def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) 
     keys: columns record key and partition path. marked_deleted: as of `for_upsert`; such a row gets
     no new bucket.
     """
-    index = table.index
-    if index.kind == index_options.BUCKET:
-        return _in_buckets(table, index, keys, marked_deleted)
-    located = _look_up(table, index, keys, index.is_global)
+    located = table.index.look_up(table, keys, pc.invert(marked_deleted))
     if pc.any(marked_deleted).as_py() and misses_copies(table):
         return _with_copies(table, keys, marked_deleted, located)
     return located
@@ -84,7 +77,7 @@ def _with_copies(
 ) -> Located:
     """With every place of the keys that are marked."""
     marked = pc.indices_nonzero(marked_deleted).cast(pa.int64())
-    copies = _in_files(table, keys.take(marked), any_partition=table.index.is_global)
+    copies = in_files(table, keys.take(marked), any_partition=table.index.is_global)
     groups, numbers = list(located.groups), dict(group_numbers(located.groups))
     for group in copies.groups:
         number = numbers.setdefault((group.slice.partition, group.slice.file_id), len(groups))
@@ -105,10 +98,8 @@ def known_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
     stored keys are in log files.
     """
     index = table.index
-    if index.is_record_index:
-        return _look_up(table, index, keys, index.is_global).tagged.rows.unique()
-    if not table.config.is_merge_on_read:
-        return _in_files(table, keys, any_partition=index.is_global).tagged.rows.unique()
+    if index.is_record_index or not table.config.is_merge_on_read:
+        return index.find(table, keys, any_partition=index.is_global).tagged.rows.unique()
     if not table.config.populate_meta_fields:
         msg = "hoodie.populate.meta.fields is false: log files do not tell which keys are live"
         raise UnsupportedTableFeature(msg, hint="Insert without looking for keys, or upsert.")
@@ -126,7 +117,7 @@ def settled(
     if not index.is_global:
         return located
     # The record index forgets deleted keys; files of copy-on-write tables have none.
-    certain = index.kind == index_options.RECORD_INDEX or not table.config.is_merge_on_read
+    certain = index.is_record_index or not table.config.is_merge_on_read
     return moves.settle(table, rows, marked_deleted, located, moves=index.moves, certain=certain)
 
 
@@ -153,9 +144,11 @@ def check_mergeable(table: IndexedTable) -> None:
     Raises `UnsupportedTableFeature` naming the index.
     """
     index = table.index
-    fixed = index.kind == index_options.RECORD_INDEX and not index.moves
-    if index.is_global and not fixed and field_merge(table.config) is not None:
-        raise _refused(index, "merging column by column")
+    if index.is_global and not index.keeps_places and field_merge(table.config) is not None:
+        raise UnsupportedTableFeature(
+            f"hoodie.index.type is {index.kind}: pyhudi does not merge column by column with it",
+            hint="upsert, insert and merge of whole rows work.",
+        )
 
 
 def for_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> Located:
@@ -165,19 +158,16 @@ def for_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> Located:
     over all partitions a record is matched by its key alone.
     """
     if deletes and misses_copies(table):
-        return _in_files(table, keys, any_partition=table.index.is_global)
+        return in_files(table, keys, any_partition=table.index.is_global)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
 
 
 def for_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
     """Where rows have to go without a look whether the table has their keys: to their buckets."""
-    index = table.index
-    if index.kind != index_options.BUCKET:
-        groups, _ = table.groups(rows.column(PARTITION_PATH).unique().to_pylist())
-        return Located(NOWHERE, groups)
-    located = _in_buckets(table, index, rows.select([RECORD_KEY, PARTITION_PATH]), marked_deleted)
-    keep = pc.invert(marked_deleted.take(located.tagged.rows))
-    return Located(located.tagged.only(keep), located.groups)
+    if table.index.has_buckets:
+        return _in_buckets(table, rows, marked_deleted)
+    groups, _ = table.groups(rows.column(PARTITION_PATH).unique().to_pylist())
+    return Located(NOWHERE, groups)
 
 
 def look_up_anew(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
@@ -185,10 +175,15 @@ def look_up_anew(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[A
 
     All those file groups are to be made. Arguments as of `look_up`; deletes are nowhere.
     """
-    tag = ring.tag if table.index.consistent else bucket.tag
-    located = tag(table, keys, pc.invert(marked_deleted), anew=True)
-    keep = pc.invert(marked_deleted.take(located.tagged.rows))
-    return Located(located.tagged.only(keep), located.groups)
+    return _in_buckets(table, keys, marked_deleted, anew=True)
+
+
+def _in_buckets(
+    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], *, anew: bool = False
+) -> Located:
+    kept = pc.invert(marked_deleted)
+    located = table.index.look_up(table, keys, kept, anew=anew)
+    return Located(located.tagged.only(kept.take(located.tagged.rows)), located.groups)
 
 
 def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> Located:
@@ -198,80 +193,12 @@ def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> L
     looked for in those alone.
     """
     index = table.index
-    if index.kind == index_options.BUCKET and in_partitions:
-        none_wanted = pa.repeat(pa.scalar(value=True), keys.num_rows)
-        return _in_buckets(table, index, keys, none_wanted)
+    if index.has_buckets and in_partitions:
+        return index.look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
     if misses_copies(table):
-        return _in_files(table, keys, any_partition=not in_partitions)
-    located = _look_up(table, index, keys, not in_partitions)
+        return in_files(table, keys, any_partition=not in_partitions)
+    located = index.find(table, keys, any_partition=not in_partitions)
     return _in_named_partitions(keys, located) if in_partitions else located
-
-
-def _in_buckets(
-    table: IndexedTable, index: IndexChoice, keys: pa.Table, marked_deleted: pa.Array[Any]
-) -> Located:
-    tag = ring.tag if index.consistent else bucket.tag
-    return tag(table, keys, pc.invert(marked_deleted))
-
-
-def _look_up(
-    table: IndexedTable, index: IndexChoice, keys: pa.Table, any_partition: bool
-) -> Located:
-    partitioned = index.kind == index_options.PARTITIONED_RECORD_INDEX
-    if index.is_record_index and not (partitioned and any_partition):
-        return record.tag(table, keys, partitioned=partitioned)
-    return _in_files(table, keys, any_partition=any_partition)
-
-
-def _in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
-    """Every place of the keys, by reading the keys of files."""
-    partitions: Sequence[str] | None = None
-    if not any_partition:
-        partitions = keys.column(PARTITION_PATH).unique().to_pylist()
-    groups, slices = table.groups(partitions)
-    return Located(in_slices(table, keys, slices, any_partition=any_partition), groups)
-
-
-def in_slices(
-    table: IndexedTable,
-    keys: pa.Table,
-    slices: Sequence[FileSlice],
-    *,
-    any_partition: bool = False,
-) -> Tagged:
-    """Where keys are among the slices, one a file group, by reading the keys of files.
-
-    Files that bloom filters rule out are left unread where the index is one of them.
-    """
-    by_bloom = table.index.kind in _BLOOMS
-    return simple.tag(
-        table.engine,
-        table.key_source,
-        keys,
-        slices,
-        any_partition=any_partition,
-        filters=bloom.filters_of(table) if by_bloom else None,
-    )
-
-
-def keeps_places(table: IndexedTable) -> bool:
-    """Whether every row that is found stays in its file group, and new ones go to base files."""
-    index = table.index
-    by_partition = (
-        index_options.SIMPLE,
-        index_options.BLOOM,
-        index_options.PARTITIONED_RECORD_INDEX,
-    )
-    return index.kind in by_partition or (
-        index.kind == index_options.RECORD_INDEX and not index.moves
-    )
-
-
-def _refused(index: IndexChoice, what: str) -> UnsupportedTableFeature:
-    return UnsupportedTableFeature(
-        f"hoodie.index.type is {index.kind}: pyhudi does not do {what} with it",
-        hint="upsert, insert and merge of whole rows work.",
-    )
 
 
 def _in_named_partitions(keys: pa.Table, located: Located) -> Located:

@@ -20,10 +20,11 @@ from pyhudi import _native
 from pyhudi.config.merge_mode import BuiltInMode, MergeConfig
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.key_source import KeySource
-from pyhudi.index.located import IndexedTable, Located
+from pyhudi.index.located import Located
+from pyhudi.index.protocol import IndexedTable
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged import Tagged, split
+from pyhudi.slices.tagged import Tagged, flat, split
 
 _COMMIT_TIME = "_hoodie_commit_time"
 _NOW = "99999999999999999"
@@ -166,11 +167,7 @@ def _decided(pairs: pa.Table, *, moves: bool) -> Tagged:
     back = pairs.filter(pc.and_(at_home, pc.invert(taken)))
     back = back.group_by("row").aggregate([("group", "min")]).rename_columns(["row", "group"])
     kept = pa.concat_tables([kept.select(["row", "group"]), back.select(["row", "group"])])
-    return Tagged(*map(_flat, (*kept.columns, left.column("row"), left.column("group"))))
-
-
-def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return Tagged(*map(flat, (*kept.columns, left.column("row"), left.column("group"))))
 
 
 # --- on workers -----------------------------------------------------------------------------------

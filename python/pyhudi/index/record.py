@@ -12,22 +12,75 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.index_options import (
+    INDEX_TYPE,
+    MOVE_RECORD,
+    PARTITIONED_RECORD_INDEX,
+    IndexOptions,
+)
+from pyhudi.config.index_options import RECORD_INDEX as RECORD_INDEX_TYPE
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import CorruptTable, MetadataTableWarning
-from pyhudi.index.located import IndexedTable, Located, group_numbers
+from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning
+from pyhudi.index.located import Located, group_numbers
+from pyhudi.index.protocol import Index, IndexedTable
+from pyhudi.index.simple import in_files
+from pyhudi.index.traces import Traces
 from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.tagged import Tagged, row_numbers, split
+from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
+
+
+class RecordIndex(Index):
+    """Over all of the table."""
+
+    kind = RECORD_INDEX_TYPE
+    is_global = True
+    is_record_index = True
+    moves_option = MOVE_RECORD
+    by_partition: ClassVar[bool] = False
+
+    @classmethod
+    def is_shown(cls, traces: Traces) -> bool:
+        return traces.record_index_by_partition is cls.by_partition
+
+    @classmethod
+    def of(cls, traces: Traces, options: IndexOptions) -> Index:
+        if not cls.is_shown(traces):
+            msg = f"{INDEX_TYPE} is {cls.kind}, but the table's metadata table has no such index"
+            raise ConfigError(msg, hint="Leave the option out.")
+        return super().of(traces, options)
+
+    @property
+    def keeps_places(self) -> bool:
+        return not self.moves
+
+    def finds_by_key(self, *, any_partition: bool) -> bool:
+        return not (self.by_partition and any_partition)
+
+    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+        """One place of each key that is not deleted."""
+        if not self.finds_by_key(any_partition=any_partition):
+            return in_files(table, keys, any_partition=any_partition)
+        return tag(table, keys, partitioned=self.by_partition)
+
+
+class PartitionedRecordIndex(RecordIndex):
+    """By data partition: a key is one of its partition."""
+
+    kind = PARTITIONED_RECORD_INDEX
+    is_global = False
+    moves_option = ""
+    by_partition = True
 
 
 @dataclass(frozen=True)
@@ -172,9 +225,9 @@ def find_live(task: LiveTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Arra
 
 def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
     """Where live records of the keys are, by reading the records. Arguments as of `tag`."""
-    keys = _flat(rows.column(RECORD_KEY))
+    keys = flat(rows.column(RECORD_KEY))
     every = row_numbers(len(keys))
-    own = dict(split(_flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
+    own = dict(split(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
     groups, slices = table.groups(None if own is None else sorted(own))
     numbers = group_numbers(groups)
     state = table.state()
@@ -187,8 +240,4 @@ def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Lo
         tasks.append(LiveTask(replace(read, path_values=()), number, wanted, keys.take(wanted)))
     found = table.engine.run(find_live, tasks, label="look for record keys")
     columns = (pa.chunked_array([part[at] for part in found], pa.int64()) for at in range(2))
-    return Located(Tagged(*map(_flat, columns)), groups)
-
-
-def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return Located(Tagged(*map(flat, columns)), groups)

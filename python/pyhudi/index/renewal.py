@@ -10,27 +10,25 @@ writes there afterwards. Which rows go where is `bucket.py`'s and `ring.py`'s pa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyhudi.config.index_options import BUCKET
-from pyhudi.errors import CommitConflict, CorruptTable
-from pyhudi.index.located import IndexedTable
+from pyhudi.errors import CorruptTable
+from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.ring_files import (
     RING_COMMITTED,
     RING_FOLDER,
     RING_SUFFIX,
-    committed_ring,
+    Ring,
+    put_ring,
     ring_folder,
+    ring_to_write_by,
 )
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.table import Companion, Rollback, Table
 
-Ring = list[tuple[int, str]]
-"""Last hash and file id prefix of each range, rising."""
 Renewed = Mapping[str, Mapping[str, str]]
 """For each partition with a new ring the new file ids by the old ones."""
 
@@ -48,21 +46,15 @@ def renew_rings(
     replaced: all file groups of the partitions, by file id. They do not count before the commit.
     Without hash rings nothing is done. Raises `CommitConflict` while a ring is being resized.
     """
-    if table.index.kind != BUCKET or not table.index.consistent:
+    if not table.index.has_rings:
         return {}
     gone = taken_away(table)
     renewed: dict[str, Mapping[str, str]] = {}
     for partition, ids in replaced.items():
-        found = committed_ring(table.storage, table.timeline, partition)
-        if found is not None and found[1]:
-            msg = f"the buckets of partition {partition!r} are being split or merged"
-            raise CommitConflict(
-                msg, hint="Complete or roll back the clustering, then write again."
-            )
+        ring = ring_to_write_by(table.storage, table.timeline, partition) or []
         lost = {*ids, *gone.get(partition, {})}
-        if found is not None and not lost.isdisjoint(file_id_of(node[1]) for node in found[0]):
-            new = store_ring(table, partition, found[0], instant)
-            pairs = zip(found[0], new, strict=True)
+        if not lost.isdisjoint(file_id_of(prefix) for _, prefix in ring):
+            pairs = zip(ring, store_ring(table, partition, ring, instant), strict=True)
             renewed[partition] = {file_id_of(a[1]): file_id_of(b[1]) for a, b in pairs}
     return renewed
 
@@ -109,27 +101,10 @@ def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) ->
 
     Gives what is stored there, where another writer was faster.
     """
-    folder = ring_folder(partition)
-    nodes = [
-        {"value": value, "fileIdPrefix": table.new_file_id().rpartition("-")[0], "tag": "NORMAL"}
-        for value, _ in ring
-    ]
-    path = f"{folder}/{instant}{RING_SUFFIX}"
-    content = {
-        "version": 0,
-        "partitionPath": partition,
-        "instant": instant,
-        "numBuckets": len(nodes),
-        "seqNo": len([one for one in table.storage.list_dir(folder)[1] if _is_ring(one.name)]),
-        "nodes": nodes,
-    }
-    table.storage.put_if_absent(path, json.dumps(content, indent=2).encode())
-    stored = json.loads(table.storage.read(path))
-    return sorted((int(node["value"]), str(node["fileIdPrefix"])) for node in stored["nodes"])
-
-
-def _is_ring(name: str) -> bool:
-    return name.endswith(RING_SUFFIX)
+    known = table.storage.list_dir(ring_folder(partition))[1]
+    number = sum(1 for entry in known if entry.name.endswith(RING_SUFFIX))
+    new = [(value, table.new_file_id().rpartition("-")[0]) for value, _ in ring]
+    return put_ring(table.storage, partition, new, instant, number)
 
 
 def taken_away(table: IndexedTable) -> Mapping[str, Mapping[str, str]]:

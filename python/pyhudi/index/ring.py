@@ -7,7 +7,6 @@ to while a resize is on its way; rings with new file ids are `renewal.py`'s part
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,17 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.errors import CommitConflict
 from pyhudi.index.bucket import KeyHash, place, proven_hash, to_be_made
-from pyhudi.index.located import IndexedTable, Located
-from pyhudi.index.renewal import Ring, file_id_of, taken_away, usable_ring
-from pyhudi.index.ring_files import FIRST_RING, RING_SUFFIX, committed_ring, ring_folder
+from pyhudi.index.located import Located
+from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.renewal import file_id_of, taken_away, usable_ring
+from pyhudi.index.ring_files import Ring, put_ring, ring_to_write_by
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline
 
 
 def tag(
@@ -115,33 +113,12 @@ def _nodes_of(ring: Ring, places: pa.Array[Any]) -> pa.Array[Any]:
 
 def _ring(table: IndexedTable, partition: str, *, make: bool) -> Ring:
     """The ring of a partition. make: whether one that is missing is stored, else it is empty."""
-    found = committed_ring(table.storage, table.timeline, partition)
-    if found is None:
-        if not make:
-            return []
-        return first_ring(table.storage, table.timeline, partition, table.options.index.buckets)
-    ring, is_resized = found
-    if is_resized:
-        msg = f"the buckets of partition {partition!r} are being split or merged"
-        raise CommitConflict(msg, hint="Complete or roll back the clustering, then write again.")
-    return ring
+    ring = ring_to_write_by(table.storage, table.timeline, partition)
+    if ring is None and make:
+        return first_ring(table.storage, partition, table.options.index.buckets)
+    return ring or []
 
 
-def first_ring(storage: Storage, timeline: Timeline, partition: str, buckets: int) -> Ring:
+def first_ring(storage: Storage, partition: str, buckets: int) -> Ring:
     """Stores the ring that a partition starts with, unless another writer has just done so."""
-    nodes = [
-        {"value": value, "fileIdPrefix": prefix, "tag": "NORMAL"}
-        for value, prefix in _native.first_ring(partition, buckets)
-    ]
-    content = {
-        "version": 0,
-        "partitionPath": partition,
-        "instant": FIRST_RING,
-        "numBuckets": buckets,
-        "seqNo": 0,
-        "nodes": nodes,
-    }
-    path = f"{ring_folder(partition)}/{FIRST_RING}{RING_SUFFIX}"
-    storage.put_if_absent(path, json.dumps(content, indent=2).encode())
-    stored = committed_ring(storage, timeline, partition)
-    return stored[0] if stored else []
+    return put_ring(storage, partition, _native.first_ring(partition, buckets))

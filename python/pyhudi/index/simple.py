@@ -15,12 +15,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.index_options import MOVE_SIMPLE
 from pyhudi.engine.protocol import Attempt, Engine
-from pyhudi.index.bloom import Filters
 from pyhudi.index.key_source import KeySource
+from pyhudi.index.located import Located
+from pyhudi.index.protocol import Index, IndexedTable, KeyFilter
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged import Tagged, row_numbers, split
+from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
+
+
+class SimpleIndex(Index):
+    """By the keys of files in the row's own partition."""
+
+    kind = "SIMPLE"
+    without_stored_keys = True
+
+    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+        return in_files(table, keys, any_partition=any_partition)
+
+
+class GlobalSimpleIndex(SimpleIndex):
+    """By the keys of all files."""
+
+    kind = "GLOBAL_SIMPLE"
+    is_global = True
+    without_stored_keys = False
+    moves_option = MOVE_SIMPLE
+
+
+def in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+    """Every place of the keys, by reading the keys of files."""
+    partitions = None if any_partition else keys.column(PARTITION_PATH).unique().to_pylist()
+    groups, slices = table.groups(partitions)
+    filters = table.index.filters(table)
+    tagged = tag(
+        table.engine,
+        table.key_source,
+        keys,
+        slices,
+        any_partition=any_partition,
+        filters=filters,
+    )
+    return Located(tagged, groups)
 
 
 @dataclass(frozen=True)
@@ -35,7 +72,7 @@ class TagTask:
     """Numbers of the incoming rows that may be there."""
     keys: pa.Array[Any]
     """Their record keys."""
-    filters: Filters | None = None
+    filters: KeyFilter | None = None
     """Where to ask first whether the base file may hold any of the keys; None to read it."""
 
 
@@ -46,7 +83,7 @@ def tag(
     slices: Sequence[FileSlice],
     *,
     any_partition: bool = False,
-    filters: Filters | None = None,
+    filters: KeyFilter | None = None,
 ) -> Tagged:
     """Where the incoming rows are.
 
@@ -56,13 +93,9 @@ def tag(
     tasks = list(_tasks(source, keys, slices, any_partition=any_partition, filters=filters))
     found = engine.run(find_keys, tasks, label="find record keys")
     rows, groups, base_rows = (
-        _flat(pa.chunked_array([parts[at] for parts in found], type=pa.int64())) for at in range(3)
+        flat(pa.chunked_array([parts[at] for parts in found], type=pa.int64())) for at in range(3)
     )
     return Tagged(rows, groups, base_rows=base_rows if source.positions else None)
-
-
-def _flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _tasks(
@@ -71,14 +104,14 @@ def _tasks(
     slices: Sequence[FileSlice],
     *,
     any_partition: bool,
-    filters: Filters | None,
+    filters: KeyFilter | None,
 ) -> Iterator[TagTask]:
-    record_keys = _flat(keys.column(RECORD_KEY))
+    record_keys = flat(keys.column(RECORD_KEY))
     numbers = row_numbers(len(record_keys))
     if any_partition:
         of_partition = {slice_.partition: numbers for slice_ in slices} if len(numbers) else {}
     else:
-        of_partition = dict(split(_flat(keys.column(PARTITION_PATH)), numbers))
+        of_partition = dict(split(flat(keys.column(PARTITION_PATH)), numbers))
     for group, slice_ in enumerate(slices):
         rows = of_partition.get(slice_.partition)
         if rows is not None:

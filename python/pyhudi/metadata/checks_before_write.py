@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Iterable, Mapping
 
 from pyhudi.config.metadata_names import FILES, not_kept
+from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.kinds.protocol import Known
 from pyhudi.metadata.kinds.registry import kind_of, kinds_of
+from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 
-_PARTITIONS = "hoodie.table.metadata.partitions"
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
 
@@ -42,25 +43,31 @@ def check_replaceable(config: TableConfig) -> None:
     """Raises `UnsupportedTableFeature` where file groups cannot be replaced."""
     for kind, name in kinds_of(config.metadata_partitions):
         if kind.bars_replacing:
-            msg = f"{_PARTITIONS} has {name}: file groups are not replaced under it"
+            msg = f"{METADATA_PARTITIONS} has {name}: file groups are not replaced under it"
             raise UnsupportedTableFeature(msg, hint="Drop the index first.")
 
 
-def check_indexes(storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
-    """The part of `check_partitions` that index definitions decide.
-
-    schema: the table's, with meta fields.
-    """
-    if not config.metadata_partitions:
-        return
-    known = Known(config, index_definitions(storage, config), schema)
-    for name in config.metadata_partitions:
-        check_index(name, known)
+def check_indexes(storage: Storage, config: TableConfig, schema: TableSchema) -> None:
+    """The part of `check_partitions` that index definitions and the table's schema decide."""
+    if config.metadata_partitions:
+        definitions = index_definitions(storage, config)
+        check_kept(config.metadata_partitions, config, definitions, schema)
 
 
-def check_index(name: str, table: Known) -> None:
+def check_kept(
+    names: Iterable[str],
+    config: TableConfig,
+    definitions: Mapping[str, IndexDefinition],
+    schema: TableSchema,
+) -> None:
     """Raises `UnsupportedTableFeature` for a partition that cannot be made or kept."""
-    kind = kind_of(name)
-    reason = None if kind is None else kind.refusal(name, table)
-    if reason:
-        raise not_kept(name, reason)
+    known = Known(config, definitions, schema.arrow)
+    for name in names:
+        kind = kind_of(name)
+        reason = None if kind is None else kind.refusal(name, known)
+        if reason:
+            raise not_kept(name, reason)
+        if schema.evolution is not None and (kind is None or kind.by_column_names):
+            msg = f"hoodie.schema.on.read.enable with {name} in {METADATA_PARTITIONS}"
+            msg = f"{msg}: that index goes by column names"
+            raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")

@@ -18,8 +18,6 @@ from pyhudi.storage.storage import Storage
 INDEX_DEFINITIONS = "hoodie.table.index.defs.path"
 DEFAULT_PATH = ".hoodie/.index_defs/index.json"
 
-COLUMN_STATS = "column_stats"
-BLOOM_FILTERS = "bloom_filters"
 SECONDARY_INDEX = "secondary_index"
 
 
@@ -48,15 +46,27 @@ def index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexD
 
     Raises `CorruptTable` for a file that is not one.
     """
-    path = config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH
+    return parse_definitions(stored_definitions(storage, config))
+
+
+def stored_definitions(storage: Storage, config: TableConfig) -> dict[str, Any]:
+    """The records of `index_definitions`, as the file has them."""
+    path = definitions_path(config)
     data = storage.read_or_none(path)
     if data is None:
         return {}
     found = parse_json(data, path)
     try:
-        return parse_definitions(found["indexDefinitions"])
+        records = dict(found["indexDefinitions"])
+        parse_definitions(records)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptTable(f"{path}: not index definitions: {error!r}", file=path) from error
+    return records
+
+
+def definitions_path(config: TableConfig) -> str:
+    """Where the file is, or is to be."""
+    return config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH
 
 
 def parse_definitions(found: Mapping[str, Any]) -> dict[str, IndexDefinition]:

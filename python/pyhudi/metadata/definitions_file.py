@@ -9,10 +9,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pyhudi.config.json_text import parse_json
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CorruptTable
-from pyhudi.metadata.definitions import DEFAULT_PATH, INDEX_DEFINITIONS
+from pyhudi.metadata.definitions import (
+    INDEX_DEFINITIONS,
+    definitions_path,
+    stored_definitions,
+)
 from pyhudi.storage.storage import Storage
 
 Definitions = dict[str, Any]
@@ -43,11 +45,6 @@ def new_definition(
     return {name: definition}
 
 
-def stored_definitions(storage: Storage, config: TableConfig) -> Definitions:
-    """The definitions as the table's file has them. Raises `CorruptTable` for a damaged one."""
-    return _known(storage, config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH)
-
-
 def change_definitions(
     storage: Storage, config: TableConfig, added: Definitions, removed: Collection[str] = ()
 ) -> dict[str, str]:
@@ -55,8 +52,7 @@ def change_definitions(
 
     Raises `CorruptTable` for a file that is not one of definitions.
     """
-    path = config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH
-    known = _known(storage, path)
+    path, known = definitions_path(config), stored_definitions(storage, config)
     kept = {name: one for name, one in known.items() if name not in removed}
     if {**kept, **added} == known:
         return {}
@@ -68,14 +64,3 @@ def change_definitions(
     )
     storage.put(path, data.encode())
     return {INDEX_DEFINITIONS: path}
-
-
-def _known(storage: Storage, path: str) -> Definitions:
-    data = storage.read_or_none(path)
-    if data is None:
-        return {}
-    found = parse_json(data, path)
-    try:
-        return dict(found["indexDefinitions"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptTable(f"{path}: not index definitions: {error!r}", file=path) from error

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.config.bloom_options import FILTER_OPTIONS
-from pyhudi.metadata.definitions import BLOOM_FILTERS, IndexDefinition
+from pyhudi.config.metadata_names import BLOOM_FILTERS
+from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.expression_predicates import DEFAULT_FORMAT, unixtime_bounds
 
 _FROM_UNIXTIME = "from_unixtime"

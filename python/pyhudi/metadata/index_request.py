@@ -6,13 +6,13 @@ Names: `HoodieSparkIndexClient` (Hudi 1.0.2 and 1.2.0).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS, SECONDARY_INDEX
+from pyhudi.metadata.definitions import SECONDARY_INDEX
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 _EXPRESSION_KINDS = (COLUMN_STATS, BLOOM_FILTERS)
@@ -29,30 +29,18 @@ class IndexRequest:
     options: Mapping[str, str] | None = None
     partitioned: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        kind: str,
-        columns: Sequence[str],
-        name: str | None,
-        function: str | None,
-        options: Mapping[str, str] | None,
-        *,
-        partitioned: bool,
-    ) -> IndexRequest:
-        """As it was given. Raises `ConfigError` for what does not go together."""
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
-        found = cls(kind, names, name, function, options, partitioned)
-        if function is not None and kind not in _EXPRESSION_KINDS:
+    def __post_init__(self) -> None:
+        """Raises `ConfigError` for what does not go together."""
+        kind = self.kind
+        if self.function is not None and kind not in _EXPRESSION_KINDS:
             msg = f"the index {kind} takes no function"
             raise ConfigError(msg, hint=f"One of {', '.join(_EXPRESSION_KINDS)} does.")
-        if not found.is_named and (name is not None or options):
+        if not self.is_named and (self.name is not None or self.options):
             msg = f"the index {kind} takes neither a name nor options"
             raise ConfigError(msg, hint="Give a function for an expression index.")
-        if partitioned and kind != RECORD_INDEX:
+        if self.partitioned and kind != RECORD_INDEX:
             msg = f"the index {kind} is not one by data partition"
             raise ConfigError(msg)
-        return found
 
     def name_for(self, config: TableConfig) -> str:
         """The name of a named index.

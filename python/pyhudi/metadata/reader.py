@@ -24,7 +24,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.commits_missing import check_files, check_not_behind, may_be_ahead
 from pyhudi.metadata.definitions import IndexDefinition, index_definitions
-from pyhudi.metadata.group import MetadataGroup, groups_of
+from pyhudi.metadata.group import MetadataGroup, groups_of, open_together
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Entry, Storage
@@ -69,18 +69,15 @@ class MetadataTable:
     def partition(self, name: str) -> _native.MetadataPartition:
         """The records of one of its partitions."""
         if name not in self._opened:
-            slices = self._slices(name)
-            _check_numbers(name, slices)
-            self._opened[name] = self._native(slices)
+            groups = self.file_groups(name)
+            none = _native.MetadataPartition(self._storage.native, [])
+            self._opened[name] = open_together(groups) if groups else none
         return self._opened[name]
 
     def partitioned_record_index(self, path: str) -> _native.MetadataPartition | None:
         """The record index of one data partition, None when there is none by its name."""
-        slices = self._of_data_partition(self._slices(RECORD_INDEX), path)
-        if not slices:
-            return None
-        _check_numbers(RECORD_INDEX, slices)
-        return self._native(slices)
+        groups = self.file_groups(RECORD_INDEX, path)
+        return open_together(groups) if groups else None
 
     def file_groups(self, name: str, path: str | None = None) -> list[MetadataGroup]:
         """The file groups of one of its partitions by number, each to be opened by itself.
@@ -140,18 +137,6 @@ class MetadataTable:
         if not slices and not self._is_partitioned(name):
             raise CorruptTable(f"its partition {name} is empty")
         return slices
-
-    def _native(self, slices: Iterable[FileSlice]) -> _native.MetadataPartition:
-        checked = self._config.version.blocks_need_commit_check
-        groups = [
-            (one.base.path if one.base else None, [log.path for log in one.logs]) for one in slices
-        ]
-        return _native.MetadataPartition(
-            self._storage.native,
-            groups,
-            valid_instants=[i.requested for i in self._timeline.completed()] if checked else None,
-            timeline_start=self._timeline.blocks_start if checked else None,
-        )
 
 
 def escaped(path: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyarrow.types as at
 
 from pyhudi.config.metadata_names import COLUMN_STATS, not_kept
 from pyhudi.config.metadata_options import STATS_COLUMNS, MetadataOptions
@@ -80,17 +81,8 @@ def check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
 
 def has_bounds(kind: pa.DataType) -> bool:
     """Whether a column of this type can have statistics."""
-    if pa.types.is_timestamp(kind):
+    if at.is_timestamp(kind):
         return kind.unit in ("ms", "us")
-    tests = (
-        pa.types.is_boolean,
-        pa.types.is_int32,
-        pa.types.is_int64,
-        pa.types.is_float32,
-        pa.types.is_float64,
-        pa.types.is_string,
-        pa.types.is_binary,
-        pa.types.is_date32,
-        pa.types.is_decimal128,
-    )
-    return any(test(kind) for test in tests)
+    numbers = (at.is_boolean, at.is_int32, at.is_int64, at.is_float32, at.is_float64)
+    others = (at.is_string, at.is_binary, at.is_date32, at.is_decimal128)
+    return any(test(kind) for test in (*numbers, *others))

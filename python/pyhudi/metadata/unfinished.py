@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.properties_file import FILE
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.definitions import COLUMN_STATS, parse_definitions
-from pyhudi.metadata.definitions_file import Definitions, stored_definitions
+from pyhudi.metadata.definitions import parse_definitions, stored_definitions
+from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.kinds.registry import in_order, kind_of
 from pyhudi.storage.storage import Storage
 

@@ -15,7 +15,7 @@ from pyhudi import _native
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.index.ring_files import RING_FOLDER, committed_ring
-from pyhudi.query.key_predicates import field_keys, wanted_keys
+from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage

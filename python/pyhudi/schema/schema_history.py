@@ -8,11 +8,9 @@ A table without ids gets none here; `write/alter.py` gives it the first. Sources
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pyhudi import _native
-from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.column_tree import ColumnTree
@@ -28,9 +26,6 @@ from pyhudi.schema.table_schema import TableSchema, schema_from_avro
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY
-
-_WITH_IDS = frozenset({FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX})
-"""Partitions of the metadata table whose records are of one file, or of keys."""
 
 NOT_STORED = 0
 """The version of a schema that no commit has yet."""
@@ -96,25 +91,13 @@ def first_history(tree: ColumnTree) -> SchemaHistory:
 
 
 def check_ids(schema: TableSchema, config: TableConfig) -> None:
-    """Refuses what ids do not go with: indexes by name, and columns that came without ids.
+    """Refuses columns that came without ids after others got some.
 
     Older files hold such a column by its name; with an id it would be null there. Raises
     `UnsupportedTableFeature`.
     """
-    check_names(schema, config.metadata_partitions)
     if schema.history is not None and tree_of(schema, config).added:
         msg = "hoodie.schema.on.read.enable: columns were added without ids after others got them"
-        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
-
-
-def check_names(schema: TableSchema, partitions: Iterable[str]) -> None:
-    """Refuses partitions of the metadata table that go by names where files use other ones."""
-    by_name = [name for name in partitions if name not in _WITH_IDS]
-    if schema.evolution is not None and by_name:
-        msg = (
-            f"hoodie.schema.on.read.enable with {by_name[0]} in "
-            "hoodie.table.metadata.partitions: that index goes by column names"
-        )
         raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
 
 

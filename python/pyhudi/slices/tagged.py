@@ -59,6 +59,11 @@ def split(keys: pa.Array[Any], values: pa.Array[Any]) -> Iterator[tuple[Any, pa.
         start = end.as_py()
 
 
+def flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    """A column in one piece."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
 def untagged(row_count: int, tagged: Tagged) -> pa.Array[Any]:
     """Numbers of the rows that are in no file group, ascending."""
     numbers = row_numbers(row_count)

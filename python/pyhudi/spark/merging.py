@@ -26,7 +26,6 @@ from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.write_rows import FrameRows
 from pyhudi.write.merge import MergeClause, checked_clauses, keyed_source
-from pyhudi.write.placed_rows import identity
 from pyhudi.write.write_context import Session
 
 _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
@@ -91,7 +90,5 @@ def _reads(placed: FrameRows) -> dict[str, ReadTask]:
     wanted = {(row[0], row[1]) for row in collected(places, "find where rows are")}
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
     tasks = plan_select(session.state(), "true", columns, session.task_memory, session.made_keys)
-    named = {
-        (task.slice.partition, identity(session.index, task.slice.file_id)): task for task in tasks
-    }
+    named = {session.index.place(task.slice): task for task in tasks}
     return {BETWEEN.join(name): task for name, task in named.items() if name in wanted}

@@ -10,12 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.config.index_options import BUCKET, INDEX_TYPE
-from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index import bucket
-from pyhudi.index.bucket import is_shared
 from pyhudi.schema.record_keys import PARTITION_PATH
-from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.spark.balance import route_names, shuffle_partitions
 from pyhudi.spark.columns import (
     ACTION,
@@ -36,7 +31,7 @@ from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.routing import ROUTE, Route, WriteRoute, check_all_written
 from pyhudi.spark.sample import sampled_row_size
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.write.placed_rows import WRITE_STAGE, identity
+from pyhudi.write.placed_rows import WRITE_STAGE
 from pyhudi.write.plan import Counts, PlannedFile, Updates
 from pyhudi.write.write_context import Session
 
@@ -85,11 +80,8 @@ class PlacedFrame:
         places = sorted({(row[HOME], row[GROUP]) for row in placed})
         paths = sorted({row[HOME] for row in found})
         groups = [] if anew else session.groups(paths)[0]
-        groups = _with_new_buckets(session, groups, places)
-        names = [
-            (group.slice.partition, identity(session.index, group.slice.file_id))
-            for group in groups
-        ]
+        groups = session.index.with_new(session, groups, places)
+        names = [session.index.place(group.slice) for group in groups]
         numbers = {name: number for number, name in enumerate(names)}
         updates: dict[int, Updates] = {}
         leaving: dict[int, int] = {}
@@ -194,30 +186,3 @@ def _firsts(
         firsts[path, task] = totals.get(path, 0)
         totals[path] = totals.get(path, 0) + count
     return firsts, totals
-
-
-def _with_new_buckets(
-    session: Session, groups: list[FileGroup], places: list[tuple[str, str]]
-) -> list[FileGroup]:
-    """The groups, and those that rows are the first of.
-
-    Raises `UnsupportedTableFeature` where concurrent writers would have to make the same ones.
-    """
-    if session.index.kind != BUCKET:
-        return groups
-    made = {
-        (group.slice.partition, identity(session.index, group.slice.file_id)) for group in groups
-    }
-    new = []
-    for home, name in places:
-        if (home, name) in made:
-            continue
-        if session.index.consistent:
-            new.append(bucket.to_be_made(home, name, by_log=True))
-            continue
-        if any(is_shared(group.slice.file_id) for group in groups):
-            msg = f"{INDEX_TYPE} is {BUCKET}, and several writers make its file ids alike"
-            raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
-        file_id = bucket.new_file_id(int(name.removeprefix("bucket ")), session.new_file_id)
-        new.append(bucket.to_be_made(home, file_id))
-    return [*groups, *new]

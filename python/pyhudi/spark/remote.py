@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.engine.local import LocalEngine
-from pyhudi.index.choice import IndexChoice
+from pyhudi.index.protocol import Index
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.record_keys import KeySpec, add_keys
 from pyhudi.slices.file_slice import FileSlice
@@ -27,7 +27,7 @@ from pyhudi.write.write_context import Session
 class RemoteSession(Session):
     """A session that can be pickled. Its engine is one thread of the task that uses it."""
 
-    choice: IndexChoice | None = None
+    choice: Index | None = None
     spec: KeySpec | None = None
     found: tuple[tuple[FileGroup, FileSlice], ...] = ()
     """The file groups that keys may be in, each with the slice that is read."""
@@ -42,7 +42,7 @@ class RemoteSession(Session):
         return cls(**given, choice=session.index, spec=session.key_spec(), found=found)
 
     @cached_property
-    def index(self) -> IndexChoice:
+    def index(self) -> Index:
         """As the driver chose it."""
         if self.choice is None:
             raise AssertionError

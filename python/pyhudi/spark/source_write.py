@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyhudi.clock import SystemClock
-from pyhudi.config.index_options import BUCKET, INDEX_TYPE
+from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.spark.flow import struct_schema
@@ -46,10 +46,9 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """Raises what `HudiTable.bulk_insert` raises, and refuses what would need a shuffle."""
         super().__init__()
         session = opened(query.table(), None, query.memory_limit)
-        if session.index.kind == BUCKET:
-            msg = (
-                f'{INDEX_TYPE} is {BUCKET}: df.write.format("pyhudi") cannot bring buckets together'
-            )
+        if session.index.has_buckets:
+            kind = session.index.kind
+            msg = f'{INDEX_TYPE} is {kind}: df.write.format("pyhudi") cannot bring buckets together'
             raise UnsupportedTableFeature(msg, hint=_HINT)
         if session.options.combine_inserts:
             msg = (

@@ -18,16 +18,14 @@ from pyspark.sql import functions as sf
 
 from pyhudi import _native
 from pyhudi.engine.protocol import Engine
-from pyhudi.index.bloom import Filters
-from pyhudi.index.choice import IndexChoice
 from pyhudi.index.key_source import KeySource
+from pyhudi.index.protocol import Index, KeyFilter
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_tasks import BASE_ROW
 from pyhudi.spark.columns import GROUP, HOME
 from pyhudi.spark.flow import collected, mapped, pieces
-from pyhudi.write.placed_rows import identity
 
 _KEY = "_pyhudi_key"
 _PARTS = 1 << 23
@@ -123,9 +121,9 @@ def joined(
     source: KeySource,
     slices: list[FileSlice],
     *,
-    index: IndexChoice,
+    index: Index,
     any_partition: bool,
-    filters: Filters | None,
+    filters: KeyFilter | None,
 ) -> DataFrame:
     """The rows with `HOME`, `GROUP` and `BASE_ROW` of each file group that has their key.
 
@@ -133,7 +131,7 @@ def joined(
     slices (else: in those of the row's partition). filters: as of `simple.TagTask`.
     """
     wanted = _wanted(rows) if slices else None
-    tasks = [KeysTask(source, one, identity(index, one.file_id), wanted=wanted) for one in slices]
+    tasks = [KeysTask(source, one, index.identity(one.file_id), wanted=wanted) for one in slices]
     if filters is not None:
         hits = _candidates(rows, filters, slices, any_partition=any_partition)
         tasks = [replace(task, with_base=n in hits) for n, task in enumerate(tasks)]
@@ -151,7 +149,7 @@ def joined(
 class MayHold:
     """Finds the slices whose base files may hold some of the rows' keys."""
 
-    filters: Filters
+    filters: KeyFilter
     slices: tuple[FileSlice, ...]
     any_partition: bool
 
@@ -176,7 +174,7 @@ class MayHold:
 
 
 def _candidates(
-    rows: DataFrame, filters: Filters, slices: list[FileSlice], *, any_partition: bool
+    rows: DataFrame, filters: KeyFilter, slices: list[FileSlice], *, any_partition: bool
 ) -> set[int]:
     step = MayHold(filters, tuple(slices), any_partition)
     keys = rows.select(RECORD_KEY, PARTITION_PATH)

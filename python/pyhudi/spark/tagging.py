@@ -22,7 +22,6 @@ from pyhudi.spark.columns import GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches
 from pyhudi.spark.remote import RemoteSession
-from pyhudi.write.placed_rows import identity
 
 Find = Callable[[RemoteSession, pa.Table, "pa.Array[Any]"], Located]
 """Says where rows go, by the rows and whether each deletes its key."""
@@ -159,7 +158,7 @@ def placed_rows(
 def _homes(session: RemoteSession, located: Located, groups: pa.Array[Any]) -> tuple[Any, Any]:
     """Partition path and identity of each of the numbered file groups."""
     paths = [group.slice.partition for group in located.groups]
-    ids = [identity(session.index, group.slice.file_id) for group in located.groups]
+    ids = [session.index.identity(group.slice.file_id) for group in located.groups]
     return pa.array(paths, pa.string()).take(groups), pa.array(ids, pa.string()).take(groups)
 
 
@@ -181,8 +180,7 @@ _BETWEEN = "\n"
 
 
 def _name(session: RemoteSession, group: FileGroup) -> str:
-    slice_ = group.slice
-    return f"{slice_.partition}{_BETWEEN}{identity(session.index, slice_.file_id)}"
+    return _BETWEEN.join(session.index.place(group.slice))
 
 
 def _names(rows: pa.Table) -> Any:

@@ -15,16 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.config.index_options import (
-    BLOOM,
-    BUCKET,
-    GLOBAL_BLOOM,
     INDEX_TYPE,
-    PARTITIONED_RECORD_INDEX,
-    RECORD_INDEX,
 )
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index import bloom, locate
+from pyhudi.index import locate
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
@@ -37,9 +32,6 @@ from pyhudi.spark.tagging import Find, Joined, LookUp, LookUpDeletes, Settle
 from pyhudi.spark.write_apart import PlacedApart, WriteApart
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.write_context import Session
-
-_ASKED_BY_KEY = (BUCKET, RECORD_INDEX, PARTITIONED_RECORD_INDEX)
-_BLOOMS = (BLOOM, GLOBAL_BLOOM)
 
 
 @dataclass(frozen=True)
@@ -86,7 +78,7 @@ class FrameRows:
     ) -> Placed:
         """See `Rows`."""
         rows, paths = self.read()
-        remote = RemoteSession.of(rows.session, paths if rows.session.index.kind == BUCKET else ())
+        remote = RemoteSession.of(rows.session, paths if rows.session.index.has_buckets else ())
         return rows.looked_up(remote, locate.for_insert).counted(order)
 
     def for_new_buckets(self) -> Placed:
@@ -132,7 +124,7 @@ class FrameRows:
         """The rows with where they are."""
         index = self.session.index
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
-        if index.kind in _ASKED_BY_KEY:
+        if index.finds_by_key(any_partition=index.is_global):
             return self.looked_up(remote, locate.for_upsert)
         rows = self._joined(remote, any_partition=index.is_global)
         if not index.is_global:
@@ -148,7 +140,7 @@ class FrameRows:
         index = self.session.index
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
         in_files = deletes and locate.misses_copies(self.session)
-        if index.kind in _ASKED_BY_KEY and not in_files:
+        if index.finds_by_key(any_partition=index.is_global) and not in_files:
             return self.placed(LookUpSource(remote, deletes))
         rows = self._joined(remote, any_partition=index.is_global)
         return rows.placed(Joined(RemoteSession.of(self.session), tuple(self.schema.names)))
@@ -161,15 +153,14 @@ class FrameRows:
         """Keys that are to be deleted, with where they are. paths: None to look in all."""
         index = self.session.index
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
-        by_key = (RECORD_INDEX, *([BUCKET, PARTITIONED_RECORD_INDEX] if paths is not None else []))
-        if index.kind in by_key and not locate.misses_copies(self.session):
+        by_key = index.finds_by_key(any_partition=paths is None)
+        if by_key and not locate.misses_copies(self.session):
             return self.placed(LookUpDeletes(remote, paths is not None))
         rows = self._joined(remote, any_partition=paths is None)
         step = Joined(RemoteSession.of(self.session), tuple(self.schema.names), deletes=True)
         return rows.placed(step)
 
     def _joined(self, remote: RemoteSession, *, any_partition: bool) -> FrameRows:
-        by_bloom = self.session.index.kind in _BLOOMS
         frame = joined(
             self.session.engine,
             self.frame,
@@ -177,7 +168,7 @@ class FrameRows:
             remote.groups(None)[1],
             index=self.session.index,
             any_partition=any_partition,
-            filters=bloom.filters_of(self.session) if by_bloom else None,
+            filters=self.session.index.filters(self.session),
         )
         return replace(self, frame=frame)
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from pyhudi import _native
 from pyhudi.clock import Clock
-from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.kinds.registry import kind_of, kinds_of
 from pyhudi.schema import alter_steps
 from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename
 from pyhudi.schema.alter_steps import Rules
@@ -64,11 +64,10 @@ def _check_alterable(config: TableConfig, changes: Sequence[Change]) -> None:
         msg = "hoodie.table.cdc.enabled: change logs would name columns as they were"
         raise UnsupportedTableFeature(msg)
     by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
-    if by_name and PARTITION_STATS in config.metadata_partitions:
-        msg = f"hoodie.table.metadata.partitions has {PARTITION_STATS}, which go by column names"
-        raise UnsupportedTableFeature(
-            msg, hint=f'Take them away first: drop_index("{PARTITION_STATS}").'
-        )
+    for kind, name in kinds_of(config.metadata_partitions):
+        if by_name and kind.by_column_names and not kind.has_names:
+            msg = f"hoodie.table.metadata.partitions has {name}, which go by column names"
+            raise UnsupportedTableFeature(msg, hint=f'Take them away first: drop_index("{name}").')
 
 
 def _fixed_columns(storage: Storage, config: TableConfig) -> frozenset[str]:
@@ -77,7 +76,8 @@ def _fixed_columns(storage: Storage, config: TableConfig) -> frozenset[str]:
     named = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
     named |= {one for one in (merge.delete_field,) if one}
     for name, one in index_definitions(storage, config).items():
-        if name not in (COLUMN_STATS, PARTITION_STATS):
+        kind = kind_of(name)
+        if kind is None or kind.has_names:
             named |= set(one.columns)
     return frozenset(named)
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from pyhudi.config.actions import RESTORE
-from pyhudi.config.index_options import BUCKET, INDEX_TYPE, SIMPLE
+from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
 from pyhudi.errors import CommitConflict, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.index.choice import IndexChoice
+from pyhudi.index.protocol import Index
 from pyhudi.metadata.checks_before_write import check_partitions
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.record_keys import supported_generator
@@ -110,11 +110,11 @@ def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:
         raise SchemaMismatch(msg)
 
 
-def check_virtual_writes(config: TableConfig, index: IndexChoice, options: WriteOptions) -> None:
+def check_virtual_writes(config: TableConfig, index: Index, options: WriteOptions) -> None:
     """Refuses ways of writing that need stored keys. Raises `UnsupportedTableFeature`."""
     if config.populate_meta_fields:
         return
-    if index.kind not in (SIMPLE, BUCKET) or index.consistent:
+    if not index.without_stored_keys:
         msg = f"{VIRTUAL}: {INDEX_TYPE} {index.kind} needs stored keys"
         raise UnsupportedTableFeature(msg, hint="Use SIMPLE, or BUCKET with the engine SIMPLE.")
     if config.is_merge_on_read and options.log_blocks == "hfile":

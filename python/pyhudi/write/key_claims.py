@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyhudi.config.index_options import PARTITIONED_RECORD_INDEX
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.property_names import KEYS
-from pyhudi.index.choice import last_written
+from pyhudi.index.traces import last_written
 from pyhudi.timeline.unique_keys import (
     MAY_REPEAT,
     OVERWRITE_TABLE,
@@ -54,6 +53,6 @@ def key_claims(session: Session, operation: str) -> list[KeyClaim]:
     options, index = session.options, session.index
     # A key that is looked for in its partition may be in another one, too.
     everywhere = index.is_global or not config.partition_fields
-    placed = everywhere or index.kind == PARTITIONED_RECORD_INDEX
+    placed = everywhere or index.is_record_index
     combined = options.combine_upserts or operation != "UPSERT"
     return [KeyClaim(placed and combined and keys_are_unique(timeline))]

@@ -32,11 +32,11 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.bootstrap import check_can_start, initialise
-from pyhudi.metadata.checks_before_write import check_index, check_not_building
+from pyhudi.metadata.checks_before_write import check_kept, check_not_building
 from pyhudi.metadata.definitions import parse_definitions
 from pyhudi.metadata.definitions_file import Definitions, change_definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.kinds.protocol import Known, Wish
+from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import (
     KINDS,
     check_makeable,
@@ -49,7 +49,6 @@ from pyhudi.metadata.kinds.registry import (
 from pyhudi.metadata.statistics_columns import check_nested
 from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
-from pyhudi.schema.schema_history import check_names
 from pyhudi.schema.table_schema import field_at
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
@@ -325,10 +324,7 @@ def _make(
     session = Session.open(_Plain(table.storage, table.engine), clock)
     undone = Unfinished.of(session.config)
     definitions = {**undone.index_definitions, **(definitions or {})}
-    check_names(session.schema, definitions)
-    known = Known(session.config, parse_definitions(definitions), session.schema.arrow)
-    for name in definitions:
-        check_index(name, known)
+    check_kept(definitions, session.config, parse_definitions(definitions), session.schema)
     check_nested(session.config, options.stats_columns)
     options = _as_before(session, options, undone)
     session = _without_leftovers(table, session.recovered(), undone, clock)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.config.index_options import BUCKET
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.checks_before_write import check_replaceable
 from pyhudi.slices.file_groups import file_groups
@@ -93,7 +92,7 @@ def _overwrite(
     limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
     check_replaceable(session.config)
-    in_buckets = session.index.kind == BUCKET
+    in_buckets = session.index.has_buckets
     with given_rows(session, data, limit, generate=True) as given:
         rows = given.combined() if session.options.combine_inserts else given
         placed = rows.for_new_buckets() if in_buckets else rows.for_new_files()

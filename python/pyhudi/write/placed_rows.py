@@ -10,9 +10,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.index_options import BUCKET
-from pyhudi.index.bucket import bucket_of
-from pyhudi.index.choice import IndexChoice
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices import write_tasks
 from pyhudi.slices.write_base import write_file
@@ -142,12 +139,6 @@ def in_partition(rows: pa.Table, partition: str | pa.Array[Any]) -> pa.Table:
     if isinstance(partition, str):
         paths = pa.repeat(pa.scalar(partition), rows.num_rows)
     return rows.set_column(at, rows.schema.field(at), paths)
-
-
-def identity(index: IndexChoice, file_id: str) -> str:
-    """What a file group is known by in its partition: a bucket by its number, made or not."""
-    numbered = index.kind == BUCKET and not index.consistent
-    return f"bucket {bucket_of(file_id)}" if numbered else file_id
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.config.index_options import BUCKET
 from pyhudi.engine.spill_by_route import Shelf, ShelvedRows
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import locate
@@ -27,7 +26,7 @@ from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write.known_keys import without_known
-from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, identity, in_partition
+from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
 from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.write_context import Session
@@ -73,7 +72,7 @@ class SpilledRows:
     def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> Placed:
         """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
         self._check_sorting(whole=whole)
-        if self.session.index.kind == BUCKET:
+        if self.session.index.has_buckets:
             return self._located(locate.for_insert, order)
         placed = self._by_partition()
         groups, _ = placed.session.groups(list(placed.inserts))
@@ -218,17 +217,21 @@ class _Placing:
         return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=known))
 
     def _number(self, group: FileGroup) -> int:
-        number = self._numbers.setdefault(_identity(self._session, group), len(self._groups))
+        number = self._numbers.setdefault(self._place(group), len(self._groups))
         if number == len(self._groups):
             check_not_clustered([group])
             self._groups.append(group)
         return number
 
+    def _place(self, group: FileGroup) -> tuple[str, str]:
+        # Each look-up names new buckets anew.
+        return self._session.index.place(group.slice)
+
     def placed(self) -> PlacedRows:
         """All that was put."""
         fresh = self._fresh.routes()
         others = self._session.groups(list(fresh))[0]
-        others = [one for one in others if _identity(self._session, one) not in self._numbers]
+        others = [one for one in others if self._place(one) not in self._numbers]
         return PlacedRows(
             self._session,
             [*self._groups, *others],
@@ -240,11 +243,6 @@ class _Placing:
             fresh,
             self._kept_away,
         )
-
-
-def _identity(session: Session, group: FileGroup) -> tuple[str, str]:
-    # Each look-up names new buckets anew.
-    return group.slice.partition, identity(session.index, group.slice.file_id)
 
 
 def _count(

@@ -15,15 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.config.index_options import (
-    BUCKET,
-    GLOBAL_BLOOM,
-    GLOBAL_SIMPLE,
-    MOVE_BLOOM,
-    MOVE_RECORD,
-    MOVE_SIMPLE,
-    RECORD_INDEX,
-)
 from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import locate
 from pyhudi.schema.evolution import SchemaMode
@@ -71,7 +62,7 @@ def upsert(
         check_partial(session, schema_mode)
     with given_rows(session, data, limit, schema_mode=schema_mode, partial=partial) as given:
         rows = given.combined() if session.options.combine_upserts else given
-        if partial and not locate.keeps_places(session):
+        if partial and not session.index.keeps_places:
             rows, partial = rows.completed(), False
         placed = rows.for_upsert()
         if partial:
@@ -135,7 +126,7 @@ def bulk_insert(
     order, whole = sort_order(sort, sort_columns, session.schema.arrow), sort == "global"
     with given_rows(session, data, limit, schema_mode=schema_mode, generate=True) as given:
         rows = given.combined() if session.options.combine_inserts else given
-        if session.index.kind == BUCKET:
+        if session.index.has_buckets:
             return write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
         placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
         return write_new_files(placed, BULK_INSERT)
@@ -174,9 +165,6 @@ def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
     return replace(session, task_memory=share, options=options)
 
 
-_LETS_MOVE = {GLOBAL_SIMPLE: MOVE_SIMPLE, GLOBAL_BLOOM: MOVE_BLOOM, RECORD_INDEX: MOVE_RECORD}
-
-
 def _told_kept(session: Session, result: WriteResult, kept_away: int) -> WriteResult:
     """The result with the number of rows that kept another partition than they say.
 
@@ -184,7 +172,7 @@ def _told_kept(session: Session, result: WriteResult, kept_away: int) -> WriteRe
     """
     if not kept_away:
         return result
-    option = _LETS_MOVE[session.index.kind]
+    option = session.index.moves_option
     if option not in session.given_options:
         warnings.warn(
             f"{session.storage.uri}: {kept_away} rows have their keys in another partition than "

@@ -19,8 +19,9 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import SchemaMismatch
 from pyhudi.index import simple
-from pyhudi.index.choice import IndexChoice, choose
+from pyhudi.index.choice import choose
 from pyhudi.index.key_source import KeySource
+from pyhudi.index.protocol import Index
 from pyhudi.index.renewal import HashRings
 from pyhudi.metadata.checks_before_write import check_indexes
 from pyhudi.metadata.companion import MetadataCompanion
@@ -106,7 +107,7 @@ class Session:
         checks.check_writable(storage, config, opened.timeline)
         options = WriteOptions.of(table.options)
         schema = table_schema(storage, config, opened.timeline)
-        check_indexes(storage, config, schema.arrow)
+        check_indexes(storage, config, schema)
         schema_history.check_ids(schema, config)
         session = cls(
             table=opened,
@@ -152,7 +153,7 @@ class Session:
         return self.table.options
 
     @cached_property
-    def index(self) -> IndexChoice:
+    def index(self) -> Index:
         """How keys are found. Raises as `choose` does; looked up once a session."""
         return choose(self.storage, self.config, self.timeline, self.options.index)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from pyhudi.config.metadata_names import BLOOM_FILTERS
 from pyhudi.config.metadata_options import MetadataOptions
@@ -11,6 +12,8 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
 from pyhudi.metadata.kinds.file_facts import FactsTask, columns_of, new_task, of_all_files, written
 from pyhudi.metadata.kinds.protocol import Change, PartitionKind, Wish
+from pyhudi.metadata.lookups import in_filters
+from pyhudi.metadata.question import Look, Question
 
 
 class BloomFilters(PartitionKind):
@@ -18,6 +21,7 @@ class BloomFilters(PartitionKind):
 
     name = BLOOM_FILTERS
     asked_as = BLOOM_FILTERS
+    lookup_cost = 5
 
     def is_wanted(self, wish: Wish) -> bool:
         return wish.options.bloom_filters
@@ -35,3 +39,7 @@ class BloomFilters(PartitionKind):
         columns = columns_of(change)
         if not columns.names:
             yield from written(change, columns)
+
+    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
+        if question.keys is not None:
+            yield name, partial(in_filters, keys=question.keys)

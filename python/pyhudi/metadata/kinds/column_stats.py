@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.metadata_options import STATS_COLUMNS, MetadataOptions
@@ -19,6 +20,8 @@ from pyhudi.metadata.kinds.file_facts import (
     written,
 )
 from pyhudi.metadata.kinds.protocol import Change, Column, Known, PartitionKind, Shown, Wish
+from pyhudi.metadata.lookups import within_bounds
+from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import (
     check_nested,
@@ -33,6 +36,7 @@ class ColumnStats(PartitionKind):
 
     name = COLUMN_STATS
     asked_as = COLUMN_STATS
+    lookup_cost = 3
 
     def is_wanted(self, wish: Wish) -> bool:
         """By option, else by the release that matches the table's version."""
@@ -83,6 +87,12 @@ class ColumnStats(PartitionKind):
         columns = columns_of(change)
         if columns.names and PARTITION_STATS not in change.groups:
             yield from written(change, columns)
+
+    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
+        for conjunct in question.stored if question.bounds_hold else ():
+            if question.has_statistics_of(conjunct[0]):
+                look = partial(within_bounds, conjunct=conjunct)
+                yield f"{name}({conjunct[0]})", question.merged_by_rule(look)
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         if column is None:

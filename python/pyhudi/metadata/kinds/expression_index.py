@@ -9,20 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.config.bloom_options import FilterOptions
+from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.changed_slices import alone, read_columns
-from pyhudi.metadata.definitions import BLOOM_FILTERS, COLUMN_STATS, IndexDefinition
+from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.definitions_file import Definitions, new_definition
+from pyhudi.metadata.expression_predicates import implied
 from pyhudi.metadata.expression_values import Bounds, filter_values, refused_value, value_bounds
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
 from pyhudi.metadata.kinds.protocol import Change, Known, PartitionKind, unmerged
+from pyhudi.metadata.lookups import in_filters, within_bounds
+from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.records import RecordTask
+from pyhudi.schema.key_predicates import allowed_texts
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.storage.storage import Storage
@@ -49,8 +55,10 @@ class ExpressionIndex(PartitionKind):
     """One for each function of a column that has such an index."""
 
     name = "expr_index_"
+    lookup_cost = 4
     has_names = True
     needs_definitions = True
+    by_column_names = True
 
     def defined(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
         name, function = self.name + asked.name_for(config), (asked.function or "").lower()
@@ -101,6 +109,19 @@ class ExpressionIndex(PartitionKind):
             yield ExpressionTask(
                 change.recording, definition, path, reads, change.instant, tight=False
             )
+
+    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
+        definition = question.definitions.get(name)
+        if definition is None or not question.bounds_hold:
+            return
+        for conjunct in (found for one in question.stored for found in implied(definition, one)):
+            if definition.kind == COLUMN_STATS:
+                look = partial(within_bounds, conjunct=conjunct, partition=name)
+                yield name, question.merged_by_rule(look)
+            elif definition.kind == BLOOM_FILTERS:
+                texts = allowed_texts([conjunct], conjunct[0])
+                if texts is not None:
+                    yield name, partial(in_filters, keys=texts, partition=name)
 
 
 def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -16,9 +17,12 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.initial import InitialPartition, Source
 from pyhudi.metadata.kinds.column_stats import ColumnStats
 from pyhudi.metadata.kinds.file_facts import FactsTask, columns_of, statistics_task, written
-from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Shown, Wish
+from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, PartitionLook, Shown, Wish
+from pyhudi.metadata.question import Question
+from pyhudi.metadata.ranges import ruled_out
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.unchanged_files import RestOfPartitions
+from pyhudi.schema.predicates import Conjunct
 
 _OF_FILES = ColumnStats()
 
@@ -30,6 +34,7 @@ class PartitionStats(PartitionKind):
     needs = COLUMN_STATS
     goes_along = True
     needs_definitions = True
+    by_column_names = True
 
     def is_wanted(self, wish: Wish) -> bool:
         """Where there are statistics of files, and the table's version and partitions allow it."""
@@ -73,5 +78,22 @@ class PartitionStats(PartitionKind):
             if late.names:
                 yield replace(task, columns=late, bloom_filters=False, rest=rest.of(task.partition))
 
+    def partition_lookups(
+        self, question: Question, name: str
+    ) -> Iterator[tuple[str, PartitionLook]]:
+        usable = question.is_of_now and not question.is_custom and question.conjuncts
+        for conjunct in question.stored if usable and question.bounds_hold else ():
+            if question.has_statistics_of(conjunct[0]):
+                yield f"{name}({conjunct[0]})", partial(_within_bounds, conjunct=conjunct)
+
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return _OF_FILES.shown(table, name, column)
+
+
+def _within_bounds(
+    table: MetadataTable, *, paths: Sequence[str], conjunct: Conjunct
+) -> list[bool] | None:
+    column, _, values = conjunct
+    index = table.partition(PARTITION_STATS)
+    stats = index.stats(column, values.type, pa.array(paths, pa.string()))
+    return [not out for out in ruled_out(stats, conjunct).to_pylist()]

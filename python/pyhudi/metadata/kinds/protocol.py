@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import Recording, RecordTask
 from pyhudi.schema.payloads import field_merge
@@ -97,6 +98,13 @@ Column: TypeAlias = "pa.Field[Any] | None"
 Shown: TypeAlias = pa.RecordBatch | None
 
 
+class PartitionLook(Protocol):
+    """Which partitions of the data may match; None when the index turns out to know nothing."""
+
+    def __call__(self, table: MetadataTable, *, paths: Sequence[str]) -> list[bool] | None:
+        """A truth value for each path."""
+
+
 class PartitionKind(ABC):
     """One kind of partition. What a kind does not define, it does not need."""
 
@@ -112,6 +120,10 @@ class PartitionKind(ABC):
     """It is dropped with the one that it needs."""
     bars_replacing = False
     """No file groups are replaced in a table that has it."""
+    by_column_names = False
+    """It is of no use where older files name columns otherwise."""
+    lookup_cost = 0
+    """Place among those that are asked what a scan can leave out: cheap ones come first."""
     needs_definitions = False
     """It is none in tables without index definitions (before table version 8)."""
 
@@ -167,6 +179,18 @@ class PartitionKind(ABC):
 
     def new_groups(self, change: Change) -> Sequence[FileGroup]:
         """File groups, still to be made, that a commit needs more."""
+        return ()
+
+    # --- what it tells ---
+
+    def partition_lookups(
+        self, question: Question, name: str
+    ) -> Iterable[tuple[str, PartitionLook]]:
+        """What a partition tells of partitions of the data, each with its name for people."""
+        return ()
+
+    def lookups(self, question: Question, name: str) -> Iterable[tuple[str, Look]]:
+        """What a partition tells of file slices, each with its name for people."""
         return ()
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:

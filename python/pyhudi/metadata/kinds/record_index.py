@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 
 from pyhudi.clock import parse_instant
@@ -31,6 +32,8 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
 from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Shown, Wish
 from pyhudi.metadata.locations import KeysTask, Ranges, SliceTask
+from pyhudi.metadata.lookups import with_keys
+from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.schema.payloads import field_merge
@@ -47,6 +50,7 @@ class RecordIndex(PartitionKind):
 
     name = RECORD_INDEX
     asked_as = RECORD_INDEX
+    lookup_cost = 1
 
     def is_wanted(self, wish: Wish) -> bool:
         """By option; by default where rows have keys, and store them."""
@@ -131,6 +135,10 @@ class RecordIndex(PartitionKind):
         written = change.metadata.partition_to_write_stats
         paths = [path for path, stats in written.items() if stats]
         return partitioned.new_groups(known, paths, change.instant)
+
+    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
+        if question.is_of_now and question.keys is not None and question.has_unique_keys:
+            yield name, partial(with_keys, keys=question.keys)
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return table.partition(name).locations()

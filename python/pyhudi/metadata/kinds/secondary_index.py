@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.types as at
@@ -22,7 +23,9 @@ from pyhudi.metadata.definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
 from pyhudi.metadata.kinds.protocol import Change, Column, Known, PartitionKind, Shown, unmerged
+from pyhudi.metadata.lookups import with_values
 from pyhudi.metadata.partitioned import is_partitioned
+from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.schema.record_keys import RECORD_KEY
@@ -60,8 +63,10 @@ class SecondaryIndex(PartitionKind):
     name = f"{SECONDARY_INDEX}_"
     has_names = True
     needs_definitions = True
+    by_column_names = True
     asked_as = SECONDARY_INDEX
     needs = RECORD_INDEX
+    lookup_cost = 2
     bars_replacing = True
     """`HoodieBackedTableMetadataWriter.updateSecondaryIndexIfPresent` (1.0.2 and 1.2.0)."""
 
@@ -112,6 +117,15 @@ class SecondaryIndex(PartitionKind):
         for group in rows.changes:
             before, after = rows.task(group.before, columns), rows.task(group.after, columns)
             yield SecondaryTask(change.recording, name, definition.version > 1, before, after)
+
+    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
+        definition = question.definitions.get(name)
+        if not (question.is_of_now and question.bounds_hold and definition):
+            return
+        if definition.kind == SECONDARY_INDEX and len(definition.columns) == 1:
+            values = question.texts(definition.columns[0])
+            if values is not None and question.has_unique_keys:
+                yield name, partial(with_values, definition=definition, values=values)
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         definition = table.definitions.get(name)

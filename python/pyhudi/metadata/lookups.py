@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
-from pyhudi.query.key_predicates import KEYS_MOST
-from pyhudi.query.ranges import ruled_out
+from pyhudi.metadata.ranges import ruled_out
+from pyhudi.schema.key_predicates import KEYS_MOST
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

@@ -1,0 +1,106 @@
+"""The bucket indexes: a key's hash says which file group of its partition its row goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from pyhudi.config.index_options import (
+    BUCKET_ENGINE,
+    BUCKET_FIELDS,
+    INDEX_TYPE,
+    IndexOptions,
+)
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.index import bucket, ring
+from pyhudi.index.located import Located
+from pyhudi.index.protocol import Index, IndexedTable
+from pyhudi.index.simple import in_files
+from pyhudi.index.traces import Traces
+from pyhudi.slices.write_tasks import FileGroup
+
+_BUCKET = "bucket "
+
+
+class BucketIndex(Index):
+    """The file group's number is the hash (engine SIMPLE)."""
+
+    kind = "BUCKET"
+    has_buckets = True
+    without_stored_keys = True
+    is_binding = True
+    tag: ClassVar[Callable[..., Located]] = staticmethod(bucket.tag)
+
+    @classmethod
+    def is_shown(cls, traces: Traces) -> bool:
+        return traces.has_buckets
+
+    @classmethod
+    def of(cls, traces: Traces, options: IndexOptions) -> Index:
+        """With hash rings where the table has some, or is new and the options say so."""
+        config = traces.config
+        if not traces.has_buckets and traces.written:
+            msg = f"{INDEX_TYPE} is BUCKET, but the table's file groups are no buckets"
+            raise ConfigError(msg, hint="Leave the option out.")
+        rings = traces.has_rings if traces.has_buckets else options.consistent
+        if options.consistent and not rings:
+            msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING, but the table's buckets are numbers"
+            raise ConfigError(msg, hint="Leave the option out.")
+        if rings and not config.is_merge_on_read:
+            msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING: pyhudi writes with it to MOR only"
+            raise UnsupportedTableFeature(msg, hint="Use the engine SIMPLE.")
+        unknown = [name for name in options.bucket_fields if name not in config.record_key_fields]
+        if unknown:
+            msg = f"{BUCKET_FIELDS} names {unknown[0]!r}, which is no record key field"
+            raise ConfigError(msg)
+        return HashRingIndex() if rings else cls()
+
+    def finds_by_key(self, *, any_partition: bool) -> bool:
+        return not any_partition
+
+    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+        """Every place of the keys: which of them a bucket has, only its files tell."""
+        return in_files(table, keys, any_partition=any_partition)
+
+    def look_up(
+        self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, anew: bool = False
+    ) -> Located:
+        return self.tag(table, keys, new, anew=anew)
+
+    def identity(self, file_id: str) -> str:
+        """Its number, as each look-up names a new one anew."""
+        return f"{_BUCKET}{bucket.bucket_of(file_id)}"
+
+    def with_new(
+        self, table: IndexedTable, groups: list[FileGroup], places: Sequence[tuple[str, str]]
+    ) -> list[FileGroup]:
+        """With those that rows are the first of.
+
+        Raises `UnsupportedTableFeature` where concurrent writers would have to make the same ones.
+        """
+        made = {self.place(group.slice) for group in groups}
+        new = [self._to_be_made(table, *place) for place in places if place not in made]
+        if new and not self.has_rings and any(bucket.is_shared(g.slice.file_id) for g in groups):
+            msg = f"{INDEX_TYPE} is {self.kind}, and several writers make its file ids alike"
+            raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
+        return [*groups, *new]
+
+    def _to_be_made(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
+        number = int(identity.removeprefix(_BUCKET))
+        return bucket.to_be_made(partition, bucket.new_file_id(number, table.new_file_id))
+
+
+class HashRingIndex(BucketIndex):
+    """The file group has a range of hashes, which is stored (engine CONSISTENT_HASHING)."""
+
+    has_rings = True
+    without_stored_keys = False
+    tag = staticmethod(ring.tag)
+
+    def identity(self, file_id: str) -> str:
+        return file_id
+
+    def _to_be_made(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
+        return bucket.to_be_made(partition, identity, by_log=True)

@@ -1,0 +1,84 @@
+"""What a table tells of the index that it is written with.
+
+Only bucket indexes leave traces in files; the record index is a partition of the metadata table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.index.ring_files import RING_FOLDER
+from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
+
+_BY_PARTITION = ".hoodie/.bucket_index/partition_bucket_index_meta"
+
+# A random file id looks like a bucket's once in thirty million times.
+_BUCKET_FILE_ID = re.compile(r"000\d{5}-")
+
+
+@dataclass(frozen=True)
+class Traces:
+    """A table, looked at once."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+
+    @cached_property
+    def has_rings(self) -> bool:
+        """Its buckets are ranges of hash rings.
+
+        Raises `UnsupportedTableFeature` for numbers of buckets that differ by partition.
+        """
+        if self.storage.list(_BY_PARTITION):
+            msg = f"hoodie.bucket.index.partition.expressions: the table has {_BY_PARTITION}"
+            raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
+        return bool(self.storage.list(RING_FOLDER))
+
+    @cached_property
+    def has_buckets(self) -> bool:
+        """Its file groups are buckets. Raises as `has_rings`."""
+        if self.has_rings:
+            return True
+        return bool(self.written) and all(is_bucket(file_id) for _, file_id in self.written)
+
+    @cached_property
+    def written(self) -> list[tuple[str, str]]:
+        """As `last_written`."""
+        return last_written(self.timeline)
+
+    @cached_property
+    def record_index_by_partition(self) -> bool | None:
+        """Whether it has a record index by data partition, None where it has none at all.
+
+        Also while the index is being made again.
+        """
+        if RECORD_INDEX not in self.config.metadata_partitions:
+            undone = Unfinished.of(self.config)
+            known = RECORD_INDEX in undone.partitions_for(self.config.version)
+            return undone.by_partition if known else None
+        definition = index_definitions(self.storage, self.config).get(RECORD_INDEX)
+        return definition is not None and definition.is_partitioned
+
+
+def is_bucket(file_id: str) -> bool:
+    """Whether a file id begins with a bucket number."""
+    return _BUCKET_FILE_ID.match(file_id) is not None
+
+
+def last_written(timeline: Timeline) -> list[tuple[str, str]]:
+    """Partition path and file id of all that the newest commit with any files wrote."""
+    for instant in reversed(timeline.commits):
+        found = timeline.commit_metadata(instant).partition_to_write_stats
+        written = [(path, stat.file_id) for path, stats in found.items() for stat in stats]
+        if written:
+            return written
+    return []

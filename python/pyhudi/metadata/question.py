@@ -1,0 +1,111 @@
+"""What a scan asks of the indexes: its filter, and what may be concluded from what they tell.
+
+A slice may go only if no merged row of it can match. A merged row takes each value from one of the
+slice's files, so a condition rules out a slice when it rules out every file of it; conditions are
+not mixed, since partial updates bring columns of several files together. Indexes of the present
+(record index, partition statistics) say nothing of base files alone or of times gone by, and a
+table handle that others have written after shows such a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyhudi.config.metadata_names import COLUMN_STATS
+from pyhudi.config.options import DATA_SKIPPING, is_enabled
+from pyhudi.metadata.access import MetadataAccess
+from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.schema.key_predicates import allowed_texts, wanted_keys
+from pyhudi.schema.predicates import Conjunct
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import ScanRequest, TableState
+from pyhudi.timeline.unique_keys import keys_are_unique
+
+INSTEAD = "fewer files are left out"
+_SCHEMA_HISTORY = ".hoodie/.schema"
+
+Look = Callable[[MetadataTable, Sequence[FileSlice]], "list[bool] | None"]
+"""Which slices may match; None when the index turns out to know nothing."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One scan of a table."""
+
+    state: TableState
+    request: ScanRequest
+    access: MetadataAccess
+
+    @cached_property
+    def conjuncts(self) -> tuple[Conjunct, ...]:
+        """The conditions of the filter."""
+        if self.request.where is None or not is_enabled(self.state.options, DATA_SKIPPING):
+            return ()
+        return self.request.where.conjuncts
+
+    @cached_property
+    def shown_otherwise(self) -> frozenset[str]:
+        """Columns whose values in files may differ from those that the filter sees."""
+        return frozenset((*self.state.as_text, *self.state.config.partition_fields))
+
+    @cached_property
+    def stored(self) -> list[Conjunct]:
+        """The conditions on columns as they are stored."""
+        return [one for one in self.conjuncts if one[0] not in self.shown_otherwise]
+
+    @cached_property
+    def keys(self) -> list[str] | None:
+        """Every record key that a wanted row can have, None when the filter does not tell."""
+        return wanted_keys(self.state.config, self.conjuncts, self.shown_otherwise)
+
+    def texts(self, column: str) -> list[str] | None:
+        """Texts of the values that a column may have, None when the filter does not list them."""
+        return allowed_texts(self.conjuncts, column, self.shown_otherwise)
+
+    @property
+    def is_of_now(self) -> bool:
+        """Whether merged rows of the present are read, which is what some indexes are about."""
+        merged = not (self.request.read_optimized and self.state.config.is_merge_on_read)
+        return merged and self.state.timeline.bound is None and self.access.later is None
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether merging may make values that are in no file."""
+        config = self.state.config
+        return config.is_merge_on_read and config.merge.mode == "CUSTOM"
+
+    @cached_property
+    def bounds_hold(self) -> bool:
+        """Whether a column's name means the same in all files: not after renames."""
+        evolved = self.state.evolution is not None
+        return not evolved and not self.state.storage.list_dir(_SCHEMA_HISTORY)[1]
+
+    @cached_property
+    def has_unique_keys(self) -> bool:
+        """Whether one place of a key is all there is, as a record index has it."""
+        return keys_are_unique(self.state.timeline)
+
+    @cached_property
+    def definitions(self) -> Mapping[str, IndexDefinition]:
+        """The table's index definitions by name."""
+        return self.access.use(INSTEAD, lambda table: table.definitions) or {}
+
+    def has_statistics_of(self, column: str) -> bool:
+        """Whether statistics of a column are kept up; where nothing says so, they are."""
+        known = self.definitions.get(COLUMN_STATS)
+        return known is None or not known.columns or column in known.columns
+
+    def merged_by_rule(self, look: Look) -> Look:
+        """With somebody's own merger, only slices without anything to merge can be ruled out."""
+        if not self.is_custom:
+            return look
+
+        def careful(table: MetadataTable, slices: Sequence[FileSlice]) -> list[bool] | None:
+            keep = look(table, slices)
+            pairs = zip(keep or (), slices, strict=False)
+            return None if keep is None else [stays or bool(one.logs) for stays, one in pairs]
+
+        return careful
