@@ -23,8 +23,8 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata import companion
 from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import groups_by_partition
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.txn.table import Table
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import names, unpack
 

@@ -29,11 +29,10 @@ from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, CorruptTable
 from pyhudi.index import bloom, bucket, locate, record, ring
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
-from pyhudi.txn.table import Table
 from pyhudi.write.write_context import Session
 from tests.engine.faulty import FaultyEngine, TriedAgain, Twice
 from tests.helpers.tables import unpack
@@ -402,7 +401,6 @@ def session_of(table: HudiTable, engine: LocalEngine | None = None) -> Session:
     return Session(
         opened,
         WriteOptions.of(table.options),
-        table_schema(table.storage, table.config, opened.timeline),
     )
 
 

@@ -22,10 +22,10 @@ from pyhudi.metadata.records import RECORD_ROWS, derive
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.txn.table import Table
 from tests.helpers.metadata_records import decode, stored_records
 from tests.helpers.tables import GoldenTables, unpack
 from tests.unit.test_metadata_derive import Both, files_of

@@ -13,15 +13,13 @@ from pyhudi import UnsupportedTableFeature, _native
 from pyhudi.clock import SystemClock
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.local import LocalEngine
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.initial import Source
 from pyhudi.metadata.kinds.protocol import Known
 from pyhudi.metadata.kinds.secondary_index import SecondaryIndex
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import derive, record_schema
-from pyhudi.schema.table_schema import table_schema
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from tests.helpers.tables import unpack
@@ -98,10 +96,9 @@ def test_a_new_index_holds_what_hudis_does(base: Path, tmp_path: Path) -> None:
     definition = table.definitions[INDEX]
     groups = len(table.file_groups(INDEX))
     text = record_schema(config.version.metadata_schema)
-    schema = table_schema(storage, config, timeline)
-    state = TableState(storage, config, timeline, schema.arrow, avro=schema.avro)
+    opened = Table.open(storage, config, SystemClock())
     options = MetadataOptions(least_record_groups=groups, most_record_groups=groups)
-    source = Source(state, LocalEngine(), options, table.definitions, memory=1 << 30)
+    source = Source(opened, options, table.definitions, memory=1 << 30)
     made = SecondaryIndex().initial(source, INDEX)
     assert made.groups == groups
     rows = pa.Table.from_batches([rows for task in made.tasks for rows in derive(task)])

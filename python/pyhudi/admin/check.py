@@ -23,7 +23,8 @@ from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.read_tasks import ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.table import Table
 from pyhudi.timeline.unique_keys import keys_are_unique
 
 
@@ -31,7 +32,7 @@ from pyhudi.timeline.unique_keys import keys_are_unique
 class _Look:
     """What every part of a deep look needs."""
 
-    state: TableState
+    state: Table
     engine: Engine
     view: FileSystemView
     """By the listing of storage."""
@@ -47,7 +48,7 @@ class _Look:
         return self.table is not None and self.table.has(partition)
 
 
-def check(state: TableState, engine: Engine, *, deep: bool) -> CheckResult:
+def check(state: Table, engine: Engine, *, deep: bool) -> CheckResult:
     """Compares timeline, storage and metadata table. See `HudiTable.check`."""
     storage, config, timeline = state.storage, state.config, state.timeline
     stored = check_files.stored_table(storage, config)
@@ -72,7 +73,7 @@ def check(state: TableState, engine: Engine, *, deep: bool) -> CheckResult:
 
 
 def _metadata(
-    state: TableState, named: Named, stored: StoredTable
+    state: Table, named: Named, stored: StoredTable
 ) -> tuple[MetadataTable | None, list[Finding]]:
     try:
         findings = list(check_metadata.check_timelines(state.storage, state.timeline))
@@ -99,7 +100,7 @@ def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
         look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
     )
     findings += [one for found in facts for one in found]
-    if look.state.config.populate_meta_fields and RECORD_KEY in look.state.schema.names:
+    if look.state.config.populate_meta_fields and RECORD_KEY in look.state.columns.names:
         tasks, rules = _key_tasks(look, whole)
         findings += check_keys(look.engine, tasks, rules)
     return findings
@@ -126,7 +127,7 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
         return
     columns = pa.schema([])
     if look.has(COLUMN_STATS):
-        columns = statistics_columns(table.definitions, state.schema)
+        columns = statistics_columns(table.definitions, state.columns)
     groups = {
         name: tuple(table.file_groups(name)) if look.has(name) else ()
         for name in (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)

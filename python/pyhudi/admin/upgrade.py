@@ -198,11 +198,11 @@ def _without_metadata(
 def _settled(table: WritableTable, clock: Clock, by: str, *, merge: bool) -> str | None:
     """Failed writes rolled back, log files compacted; the compaction's instant."""
     session = Session.open(table, clock).recovered()
-    if complete_pending(session.table, row_compaction(session.table, session.schema)):
+    if complete_pending(session.table, row_compaction()):
         session = Session.open(table, clock).recovered()
     if not merge:
         return None
-    work = row_compaction(session.table, session.schema, by)
+    work = row_compaction(by)
     return compact(session.table, work, with_logs(session.table))
 
 

@@ -23,7 +23,7 @@ from pyhudi.query.commit_range import check_range_begun, range_bounds
 from pyhudi.query.diff import plan_diff
 from pyhudi.query.match import HELD_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.timeline.past import timeline_as_of
 
 PLAN = pa.schema(
@@ -44,7 +44,7 @@ class Changes(Outputs):
     Rows come commit by commit.
     """
 
-    state: TableState
+    state: Table
     """The table at the moment the query is about."""
     request: ChangeRequest
     engine: Engine
@@ -83,8 +83,8 @@ class Diff(Outputs):
     Updates come before inserts and deletes of records that may have moved between file groups.
     """
 
-    before: TableState
-    after: TableState
+    before: Table
+    after: Table
     engine: Engine
     held_bytes: int = HELD_BYTES
     """About how much of the older side is in memory at once, for each file group being compared and
@@ -118,7 +118,7 @@ class Diff(Outputs):
         )
 
 
-def changes_schema(state: TableState, images: Images) -> pa.Schema:
+def changes_schema(state: Table, images: Images) -> pa.Schema:
     """The columns of a change query."""
     kind = pa.string()
     if images == "struct":
@@ -129,7 +129,7 @@ def changes_schema(state: TableState, images: Images) -> pa.Schema:
     )
 
 
-def diff_rows(state: TableState) -> pa.Schema:
+def diff_rows(state: Table) -> pa.Schema:
     """The columns of `work.changes.diff_task`."""
     image = pa.struct(list(image_schema(state)))
     return pa.schema(
@@ -145,7 +145,7 @@ def diff_rows(state: TableState) -> pa.Schema:
 
 
 def new_changes(
-    state: TableState,
+    state: Table,
     engine: Engine,
     *,
     start: Moment | None,
@@ -172,12 +172,12 @@ def new_changes(
     return Changes(state, request, engine)
 
 
-def new_diff(state: TableState, engine: Engine, a: Moment, b: Moment) -> Diff:
+def new_diff(state: Table, engine: Engine, a: Moment, b: Moment) -> Diff:
     """A comparison of two moments of a table; see `HudiTable.diff`."""
     return Diff(state_as_of(state, a), state_as_of(state, b), engine)
 
 
-def state_as_of(state: TableState, moment: Moment) -> TableState:
+def state_as_of(state: Table, moment: Moment) -> Table:
     """The table as it was, with the columns that it has now.
 
     Raises `HistoryUnavailable` for a time that cannot be shown any more.

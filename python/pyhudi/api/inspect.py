@@ -15,7 +15,7 @@ from pyhudi.schema.predicates import column_type
 from pyhudi.slices.describe import slices_table
 from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.spans import Span
 
@@ -79,7 +79,7 @@ _LOGS = pa.schema(
 class Inspect:
     """Looks into a table as of the moment its handle was loaded."""
 
-    def __init__(self, state: TableState) -> None:
+    def __init__(self, state: Table) -> None:
         self._state = state
 
     @arg.checked(archived=arg.flag)
@@ -204,7 +204,7 @@ class Inspect:
         state = self._state
         field = None
         if column is not None:
-            field = pa.field(column, column_type((column,), state.schema))
+            field = pa.field(column, column_type((column,), state.columns))
         table = MetadataTable(state.storage, state.config, state.timeline)
         return pa.Table.from_batches([shown(table, partition, field)])
 

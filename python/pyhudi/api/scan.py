@@ -26,7 +26,8 @@ from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type
 from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.describe import slices_table
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState, shown_schema
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, shown_schema
+from pyhudi.slices.table import Table
 
 _LEAST_MEMORY = 1 << 20
 
@@ -39,7 +40,7 @@ class Scan(Outputs):
     times.
     """
 
-    state: TableState
+    state: Table
     """The table at the moment the scan is about."""
     request: ScanRequest
     engine: Engine
@@ -110,11 +111,11 @@ class Scan(Outputs):
         where = self.request.where
         if where is not None and where.columns:
             return where.columns[0]
-        return narrow_column(self.state.schema, self.state.config.partition_fields)
+        return narrow_column(self.state.columns, self.state.config.partition_fields)
 
 
 def new_scan(
-    state: TableState,
+    state: Table,
     engine: Engine,
     *,
     columns: Sequence[str] | None,

@@ -13,7 +13,7 @@ from pyhudi.api.index_verbs import IndexVerbs
 from pyhudi.api.inspect import Inspect
 from pyhudi.api.scan import Scan, new_scan
 from pyhudi.api.write_verbs import WritingVerbs
-from pyhudi.clock import Moment, instant_of
+from pyhudi.clock import Moment, SystemClock, instant_of
 from pyhudi.config import arguments as arg
 from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
@@ -24,9 +24,10 @@ from pyhudi.query.commit_range import HollowCommits, IncrementalRange, range_bou
 from pyhudi.query.incremental import check_incremental
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
 from pyhudi.slices.partition_values import text_columns
-from pyhudi.slices.read_tasks import TableState, shown_schema
+from pyhudi.slices.read_tasks import shown_schema
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline
+from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.past import timeline_as_of
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
@@ -95,7 +96,7 @@ class HudiTable(WritingVerbs, IndexVerbs):
         return self.storage.uri
 
     @property
-    def state(self) -> TableState:
+    def state(self) -> Table:
         """What reads of the handle are planned from."""
         return self._state
 
@@ -342,14 +343,14 @@ _LOOKS = 3
 """How often a table is looked at that changes its version, or archives, meanwhile."""
 
 
-def _load(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> TableState:
+def _load(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> Table:
     for _ in range(_LOOKS - 1):
         with suppress(TimelineMoved):
             return _load_once(storage, options, as_of)
     return _load_once(storage, options, as_of)
 
 
-def _load_once(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> TableState:
+def _load_once(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> Table:
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
     then = timeline if as_of is None else _past(config, timeline, as_of)
@@ -362,10 +363,19 @@ def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:
 
 def _state(
     storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
-) -> TableState:
+) -> Table:
     found = table_schema(storage, config, timeline)
     schema = readable_schema(found.arrow)
     as_text = text_columns(config, schema)
-    return TableState(
-        storage, config, timeline, schema, as_text, found.avro, found.evolution, options
+    clock = SystemClock()
+    return Table(
+        storage,
+        config,
+        timeline,
+        found,
+        schema,
+        InstantGenerator(clock, config.timezone),
+        clock,
+        options=options,
+        as_text=as_text,
     )

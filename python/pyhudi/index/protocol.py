@@ -21,7 +21,7 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import Located
 from pyhudi.index.traces import Traces
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -68,8 +68,9 @@ class IndexedTable(Protocol):
         """File groups of partitions (None for all), and of each the slice that is read."""
         ...
 
-    def state(self) -> TableState:
-        """The table as a scan sees it."""
+    @property
+    def table(self) -> Table:
+        """What the write works on."""
         ...
 
     def new_file_id(self) -> str:

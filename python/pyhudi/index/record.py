@@ -230,7 +230,7 @@ def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Lo
     own = dict(split(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
     groups, slices = table.groups(None if own is None else sorted(own))
     numbers = group_numbers(groups)
-    state = table.state()
+    state = table.table
     reads = slice_tasks(state, ScanRequest(output=(RECORD_KEY,)), slices, merge_rule(state))
     tasks = []
     for read in reads:

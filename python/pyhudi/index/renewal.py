@@ -25,9 +25,9 @@ from pyhudi.index.ring_files import (
     ring_to_write_by,
 )
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.txn.table import Companion, Rollback, Table
 
 Renewed = Mapping[str, Mapping[str, str]]
 """For each partition with a new ring the new file ids by the old ones."""

@@ -43,11 +43,10 @@ from pyhudi.metadata.table_writer import (
     open_metadata_table,
     remove_metadata_table,
 )
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.unique_keys import counted_words
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.table import Table
 
 OPERATION = "BULK_INSERT"
 STAGE = 3
@@ -60,7 +59,6 @@ _TOGETHER = 8
 
 def initialise(
     data: Table,
-    state: TableState,
     partitions: set[str],
     options: MetadataOptions,
     memory: int,
@@ -68,7 +66,7 @@ def initialise(
 ) -> TableConfig:
     """Makes partitions that the table lacks, and gives its properties with them.
 
-    data, state: of the data table, cleaned up after dead writers. Without a metadata table
+    data: the data table, cleaned up after dead writers. Without a metadata table
     `files` is made too. memory: bytes for records that are on their way to files. definitions:
     those of partitions that are not known by their names alone. With a record index the properties
     say whether a key is there twice.
@@ -80,14 +78,14 @@ def initialise(
     wanted = in_order((partitions | {FILES}) - set(listed))
     if not wanted:
         return config
-    check_can_start(config, state.timeline.pending())
+    check_can_start(config, data.timeline.pending())
     added = {
-        **new_definitions(wanted, Wish(config, options, schema=state.schema)),
+        **new_definitions(wanted, Wish(config, options, schema=data.columns)),
         **(definitions or {}),
     }
     known = index_definitions(data.storage, config)
     defined = {**known, **parse_definitions(added)}
-    source = Source(state, data.engine, options, defined, memory)
+    source = Source(data, options, defined, memory)
     own = _cleared(data, listed)
     counted: dict[str, str] = {}
     for kind, name in kinds_of(wanted):
@@ -95,7 +93,7 @@ def initialise(
         partition = kind.initial(source, name)
         made = _Making(data, own, partition, source).carry_out()
         if partition.records is not None:
-            counted = counted_words(state.timeline, unique=made == partition.records)
+            counted = counted_words(data.timeline, unique=made == partition.records)
     changes = change_definitions(data.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
     changes.update(counted)

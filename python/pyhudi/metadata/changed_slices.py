@@ -15,13 +15,12 @@ import pyarrow as pa
 
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.schema.record_keys import RECORD_KEY
-from pyhudi.schema.table_schema import table_schema
+from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
-from pyhudi.timeline import Timeline
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.txn.table import Table
 
 _LOG_MEMORY = 64 * 1024 * 1024
 """Bytes of log records that one task holds; more of them go to local files."""
@@ -127,13 +126,11 @@ class SliceRows:
         return {}
 
     @cached_property
-    def _state(self) -> TableState:
-        storage, config = self._data.storage, self._data.config
-        timeline = Timeline.load(storage, config)
-        evolution = table_schema(storage, config, timeline).evolution
-        return TableState(
-            storage, config, timeline, self._schema, avro=self._avro, evolution=evolution
-        )
+    def _state(self) -> Table:
+        now = self._data.reloaded()
+        evolution = table_schema(now.storage, now.config, now.timeline).evolution
+        schema = TableSchema(self._avro, self._schema, evolution)
+        return replace(now, schema=schema, columns=self._schema, as_text=())
 
 
 def alone(one: FileSlice) -> list[AloneFile]:
@@ -145,7 +142,7 @@ def alone(one: FileSlice) -> list[AloneFile]:
 
 
 def read_columns(
-    state: TableState, one: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
+    state: Table, one: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
 ) -> ReadTask:
     """The reading of a slice that may hold files of a pending commit.
 

@@ -12,13 +12,12 @@ from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata.group import MetadataGroup, groups_of
 from pyhudi.metadata.records import record_schema
-from pyhudi.metadata.table_writer import record_words
 from pyhudi.services.compaction import CompactionWork
 from pyhudi.slices.compact import compaction_stat
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.txn.table import Table
 
 EXTENSION = "hfile"
 
@@ -42,12 +41,11 @@ class CompactGroupTask:
         return self.group.storage
 
 
-def record_compaction(own: Table) -> CompactionWork[CompactGroupTask]:
-    """The work on the slices of a metadata table."""
+def record_compaction() -> CompactionWork[CompactGroupTask]:
+    """The work on a metadata table's slices."""
     return CompactionWork(
         _tasks,
         compact_group,
-        record_words(own),
         extension=EXTENSION,
         has_markers=False,
         label="compact the metadata table",

@@ -37,11 +37,11 @@ from pyhudi.metadata.table_writer import (
     roll_back_delta_commit,
 )
 from pyhudi.metadata.write_group import GroupTarget, write_group
+from pyhudi.slices.table import Commit, Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.table import Commit, Companion, Rollback, Table
 
 OPERATION = "UPSERT_PREPPED"
 STAGE = 2

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.engine.protocol import Attempt, Engine
+from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.records import Recording, RecordTask, record_schema
 from pyhudi.metadata.start_group import group_id
@@ -23,7 +23,8 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import list_files
 from pyhudi.slices.read import open_slice
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ _RECORD_BYTES = 512
 class Source:
     """The table that the partitions are made of, and what it tells of itself, looked up once."""
 
-    state: TableState
-    engine: Engine
+    table: Table
     options: MetadataOptions
     definitions: Mapping[str, IndexDefinition]
     """Those that the table is about to have."""
@@ -52,36 +52,36 @@ class Source:
     @cached_property
     def files(self) -> dict[str, list[Entry]]:
         """Files of every partition, those of pending instants left out."""
-        state = self.state
-        pending = {i.requested for i in state.timeline.pending() if i.action != INDEXING}
+        table = self.table
+        pending = {i.requested for i in table.timeline.pending() if i.action != INDEXING}
         return {
             partition: [one for one in entries if _written_by(one.name) not in {None, *pending}]
-            for partition, entries in list_files(state.storage)
+            for partition, entries in list_files(table.storage)
         }
 
     @cached_property
     def slices(self) -> list[FileSlice]:
         """What a snapshot reads."""
-        return FileSystemView(self.state.storage, self.state.config, self.state.timeline).slices()
+        return FileSystemView(self.table.storage, self.table.config, self.table.timeline).slices()
 
     @property
     def last_instant(self) -> str:
         """The newest completed instant, `NO_INSTANT` in a new table."""
-        return max((one.requested for one in self.state.timeline.completed()), default=NO_INSTANT)
+        return max((one.requested for one in self.table.timeline.completed()), default=NO_INSTANT)
 
     def recording(self, groups: Mapping[str, int]) -> Recording:
         """What tasks share. groups: numbers of file groups by partition of the metadata table."""
-        schema = record_schema(self.state.config.version.metadata_schema)
-        return Recording(self.state.storage, schema, groups)
+        schema = record_schema(self.table.config.version.metadata_schema)
+        return Recording(self.table.storage, schema, groups)
 
     def reads(self, *columns: str) -> list[ReadTask]:
         """The readings of some columns of each slice."""
         request = ScanRequest(output=columns)
-        return slice_tasks(self.state, request, self.slices, merge_rule(self.state))
+        return slice_tasks(self.table, request, self.slices, merge_rule(self.table))
 
     def counts(self) -> list[int]:
         """Numbers of records, in the order of the slices."""
-        return self.engine.run(count_rows, self.reads(), label="count records")
+        return self.table.engine.run(count_rows, self.reads(), label="count records")
 
     def portions(self, records: int, groups: int) -> int:
         """In how many turns the records of keys or values are written."""

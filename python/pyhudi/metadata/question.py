@@ -21,7 +21,8 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.key_predicates import allowed_texts, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import ScanRequest, TableState
+from pyhudi.slices.read_tasks import ScanRequest
+from pyhudi.slices.table import Table
 from pyhudi.timeline.unique_keys import keys_are_unique
 
 INSTEAD = "fewer files are left out"
@@ -35,7 +36,7 @@ Look = Callable[[MetadataTable, Sequence[FileSlice]], "list[bool] | None"]
 class Question:
     """One scan of a table."""
 
-    state: TableState
+    state: Table
     request: ScanRequest
     access: MetadataAccess
 
@@ -80,7 +81,7 @@ class Question:
     @cached_property
     def bounds_hold(self) -> bool:
         """Whether a column's name means the same in all files: not after renames."""
-        evolved = self.state.evolution is not None
+        evolved = self.state.schema.evolution is not None
         return not evolved and not self.state.storage.list_dir(_SCHEMA_HISTORY)[1]
 
     @cached_property

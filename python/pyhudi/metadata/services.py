@@ -17,9 +17,9 @@ from pyhudi.metadata.compaction import record_compaction
 from pyhudi.metadata.table_writer import observe, open_metadata_table
 from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
+from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn.left_files import remove_staged
-from pyhudi.txn.table import Table
 
 RETAINED = 20
 """Commits whose slices stay (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""
@@ -53,7 +53,7 @@ def _run(data: Table, options: ServiceOptions) -> None:
     own = open_metadata_table(data)
     observe(own)
     remove_staged(own.storage, own.timeline.beside[1], own.clock)
-    if compaction.complete_pending(own, record_compaction(own)):
+    if compaction.complete_pending(own, record_compaction()):
         own = own.reloaded()
     if cleaning.complete_pending(own):
         own = own.reloaded()
@@ -93,7 +93,7 @@ def _compact(data: Table, own: Table, options: ServiceOptions) -> str | None:
     if instant is None or not is_compaction_due(own, options.compact_after) or _waits(data, own):
         return None
     slices = compaction.with_logs(own, data.config.metadata_partitions)
-    return compaction.compact(own, record_compaction(own), slices, instant)
+    return compaction.compact(own, record_compaction(), slices, instant)
 
 
 def is_compaction_due(own: Table, deltas: int) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+import pyarrow as pa
+
 from pyhudi import _native
 from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK, Instant, State
 from pyhudi.config.metadata_names import FOLDER, PROPERTIES
@@ -16,16 +18,16 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.metadata.partitioned import check_numbers
 from pyhudi.metadata.reader import open_config
 from pyhudi.metadata.records import record_schema
-from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
+from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import rollback
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.table import Table
 
 GroupsByPartition = dict[str, list[FileGroup]]
 
@@ -34,8 +36,17 @@ def open_metadata_table(data: Table) -> Table:
     """That of a data table, by whose instants it goes. Raises `CorruptTable` when it is missing."""
     storage = data.storage.below(FOLDER)
     config = open_config(storage)
-    timeline = Timeline.load(storage, config)
-    return replace(data, storage=storage, config=config, timeline=timeline, companions=())
+    schema = record_schema(config.version.metadata_schema)
+    return replace(
+        data,
+        storage=storage,
+        config=config,
+        timeline=Timeline.load(storage, config),
+        schema=TableSchema(_native.without_meta_fields(schema), pa.schema([])),
+        columns=pa.schema([]),
+        as_text=(),
+        companions=(),
+    )
 
 
 def groups_by_partition(own: Table, partitions: Collection[str]) -> GroupsByPartition:
@@ -60,18 +71,12 @@ def observe(own: Table) -> None:
         own.generator.observe(own.timeline)
 
 
-def record_words(own: Table) -> SchemaWords:
-    """What its commits say of its schema."""
-    schema = record_schema(own.config.version.metadata_schema)
-    return SchemaWords(_native.without_meta_fields(schema))
-
-
 def complete_delta_commit(delta: OpenInstant, operation: str, stats: Iterable[WriteStat]) -> None:
     """Completes a delta commit of the metadata table. operation: Hudi's name of what wrote it."""
     own = delta.table
     metadata = CommitMetadata(
         by_partition(stats),
-        extra_metadata=record_words(own).extra_metadata(delta.time),
+        extra_metadata={SCHEMA_KEY: own.schema.avro},
         operation_type=operation,
     )
     observe(own)

@@ -11,7 +11,7 @@ from pyhudi.errors import HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.query.cdc_files import ChangeFiles, ChangeRequest, ChangeTask
 from pyhudi.slices.file_sizes import check_listed
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.spans import Span
 
@@ -21,7 +21,7 @@ _WITHOUT_CHANGES = frozenset(
 """Operations that write files, but no other rows (`WriteOperationType`)."""
 
 
-def check_changes(state: TableState) -> None:
+def check_changes(state: Table) -> None:
     """Raises `UnsupportedTableFeature` for a table whose changes cannot be read."""
     config = state.config
     hint = "diff(a, b) compares two moments of any table with record keys."
@@ -39,7 +39,7 @@ def check_changes(state: TableState) -> None:
         )
 
 
-def plan_changes(state: TableState, request: ChangeRequest) -> list[ChangeTask]:
+def plan_changes(state: Table, request: ChangeRequest) -> list[ChangeTask]:
     """One task for every file that a commit of the range changed rows by, commit by commit.
 
     Raises `HistoryUnavailable` for a range that begins before the archived end, for files that are
@@ -57,9 +57,7 @@ def plan_changes(state: TableState, request: ChangeRequest) -> list[ChangeTask]:
     return tasks
 
 
-def select_commits(
-    state: TableState, request: ChangeRequest
-) -> list[tuple[Instant, CommitMetadata]]:
+def select_commits(state: Table, request: ChangeRequest) -> list[tuple[Instant, CommitMetadata]]:
     """The commits of the range that changed rows, in the order of the range.
 
     A range is over requested times below table version 8 and over completion times from 8 on.
@@ -80,7 +78,7 @@ def select_commits(
     return [(instant, what) for instant, what in known if _changes_rows(state, instant, what)]
 
 
-def _check_archived(state: TableState, start: str | None) -> None:
+def _check_archived(state: Table, start: str | None) -> None:
     by_completion = state.config.version.incremental_by_completion_time
     archived = state.timeline.archive.commits(Span(start, by_completion=by_completion))
     if archived:
@@ -91,7 +89,7 @@ def _check_archived(state: TableState, start: str | None) -> None:
         )
 
 
-def _changes_rows(state: TableState, instant: Instant, metadata: CommitMetadata) -> bool:
+def _changes_rows(state: Table, instant: Instant, metadata: CommitMetadata) -> bool:
     compaction = state.config.is_merge_on_read and instant.action == COMMIT
     return not compaction and (metadata.operation_type or "").upper() not in _WITHOUT_CHANGES
 

@@ -18,7 +18,8 @@ from pyhudi.query.match import MatchTask, image_schema, read_side
 from pyhudi.schema.predicates import Where
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.read_tasks import MergeRule, TableState, key_columns, merge_rule
+from pyhudi.slices.read_tasks import MergeRule, key_columns, merge_rule
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Instant, WriteStat
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT
@@ -72,7 +73,7 @@ class ChangeTask:
 class ChangeFiles:
     """Plans commit by commit; what files there are is listed once."""
 
-    def __init__(self, state: TableState, request: ChangeRequest, view: FileSystemView) -> None:
+    def __init__(self, state: Table, request: ChangeRequest, view: FileSystemView) -> None:
         # Change logs hold values as they are stored, so rows of data files are given so too.
         self._state = replace(state, as_text=())
         self._request = request
@@ -149,7 +150,7 @@ class ChangeFiles:
         touched_logs: tuple[str, ...] | None = None,
     ) -> MatchTask:
         # A record that was written again counts as updated even if no data column differs.
-        compared = pa.schema([self._state.schema.field(name) for name in _COMMIT_COLUMNS])
+        compared = pa.schema([self._state.columns.field(name) for name in _COMMIT_COLUMNS])
         columns = (*self._images.names, *compared.names)
         sides = [read_side(self._state, one, rule, columns) for one in (before, after)]
         old, new = (replace(side, path_values=()) if side else None for side in sides)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pyhudi.clock import Moment, Zone, instant_of
 from pyhudi.errors import ConfigError, HistoryUnavailable
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.past import check_begun, first_incomplete_commit
 from pyhudi.timeline.spans import Span
@@ -77,14 +77,14 @@ def range_bounds(
     return after, until
 
 
-def check_range_begun(state: TableState, until: str | None, *, by_completion: bool) -> None:
+def check_range_begun(state: Table, until: str | None, *, by_completion: bool) -> None:
     """Raises `HistoryUnavailable` for a range that ends before the table's first commit."""
     if until is not None:
         span = Span(until=until, by_completion=by_completion)
         check_begun(state.timeline, span, f"the range's end {until}")
 
 
-def select_commits(state: TableState, span: IncrementalRange) -> Selection:
+def select_commits(state: Table, span: IncrementalRange) -> Selection:
     """The completed commits of a range, archived ones included.
 
     Raises `HistoryUnavailable` for a hollow commit under the policy "fail".
@@ -111,7 +111,7 @@ def select_commits(state: TableState, span: IncrementalRange) -> Selection:
     return Selection(commits, metadata, by_completion)
 
 
-def without_hollow(state: TableState, policy: HollowCommits) -> Sequence[Instant]:
+def without_hollow(state: Table, policy: HollowCommits) -> Sequence[Instant]:
     """Completed commits that a range by requested times may take."""
     commits = state.timeline.commits
     pending = first_incomplete_commit(state.timeline)
@@ -127,7 +127,7 @@ def without_hollow(state: TableState, policy: HollowCommits) -> Sequence[Instant
     return [one for one in commits if one.requested < pending.requested]
 
 
-def _archived(state: TableState, times: Span) -> Sequence[Instant]:
+def _archived(state: Table, times: Span) -> Sequence[Instant]:
     """Archived commits of a span. The archive is not touched where it can hold none.
 
     Raises `HistoryUnavailable` for a span of completion times that were not noted (Hudi before
@@ -150,7 +150,7 @@ def _archived(state: TableState, times: Span) -> Sequence[Instant]:
     return (*undated, *found)
 
 
-def check_archive_is_whole(state: TableState, span: IncrementalRange, chosen: Selection) -> None:
+def check_archive_is_whole(state: Table, span: IncrementalRange, chosen: Selection) -> None:
     """A commit of the range that a later one built on must be known, or its rows would lack.
 
     Raises `HistoryUnavailable` naming one that is on neither timeline.

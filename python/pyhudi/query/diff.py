@@ -16,10 +16,11 @@ from pyhudi.query.match import MatchTask, bucket_count, image_schema, read_side
 from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.grouping import GroupKey
-from pyhudi.slices.read_tasks import ScanRequest, TableState, key_columns, merge_rule
+from pyhudi.slices.read_tasks import ScanRequest, key_columns, merge_rule
+from pyhudi.slices.table import Table
 
 
-def plan_diff(before: TableState, after: TableState, held_bytes: int) -> list[MatchTask]:
+def plan_diff(before: Table, after: Table, held_bytes: int) -> list[MatchTask]:
     """One task for each file group whose newest slice differs, or several for a big one.
 
     held_bytes: about how much of the older side a task may hold in memory.
@@ -39,14 +40,14 @@ def plan_diff(before: TableState, after: TableState, held_bytes: int) -> list[Ma
     ]
 
 
-def _slices(state: TableState) -> dict[GroupKey, FileSlice]:
+def _slices(state: Table) -> dict[GroupKey, FileSlice]:
     slices = scan_slices(state, ScanRequest(output=()))
     return {(one.partition, one.file_id): one for one in slices}
 
 
 def _tasks(
-    before: TableState,
-    after: TableState,
+    before: Table,
+    after: Table,
     old: FileSlice | None,
     new: FileSlice | None,
     images: pa.Schema,
@@ -100,7 +101,7 @@ class _Touched:
     Their files can be the same at both moments, and yet hold another number of commits.
     """
 
-    def __init__(self, before: TableState, after: TableState) -> None:
+    def __init__(self, before: Table, after: Table) -> None:
         states = sorted((before, after), key=lambda state: state.timeline.bound or "")
         self._since, self._timeline = states[0].timeline.bound or "", states[1].timeline
 

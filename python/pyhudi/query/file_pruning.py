@@ -18,7 +18,8 @@ from pyhudi.slices.file_sizes import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.partition_values import partition_filter
-from pyhudi.slices.read_tasks import ScanRequest, TableState
+from pyhudi.slices.read_tasks import ScanRequest
+from pyhudi.slices.table import Table
 from pyhudi.timeline.behind import check_still_there, later_timeline
 
 _LISTED = "files are listed instead"
@@ -32,14 +33,14 @@ class Chosen:
     explanation: Explanation
 
 
-def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
+def choose_slices(state: Table, request: ScanRequest) -> Chosen:
     """The slices that a scan reads; those that cannot hold a wanted row are left out.
 
     Raises `CorruptTable` for a log file that was cut, where storage lists the files;
     `HistoryUnavailable` for an earlier time whose files a cleaner of file versions removed.
     """
     conjuncts = request.where.conjuncts if request.where else ()
-    test = partition_filter(state.config, state.schema, conjuncts)
+    test = partition_filter(state.config, state.columns, conjuncts)
     wanted = _Counted(test)
     access = MetadataAccess(state.storage, state.config, state.timeline, state.options)
     pruner = Pruner(state, request, access)
@@ -69,7 +70,7 @@ def choose_slices(state: TableState, request: ScanRequest) -> Chosen:
     return Chosen(slices, explanation)
 
 
-def _check_still_there(state: TableState, access: MetadataAccess, *, is_listed: bool) -> None:
+def _check_still_there(state: Table, access: MetadataAccess, *, is_listed: bool) -> None:
     """Raises `HistoryUnavailable` where files of the state may be missing from their list.
 
     A listing of storage does not tell whether others have written since, as the metadata table
@@ -83,7 +84,7 @@ def _check_still_there(state: TableState, access: MetadataAccess, *, is_listed: 
 
 
 def _by_metadata(
-    state: TableState, wanted: _Counted, access: MetadataAccess, pruner: Pruner
+    state: Table, wanted: _Counted, access: MetadataAccess, pruner: Pruner
 ) -> tuple[FileSystemView, list[Step]] | None:
     """The view over the files that the metadata table lists, None when it cannot be used."""
     paths = access.use(_LISTED, lambda table: table.data_partitions())

@@ -37,11 +37,11 @@ from pyhudi.slices.read_tasks import (
     MergeRule,
     ReadTask,
     ScanRequest,
-    TableState,
     WholeSlice,
     merge_rule,
     slice_tasks,
 )
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ else:
 COMMIT_TIME = "_hoodie_commit_time"
 
 
-def check_incremental(state: TableState, span: IncrementalRange) -> None:
+def check_incremental(state: Table, span: IncrementalRange) -> None:
     """Whether a table can be asked for the range at all.
 
     Raises `UnsupportedTableFeature` for a table without meta columns, `ConfigError` for arguments
@@ -77,9 +77,7 @@ def check_incremental(state: TableState, span: IncrementalRange) -> None:
     check_range_begun(state, span.end, by_completion=by_completion)
 
 
-def plan_incremental(
-    state: TableState, request: ScanRequest, span: IncrementalRange
-) -> list[ReadTask]:
+def plan_incremental(state: Table, request: ScanRequest, span: IncrementalRange) -> list[ReadTask]:
     """One task for every file slice that may hold rows of the range, by partition and file id.
 
     Raises `HistoryUnavailable` for a hollow commit, and for files that are gone;
@@ -102,7 +100,7 @@ def plan_incremental(
     return plan_scan(state, narrowed)
 
 
-def _check_fallback(state: TableState, span: IncrementalRange, missing: str) -> None:
+def _check_fallback(state: Table, span: IncrementalRange, missing: str) -> None:
     """Whether a full scan may stand in for files that are gone; it is a loss, so it is told."""
     told = f"{missing} was written in the asked-for range and has been cleaned away since"
     asked = span.fallback_full_scan
@@ -118,7 +116,7 @@ def _check_fallback(state: TableState, span: IncrementalRange, missing: str) -> 
         )
 
 
-def _with_whole_slices(state: TableState, tasks: list[ReadTask]) -> list[ReadTask]:
+def _with_whole_slices(state: Table, tasks: list[ReadTask]) -> list[ReadTask]:
     """Records of some columns only are completed from the whole slice, with older files.
 
     Whether there are any is seen when the log files are opened. Hudi 1.2.0 fails on such a range.
@@ -151,10 +149,10 @@ def _of_commits(chosen: Selection, span: IncrementalRange) -> Where:
     return both(Where(column > span.start, (COMMIT_TIME,), bound), upper)
 
 
-def _slices(state: TableState, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
+def _slices(state: Table, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
     """The newest slice of every touched group, out of files that the commits wrote alone."""
     conjuncts = request.where.conjuncts if request.where else ()
-    wanted = partition_filter(state.config, state.schema, conjuncts, incremental=True)
+    wanted = partition_filter(state.config, state.columns, conjuncts, incremental=True)
     files = _written(chosen)
     if wanted is not None:
         files = {partition: of for partition, of in files.items() if wanted(partition)}
@@ -189,7 +187,7 @@ def _replaced(chosen: Selection) -> set[tuple[str, str]]:
     }
 
 
-def _first_missing(state: TableState, slices: Sequence[FileSlice]) -> str | None:
+def _first_missing(state: Table, slices: Sequence[FileSlice]) -> str | None:
     """A file of the slices that is not on storage any more."""
     touched = sorted({one.partition for one in slices})
     there = {file.path for _, files in list_files(state.storage, touched) for file in files}
@@ -199,7 +197,7 @@ def _first_missing(state: TableState, slices: Sequence[FileSlice]) -> str | None
     return next((path for path in needed if path not in there), None)
 
 
-def _block_filter(state: TableState, chosen: Selection) -> MergeRule:
+def _block_filter(state: Table, chosen: Selection) -> MergeRule:
     """How slices are merged: log blocks of the selected commits alone count."""
     rule = merge_rule(state)
     if not state.config.is_merge_on_read:

@@ -16,7 +16,8 @@ from pyhudi.metadata.question import INSTEAD, Look, Question
 from pyhudi.query.buckets import hash_rings, simple_buckets
 from pyhudi.query.explain import Step, kept
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import ScanRequest, TableState
+from pyhudi.slices.read_tasks import ScanRequest
+from pyhudi.slices.table import Table
 
 Keep = Callable[[Sequence["FileSlice"]], "list[bool] | None"]
 """Which slices may match; None when the index turns out to know nothing."""
@@ -26,7 +27,7 @@ Keep = Callable[[Sequence["FileSlice"]], "list[bool] | None"]
 class Pruner:
     """The indexes of a table against one scan's filter."""
 
-    state: TableState
+    state: Table
     request: ScanRequest
     access: MetadataAccess
 

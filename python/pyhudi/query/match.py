@@ -17,11 +17,11 @@ from pyhudi.slices.read_tasks import (
     MergeRule,
     ReadTask,
     ScanRequest,
-    TableState,
     key_columns,
     shown_schema,
     slice_tasks,
 )
+from pyhudi.slices.table import Table
 
 HELD_BYTES = 256 * 1024 * 1024
 """About how much of an older side is held at once, by default."""
@@ -54,14 +54,14 @@ class MatchTask:
         return pa.schema([*self.images, *self.compared])
 
 
-def image_schema(state: TableState) -> pa.Schema:
+def image_schema(state: Table) -> pa.Schema:
     """The table's data columns, nullable, as scans give them."""
     shown = shown_schema(state)
     return pa.schema([f.with_nullable(True) for f in shown if not is_meta(f.name)])
 
 
 def read_side(
-    state: TableState, one: FileSlice | None, rule: MergeRule, columns: Sequence[str]
+    state: Table, one: FileSlice | None, rule: MergeRule, columns: Sequence[str]
 ) -> ReadTask | None:
     """The reading of one side's columns and keys. Raises as `slice_tasks` does."""
     if one is None:
@@ -70,9 +70,9 @@ def read_side(
     return slice_tasks(state, ScanRequest(output=wanted), [one], rule)[0]
 
 
-def _roots(state: TableState) -> list[str]:
+def _roots(state: Table) -> list[str]:
     """The columns that hold the record key: of a nested field the column around it."""
-    names = state.schema.names
+    names = state.columns.names
     fields = key_columns(state.config)
     return [name if name in names else name.partition(".")[0] for name in fields]
 

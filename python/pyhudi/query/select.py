@@ -14,11 +14,12 @@ from pyhudi.query.snapshot import plan_scan
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.record_keys import KeySpec
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest
+from pyhudi.slices.table import Table
 
 
 def plan_select(
-    state: TableState,
+    state: Table,
     where: Any,
     columns: tuple[str, ...],
     memory_limit: int | None,
@@ -36,12 +37,12 @@ def plan_select(
         msg = "where is missing: it says which rows"
         raise ConfigError(msg, hint='Give where="true" for all rows.')
     if state.config.populate_meta_fields:
-        found = parse_where(where, state.schema)
+        found = parse_where(where, state.columns)
         request = ScanRequest(output=columns, where=found, memory_limit=memory_limit)
         tasks = plan_scan(state, request)
         return tasks if by_path else [replace(task, path_values=()) for task in tasks]
-    found = parse_where(where, data_schema(state.schema))
-    roots = [name if name in state.schema.names else name.split(".")[0] for name in _sources(keys)]
+    found = parse_where(where, data_schema(state.columns))
+    roots = [name if name in state.columns.names else name.split(".")[0] for name in _sources(keys)]
     request = ScanRequest(
         output=tuple(dict.fromkeys((*columns, *roots))), where=found, memory_limit=memory_limit
     )

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.table import Table
 
 
-def plan_scan(state: TableState, request: ScanRequest) -> list[ReadTask]:
+def plan_scan(state: Table, request: ScanRequest) -> list[ReadTask]:
     """One task for every file slice that may hold wanted rows, by partition and file id.
 
     Raises `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
@@ -21,7 +22,7 @@ def plan_scan(state: TableState, request: ScanRequest) -> list[ReadTask]:
     return slice_tasks(state, request, scan_slices(state, request), merge_rule(state))
 
 
-def scan_slices(state: TableState, request: ScanRequest) -> list[FileSlice]:
+def scan_slices(state: Table, request: ScanRequest) -> list[FileSlice]:
     """The slices that a scan reads, those that cannot match left out."""
     return choose_slices(state, request).slices
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyhudi.query.commit_range import IncrementalRange, select_commits, without_hollow
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
 
 
@@ -28,12 +28,12 @@ class StepLimit:
         return over or (self.size is not None and size > self.size)
 
 
-def order_of(state: TableState) -> str:
+def order_of(state: Table) -> str:
     """What times of the table's stream are: "completion" or "requested"."""
     return "completion" if state.config.version.incremental_by_completion_time else "requested"
 
 
-def newest_time(state: TableState) -> str | None:
+def newest_time(state: Table) -> str | None:
     """The time up to which a stream can be read, None in a table without commits."""
     if order_of(state) == "completion":
         return max((one.completed or "" for one in state.timeline.commits), default=None)
@@ -41,7 +41,7 @@ def newest_time(state: TableState) -> str | None:
 
 
 def next_time(
-    state: TableState, after: str | None, until: str | None, limit: StepLimit | None
+    state: Table, after: str | None, until: str | None, limit: StepLimit | None
 ) -> str | None:
     """The time up to which the next step reads, `after` if there is nothing to read.
 
@@ -68,7 +68,7 @@ def next_time(
     return newest
 
 
-def _time(state: TableState, commit: Instant) -> str:
+def _time(state: Table, commit: Instant) -> str:
     return (commit.completed or "") if order_of(state) == "completion" else commit.requested
 
 

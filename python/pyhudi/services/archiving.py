@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from pyhudi.config.actions import CLEAN, COMMIT, COMMIT_ACTIONS, DELTA_COMMIT, ROLLBACK, Instant
 from pyhudi.services.cleaning import oldest_retained
+from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants
-from pyhudi.txn.table import Table
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any
 from pyhudi.config.actions import CLEAN, Instant, State
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.table import Table
 
 _POLICY = "KEEP_LATEST_COMMITS"
 _FORM = 2

@@ -15,15 +15,15 @@ from typing import Any, Generic, TypeVar
 from pyhudi.config.actions import COMPACTION
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.schema import schema_history
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.planned import planned_slices
+from pyhudi.slices.table import Commit, Table
 from pyhudi.timeline import content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.table import Commit, Table
 from pyhudi.txn.transaction import in_step
 
 _STAGE = 1
@@ -39,8 +39,6 @@ class CompactionWork(Generic[TaskT]):
     """One task a slice, for a compaction of an instant. Refuses what cannot be merged."""
     write: Callable[[TaskT, Attempt], WriteStat]
     """Writes the base file of a task's slice."""
-    words: SchemaWords
-    """What the commit says of the table's schema."""
     extension: str = BASE_EXTENSION
     """Of the table's base files."""
     has_markers: bool = True
@@ -110,17 +108,18 @@ def _carry_out(
     tasks: Sequence[TaskT],
 ) -> None:
     table, instant = compaction.table, compaction.time
+    words = schema_history.words(table.schema, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
     stats = table.engine.run(work.write, tasks, stage=_STAGE, label=label)
     metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,
-        extra_metadata=work.words.extra_metadata(instant),
+        extra_metadata=words.extra_metadata(instant),
         operation_type="COMPACT",
     )
     compaction.keep_only(metadata, _begun(compaction, work, slices))
-    metadata = in_step(table, Commit(instant, metadata, work.words))
+    metadata = in_step(table, Commit(instant, metadata, words))
     compaction.complete(metadata.encode(table.config.version, COMPACTION, table.clock))
     compaction.clear()
 

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.write_options import WriteOptions
-from pyhudi.schema import schema_history
-from pyhudi.schema.table_schema import TableSchema
 from pyhudi.services.compaction import CompactionWork
 from pyhudi.slices.compact import compact_file
 from pyhudi.slices.compaction_plan import CompactTask, compact_tasks
 from pyhudi.slices.file_sizes import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.txn.table import Table
-from pyhudi.txn.task_inputs import table_state, write_target
+from pyhudi.slices.table import Table
+from pyhudi.txn.task_inputs import write_target
 
 
-def row_compaction(table: Table, schema: TableSchema, by: str = "") -> CompactionWork[CompactTask]:
-    """The work on a table's slices, by its schema.
+def row_compaction(by: str = "") -> CompactionWork[CompactTask]:
+    """The work on a data table's slices.
 
     by: name of the unfinished work that a compaction is part of, which its plan then says. The
     tasks raise `UnsupportedTableFeature` for a merge rule that pyhudi lacks, `CorruptTable` for a
@@ -28,12 +26,7 @@ def row_compaction(table: Table, schema: TableSchema, by: str = "") -> Compactio
     def tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
         if checks_sizes(table.options):
             check_sizes(table.timeline, slices)
-        target = write_target(table, schema, WriteOptions.of(table.options), instant)
-        return compact_tasks(table_state(table, schema), target, slices)
+        target = write_target(table, WriteOptions.of(table.options), instant)
+        return compact_tasks(table, target, slices)
 
-    return CompactionWork(
-        tasks,
-        compact_file,
-        schema_history.words(schema, table.config),
-        extra={UNFINISHED: by} if by else {},
-    )
+    return CompactionWork(tasks, compact_file, extra={UNFINISHED: by} if by else {})

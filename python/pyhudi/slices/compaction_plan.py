@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, TableState, merge_rule, slice_tasks
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import WriteTarget
 
 _MIB = 1024 * 1024
@@ -57,10 +58,10 @@ def _operation(one: FileSlice) -> dict[str, Any]:
 
 
 def compact_tasks(
-    state: TableState, target: WriteTarget, slices: Sequence[FileSlice]
+    state: Table, target: WriteTarget, slices: Sequence[FileSlice]
 ) -> list[CompactTask]:
     """One task a slice. Raises `UnsupportedTableFeature` for a merge rule that pyhudi lacks."""
-    request = ScanRequest(output=tuple(state.schema.names))
+    request = ScanRequest(output=tuple(state.columns.names))
     reads = slice_tasks(state, request, slices, merge_rule(state))
     # Files keep what they store, also where scans give what the partition's path says.
     return [CompactTask(target, replace(read, path_values=(), as_text=())) for read in reads]

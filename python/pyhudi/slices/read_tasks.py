@@ -6,7 +6,7 @@ process or in another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -22,8 +22,8 @@ from pyhudi.schema.table_schema import schema_defaults
 from pyhudi.slices.bootstrap import check_source_columns
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import path_values
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -102,37 +102,18 @@ class ScanRequest:
     """A second thread may help with each task."""
 
 
-@dataclass(frozen=True)
-class TableState:
-    """A table at one moment."""
-
-    storage: Storage
-    config: TableConfig
-    timeline: Timeline
-    schema: pa.Schema
-    """The table's columns as its files hold them, meta columns first."""
-    as_text: tuple[str, ...] = ()
-    """Columns whose values are given as text."""
-    avro: str = '{"type": "record", "name": "record", "fields": []}'
-    """Avro JSON text of the schema, without meta columns."""
-    evolution: Evolution | None = None
-    """How files name the columns, where they name them otherwise than `schema`."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """The handle's `hoodie.…` options."""
-
-
-def shown_schema(state: TableState) -> pa.Schema:
+def shown_schema(state: Table) -> pa.Schema:
     """The table's columns as scans give them, meta columns first."""
     return pa.schema(
         [
             field.with_type(pa.string()) if field.name in state.as_text else field
-            for field in state.schema
+            for field in state.columns
         ]
     )
 
 
 def slice_tasks(
-    state: TableState,
+    state: Table,
     request: ScanRequest,
     slices: Sequence[FileSlice],
     rule: MergeRule,
@@ -151,7 +132,7 @@ def slice_tasks(
         ReadTask(
             storage=state.storage,
             slice=one,
-            schema=state.schema,
+            schema=state.columns,
             columns=columns,
             output=request.output,
             merge=rule,
@@ -161,16 +142,16 @@ def slice_tasks(
             limit=request.limit,
             memory_limit=request.memory_limit,
             two_threads=request.two_threads,
-            evolution=state.evolution,
+            evolution=state.schema.evolution,
         )
         for one in slices
     ]
 
 
 def _path_values(
-    state: TableState, one: FileSlice, columns: tuple[str, ...], *, incremental: bool
+    state: Table, one: FileSlice, columns: tuple[str, ...], *, incremental: bool
 ) -> tuple[tuple[str, pa.Scalar], ...]:
-    values = path_values(state.config, state.schema, one.partition, incremental=incremental)
+    values = path_values(state.config, state.columns, one.partition, incremental=incremental)
     wanted = (*columns, *(state.config.ordering_fields if one.logs else ()))
     check_source_columns(state.storage, state.config, one, wanted, values)
     return tuple(values.items())
@@ -185,7 +166,7 @@ def _check_mergeable(config: TableConfig) -> None:
         )
 
 
-def merge_rule(state: TableState) -> MergeRule:
+def merge_rule(state: Table) -> MergeRule:
     """How the slices of a snapshot are merged, and which of their log blocks count."""
     config, timeline = state.config, state.timeline
     fields = _field_merge(state)
@@ -199,7 +180,7 @@ def merge_rule(state: TableState) -> MergeRule:
         mode=mode,
         ordering_fields=config.ordering_fields if ordering is None else ordering,
         key_fields=key_columns(config),
-        plain_key=None if fields else plain_key(config, state.schema),
+        plain_key=None if fields else plain_key(config, state.columns),
         delete_field=config.merge.delete_field,
         delete_marker=config.merge.delete_marker,
         fields=fields,
@@ -209,11 +190,11 @@ def merge_rule(state: TableState) -> MergeRule:
     )
 
 
-def _field_merge(state: TableState) -> FieldMerge | None:
+def _field_merge(state: Table) -> FieldMerge | None:
     rule = field_merge(state.config)
     if rule is None or rule.fill != "defaults":
         return rule
-    return replace(rule, defaults=schema_defaults(state.avro, state.schema))
+    return replace(rule, defaults=schema_defaults(state.schema.avro, state.columns))
 
 
 def key_columns(config: TableConfig) -> tuple[str, ...]:

@@ -89,6 +89,6 @@ def _reads(placed: FrameRows) -> dict[str, ReadTask]:
     places = placed.frame.where(sf.col(GROUP).isNotNull()).select(HOME, GROUP).distinct()
     wanted = {(row[0], row[1]) for row in collected(places, "find where rows are")}
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
-    tasks = plan_select(session.state(), "true", columns, session.task_memory, session.made_keys)
+    tasks = plan_select(session.table, "true", columns, session.task_memory, session.made_keys)
     named = {session.index.place(task.slice): task for task in tasks}
     return {BETWEEN.join(name): task for name, task in named.items() if name in wanted}

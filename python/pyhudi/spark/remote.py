@@ -7,13 +7,12 @@ session, and this is one that travels: it lists nothing and makes no instants.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.engine.local import LocalEngine
 from pyhudi.index.protocol import Index
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.record_keys import KeySpec, add_keys
@@ -36,7 +35,6 @@ class RemoteSession(Session):
     def of(cls, session: Session, partitions: Sequence[str] | None = ()) -> RemoteSession:
         """What executors need. partitions: those whose file groups they need, None for all."""
         given = {field.name: getattr(session, field.name) for field in fields(Session)}
-        given["table"] = replace(session.table, engine=LocalEngine(1))
         groups, slices = session.groups(partitions) if partitions != () else ([], [])
         found = tuple(zip(groups, slices, strict=True))
         return cls(**given, choice=session.index, spec=session.key_spec(), found=found)

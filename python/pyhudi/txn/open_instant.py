@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pyhudi.config.actions import State
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
+from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.txn.table import Table
 
 
 @dataclass(frozen=True)

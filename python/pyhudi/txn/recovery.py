@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, Instant
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import heartbeat, rollback
 from pyhudi.txn.left_files import remove_left_files
-from pyhudi.txn.table import Table
 
 
 def recover(table: Table, check: Callable[[Timeline], None]) -> Timeline:

@@ -16,13 +16,13 @@ from pyhudi import _native
 from pyhudi.config.actions import ROLLBACK, Instant, State
 from pyhudi.config.file_names import log_file_name, parse_log_name
 from pyhudi.errors import CommitConflict
+from pyhudi.slices.table import Rollback, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
 from pyhudi.txn import heartbeat
 from pyhudi.txn.left_files import remove_staged
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
-from pyhudi.txn.table import Rollback, Table
 
 COMMAND_LOG_TOKEN = "1-0-1"  # noqa: S105 - Hudi's write token of a log that no task wrote
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.schema import schema_history
-from pyhudi.txn.table import Commit, Companion, Rollback, Table
+from pyhudi.slices.table import Commit, Companion, Rollback, Table
 
 
 class SchemaHistoryFile(Companion):

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from pyhudi import _native
-from pyhudi.config.options import CHECK_SIZES
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.table_schema import TableSchema
-from pyhudi.schema.virtual_keys import stored_schema, virtual_keys
+from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices import combine
 from pyhudi.slices.cdc_form import change_log_form
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import WriteTarget
-from pyhudi.txn.table import Table
-
-
-def table_state(table: Table, schema: TableSchema) -> TableState:
-    """The table as a scan sees it, with every column as it is stored."""
-    return TableState(
-        storage=table.storage,
-        config=table.config,
-        timeline=table.timeline,
-        schema=stored_schema(schema, table.config),
-        avro=schema.avro,
-        evolution=schema.evolution,
-        options={name: text for name, text in table.options.items() if name == CHECK_SIZES},
-    )
 
 
 def write_target(
     table: Table,
-    schema: TableSchema,
     options: WriteOptions,
     instant: str,
     task_memory: int | None = None,
@@ -39,14 +22,14 @@ def write_target(
 
     task_memory: bytes that one task may use for records that it merges, None for no limit.
     """
-    config = table.config
+    config, schema = table.config, table.schema
     committed, start = committed_blocks(table)
     return WriteTarget(
         storage=table.storage,
         version=config.version,
         instant=instant,
         merge_on_read=config.is_merge_on_read,
-        schema=stored_schema(schema, config),
+        schema=table.columns,
         virtual_keys=virtual_keys(config),
         avro_schema=_native.with_meta_fields(schema.avro),
         evolution=schema.evolution,

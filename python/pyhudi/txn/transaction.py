@@ -37,13 +37,13 @@ from pyhudi.errors import (
     InterruptedAfterCommit,
 )
 from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import conflicts, heartbeat, replace_commit, rollback
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.recovery import remove_marked
-from pyhudi.txn.table import Commit, Companion, Table
 
 _NO_LOOK_UP = frozenset({"INSERT", "BULK_INSERT"})
 """Operations that add rows whatever rows there are."""

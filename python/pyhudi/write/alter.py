@@ -54,7 +54,7 @@ def alter(
     for change in changes:
         after = alter_steps.apply(after, change, rules)
     schema = _altered(session.schema, before, after, config)
-    session = replace(session, schema=schema).recovered()
+    session = replace(session, table=session.table.with_schema(schema)).recovered()
     with Transaction(session.table, ALTER_SCHEMA) as txn:
         return carry_out(session, txn, [], ALTER_SCHEMA)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.property_names import KEYS
 from pyhudi.index.traces import last_written
+from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline.unique_keys import (
     MAY_REPEAT,
     OVERWRITE_TABLE,
@@ -19,7 +20,6 @@ from pyhudi.timeline.unique_keys import (
     brings_no_copies,
     keys_are_unique,
 )
-from pyhudi.txn.table import Commit, Companion, Table
 from pyhudi.write.write_context import Session
 
 

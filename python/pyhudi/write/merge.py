@@ -113,7 +113,7 @@ def _match(
     reads = {
         (task.slice.partition, task.slice.file_id): task
         for task in plan_select(
-            session.state(), "true", columns, session.task_memory, session.made_keys
+            session.table, "true", columns, session.task_memory, session.made_keys
         )
     }
     tasks = [

@@ -337,7 +337,6 @@ def _make(
         config.updated(session.storage, begun.properties, clock)
     config = initialise(
         session.table,
-        session.state(),
         wanted,
         options,
         memory_limit(None),
@@ -355,7 +354,7 @@ def _without_leftovers(
     # Where Hudi has made a metadata table since, the compaction would have to go into it.
     if not undone or session.config.metadata_partitions:
         return session
-    work = row_compaction(session.table, session.schema, undone.by)
+    work = row_compaction(undone.by)
     if complete_pending(session.table, work, own=bool(undone.by)):
         return Session.open(_Plain(table.storage, table.engine), clock).recovered()
     return session

@@ -113,7 +113,7 @@ def _found(session: Session, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Tab
         own = keys.column(RECORD_KEY).combine_chunks().take(at)
         tasks.append(CompletingTask(target, _read(group), at, own, lacking))
     _check_slices(session, [task.slice for task in tasks])
-    stored = session.stored_schema
+    stored = session.table.columns
     fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
     found = session.engine.run(stored_columns, tasks, label="complete rows")
     return pa.concat_tables([pa.schema(fields).empty_table(), *found])

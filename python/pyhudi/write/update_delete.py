@@ -47,7 +47,7 @@ def delete(
     """
     session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     tasks = plan_select(
-        session.state(),
+        session.table,
         where,
         (RECORD_KEY,),
         session.task_memory,
@@ -85,7 +85,7 @@ def update(
     session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     values = _checked(session, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
-    tasks = plan_select(session.state(), where, columns, session.task_memory, session.made_keys)
+    tasks = plan_select(session.table, where, columns, session.task_memory, session.made_keys)
     narrow = [replace(task, output=(RECORD_KEY,)) for task in tasks]
     counts = session.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
     hit = [(task, count) for task, count in zip(tasks, counts, strict=True) if count]

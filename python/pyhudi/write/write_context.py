@@ -41,19 +41,18 @@ from pyhudi.schema.record_keys import (
     needs_existing_key,
 )
 from pyhudi.schema.schema_history import SchemaWords
-from pyhudi.schema.table_schema import TableSchema, table_schema
-from pyhudi.schema.virtual_keys import stored_schema, virtual_keys
+from pyhudi.schema.table_schema import TableSchema
+from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices import combine
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.read_tasks import TableState
+from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.schema_history import SchemaHistoryFile
-from pyhudi.txn.table import Table
-from pyhudi.txn.task_inputs import committed_blocks, table_state, write_target
+from pyhudi.txn.task_inputs import committed_blocks, write_target
 from pyhudi.write import checks
 
 _COMPANIONS = (SchemaHistoryFile(), HashRings(), MetadataCompanion())
@@ -84,7 +83,6 @@ class Session:
 
     table: Table
     options: WriteOptions
-    schema: TableSchema
     started_ms: int = 0
     """When the write began."""
     task_memory: int | None = None
@@ -103,18 +101,15 @@ class Session:
         clock = clock or SystemClock()
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
-        opened = Table.open(storage, config, clock, table.engine, table.options, _COMPANIONS)
-        checks.check_writable(storage, config, opened.timeline)
+        timeline = Timeline.load(storage, config)
+        checks.check_writable(storage, config, timeline)
         options = WriteOptions.of(table.options)
-        schema = table_schema(storage, config, opened.timeline)
-        check_indexes(storage, config, schema)
-        schema_history.check_ids(schema, config)
-        session = cls(
-            table=opened,
-            options=options,
-            schema=schema,
-            started_ms=clock.now_ms(),
+        opened = Table.open(
+            storage, config, clock, table.engine, table.options, _COMPANIONS, timeline
         )
+        check_indexes(storage, config, opened.schema)
+        schema_history.check_ids(opened.schema, config)
+        session = cls(table=opened, options=options, started_ms=clock.now_ms())
         checks.check_virtual_writes(config, session.index, options)
         checks.check_log_blocks(session.options, config, session.schema.arrow)
         return session
@@ -125,7 +120,7 @@ class Session:
             return self
         table = self.table
         timeline = recover(table, partial(checks.check_writable, table.storage, table.config))
-        return replace(self, table=replace(table, timeline=timeline), is_recovered=True)
+        return replace(self, table=table.at(timeline), is_recovered=True)
 
     @property
     def storage(self) -> Storage:
@@ -136,6 +131,11 @@ class Session:
     def config(self) -> TableConfig:
         """The table's configuration."""
         return self.table.config
+
+    @property
+    def schema(self) -> TableSchema:
+        """The table's schema, with what the write adds to it."""
+        return self.table.schema
 
     @property
     def timeline(self) -> Timeline:
@@ -182,11 +182,6 @@ class Session:
         """The id of a new file group."""
         return f"{self.table.clock.uuid()}-0"
 
-    @cached_property
-    def stored_schema(self) -> pa.Schema:
-        """The table's columns as its files hold them."""
-        return stored_schema(self.schema, self.config)
-
     @property
     def key_source(self) -> KeySource:
         """How the keys of the table's files are read."""
@@ -195,7 +190,7 @@ class Session:
             and self.config.version.writes_positions
             and self.options.positions
         )
-        source = KeySource(self.storage, self.stored_schema, positions=positions)
+        source = KeySource(self.storage, self.table.columns, positions=positions)
         if not self.config.populate_meta_fields:
             source = replace(source, key_columns=virtual_keys(self.config))
         committed, start = committed_blocks(self.table)
@@ -211,7 +206,7 @@ class Session:
         if mode == "strict":
             return self, data
         schema, rows = evolve(self.schema, self.config, self._rows(data))
-        return replace(self, schema=schema), rows
+        return replace(self, table=self.table.with_schema(schema)), rows
 
     def with_keys(self, data: Any, *, generate: bool = False) -> pa.Table:
         """The data as rows of the table, with record key and partition path in front.
@@ -284,10 +279,6 @@ class Session:
         slices = view.slices()
         return file_groups(self.timeline, view.unmerged_slices(), slices), slices
 
-    def state(self) -> TableState:
-        """The table as a scan sees it, with every column as it is stored."""
-        return table_state(self.table, self.schema)
-
     def target(self, instant: str) -> WriteTarget:
         """What all tasks of the write share."""
-        return write_target(self.table, self.schema, self.options, instant, self.task_memory)
+        return write_target(self.table, self.options, instant, self.task_memory)

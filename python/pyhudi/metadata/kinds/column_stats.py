@@ -78,7 +78,7 @@ class ColumnStats(PartitionKind):
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.column_stats_groups
         # Where a log file can hold blocks of failed commits, its rows tell nothing for certain.
-        logs = not source.state.config.version.blocks_need_commit_check
+        logs = not source.table.config.version.blocks_need_commit_check
         task = statistics_task(source, {name: groups})
         return InitialPartition(name, groups, of_all_files(source, task, logs=logs))
 

@@ -89,7 +89,7 @@ class ExpressionIndex(PartitionKind):
         for slice_ in source.slices:
             here = files.setdefault(slice_.partition, [])
             for file, size, own in alone(slice_):
-                here.append((file, size, read_columns(source.state, own, definition.columns)))
+                here.append((file, size, read_columns(source.table, own, definition.columns)))
         recording, instant = source.recording({name: groups}), source.last_instant
         tasks = [
             ExpressionTask(recording, definition, path, tuple(here), instant, tight=True)

@@ -94,7 +94,7 @@ def new_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
 
 def statistics_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
     """The same with all statistics of files."""
-    columns = statistics_columns(source.definitions, source.state.schema)
+    columns = statistics_columns(source.definitions, source.table.columns)
     return replace(
         new_task(source, groups), columns=columns, value_types=_has_types(source.definitions)
     )

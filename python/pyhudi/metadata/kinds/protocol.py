@@ -23,10 +23,10 @@ from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import Recording, RecordTask
 from pyhudi.schema.payloads import field_merge
+from pyhudi.slices.table import Commit, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.txn.table import Commit, Table
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class RecordIndex(PartitionKind):
         if definition is not None and definition.is_partitioned:
             ids, ranges = _own_groups(source, counts)
             groups = len(ids)
-        recording, zone = source.recording({name: groups}), source.state.config.timezone
+        recording, zone = source.recording({name: groups}), source.table.config.timezone
         tasks = [
             SliceTask(recording, read, parse_instant(read.slice.base_instant, zone), ranges=ranges)
             for read in source.reads(RECORD_KEY)

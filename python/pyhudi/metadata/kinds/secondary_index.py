@@ -102,7 +102,7 @@ class SecondaryIndex(PartitionKind):
                 name,
                 definition.version > 1,
                 None,
-                read_columns(source.state, slice_, columns),
+                read_columns(source.table, slice_, columns),
             )
             for slice_ in source.slices
         ]

@@ -1,4 +1,4 @@
-"""A table at a moment, as whoever changes it holds it, and what keeps step with its commits.
+"""A table at a moment, and what keeps step with its commits.
 
 Companions are the schema history, hash rings, the metadata table: they stand in `Table.companions`
 in the order in which they are called. Nothing that one writes before a commit is complete may count
@@ -11,11 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyhudi.clock import Clock
+import pyarrow as pa
+
+from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
 from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.schema.table_schema import TableSchema, table_schema
+from pyhudi.schema.virtual_keys import stored_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -23,20 +27,29 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 
 @dataclass(frozen=True)
 class Table:
-    """A data table or a metadata table: where it lies, what it is, and what changes it."""
+    """A data table or a metadata table at a moment: where it lies, what it is, how it is worked on.
+
+    Pickled for another process it has an engine of one thread.
+    """
 
     storage: Storage
     config: TableConfig
     timeline: Timeline
+    schema: TableSchema
+    """What its rows are. Of a metadata table only the Avro form is known."""
+    columns: pa.Schema
+    """Its columns as its files hold them, meta columns first."""
     generator: InstantGenerator
     """The source of the instants of all that is done with it."""
-    clock: Clock
+    clock: Clock = field(default_factory=SystemClock)
     engine: Engine = field(default_factory=LocalEngine)
     """What runs the tasks."""
     options: Mapping[str, str] = field(default_factory=dict)
     """`hoodie.…` options of the handle, as text."""
     companions: tuple[Companion, ...] = ()
     """What keeps step with its commits."""
+    as_text: tuple[str, ...] = ()
+    """Columns whose values scans give as text."""
 
     @classmethod
     def open(
@@ -47,12 +60,20 @@ class Table:
         engine: Engine | None = None,
         options: Mapping[str, str] | None = None,
         companions: tuple[Companion, ...] = (),
+        timeline: Timeline | None = None,
     ) -> Table:
-        """The table as it is now, with a fresh source of instants."""
+        """As a writer sees it: every column as it is stored, and a fresh source of instants.
+
+        timeline: where it has just been read.
+        """
+        timeline = timeline or Timeline.load(storage, config)
+        schema = table_schema(storage, config, timeline)
         return cls(
             storage,
             config,
-            Timeline.load(storage, config),
+            timeline,
+            schema,
+            stored_schema(schema, config),
             InstantGenerator(clock, config.timezone),
             clock,
             engine or LocalEngine(),
@@ -60,9 +81,20 @@ class Table:
             companions,
         )
 
+    def at(self, timeline: Timeline) -> Table:
+        """With another timeline, and the schema as it was."""
+        return replace(self, timeline=timeline)
+
     def reloaded(self) -> Table:
         """With the timeline of now."""
-        return replace(self, timeline=Timeline.load(self.storage, self.config))
+        return self.at(Timeline.load(self.storage, self.config))
+
+    def with_schema(self, schema: TableSchema) -> Table:
+        """With other columns, as its files will hold them."""
+        return replace(self, schema=schema, columns=stored_schema(schema, self.config))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "engine": LocalEngine(1)}
 
 
 @dataclass
