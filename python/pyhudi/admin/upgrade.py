@@ -41,7 +41,6 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import add_to_history
 from pyhudi.timeline.moved import MOVING
 from pyhudi.timeline.other_layout import remove_instants, remove_other_timeline
-from pyhudi.txn.recovery import is_clustering
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.write_context import Session, WritableTable
 
@@ -113,7 +112,7 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
     # Failed overwrites are rolled back like any write; clusterings have a plan.
     services = timeline.pending(LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT, INDEXING, RESTORE)
     services = tuple(
-        one for one in services if one.action != REPLACE_COMMIT or is_clustering(timeline, one)
+        one for one in services if one.action != REPLACE_COMMIT or timeline.is_clustering(one)
     )
     if services and to != code:
         msg = f"{services[0]} is pending"

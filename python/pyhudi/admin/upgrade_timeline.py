@@ -50,7 +50,7 @@ def moved_files(
     completions = _completions(timeline, old)
     for instant in timeline.instants:
         action = instant.action
-        if action == REPLACE_COMMIT and _is_clustering(timeline, instant):
+        if timeline.is_clustering(instant):
             action = CLUSTERING
         for file in timeline.files(instant):
             data = storage.read(old.layout.path(file.file_name))
@@ -65,10 +65,6 @@ def moved_files(
                 completions[instant],
             )
             yield new.layout.path(name), data
-
-
-def _is_clustering(timeline: Timeline, instant: Instant) -> bool:
-    return (timeline.plan(instant) or {}).get("clusteringPlan") is not None
 
 
 def _has_commit_metadata(file: Instant, action: str) -> bool:

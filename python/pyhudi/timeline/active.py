@@ -17,6 +17,7 @@ from pyhudi.config.actions import (
     COMPACTION,
     COMPLETED_ACTION,
     LOG_COMPACTION,
+    REPLACE_COMMIT,
     SAVEPOINT,
     Instant,
     State,
@@ -231,6 +232,12 @@ class Timeline:
         """
         requested = self._files[(instant.requested, instant.completed_action)].get(State.REQUESTED)
         return None if requested is None else self._read_file(requested)
+
+    def is_clustering(self, instant: Instant) -> bool:
+        """Whether a replace commit is a clustering, which up to table version 6 its plan tells."""
+        if instant.action != REPLACE_COMMIT:
+            return False
+        return (self.plan(instant) or {}).get("clusteringPlan") is not None
 
     def inflight(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the inflight file, None when it is empty or missing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, REPLACE_COMMIT, Instant
+from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.spans import Span
@@ -57,7 +57,7 @@ def first_incomplete_commit(timeline: Timeline) -> Instant | None:
     Rows can still come into the past through it.
     """
     pending = timeline.pending(*COMMIT_ACTIONS)
-    return next((one for one in pending if not _is_clustering(timeline, one)), None)
+    return next((one for one in pending if not timeline.is_clustering(one)), None)
 
 
 def schema_before_start(timeline: Timeline) -> str | None:
@@ -74,13 +74,6 @@ def schema_before_start(timeline: Timeline) -> str | None:
             return schema
     found = (uncut.commit_metadata(instant).schema for instant in reversed(uncut.commits))
     return next((schema for schema in found if schema), None)
-
-
-def _is_clustering(timeline: Timeline, instant: Instant) -> bool:
-    """Layout 1 calls a pending clustering a replace commit; only its plan tells."""
-    if instant.action != REPLACE_COMMIT:
-        return False
-    return bool((timeline.plan(instant) or {}).get("clusteringPlan"))
 
 
 def _check_complete(timeline: Timeline, instant: str) -> None:

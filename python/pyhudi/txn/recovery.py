@@ -51,14 +51,7 @@ def _load(table: Table) -> Timeline:
 def failed_writes(timeline: Timeline) -> list[Instant]:
     """Pending writes, oldest first; pending compactions and clusterings are none."""
     pending = timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
-    return [instant for instant in pending if not is_clustering(timeline, instant)]
-
-
-def is_clustering(timeline: Timeline, instant: Instant) -> bool:
-    """Whether a replace commit is a clustering, which up to table version 6 only its plan tells."""
-    if instant.action != REPLACE_COMMIT:
-        return False
-    return (timeline.plan(instant) or {}).get("clusteringPlan") is not None
+    return [instant for instant in pending if not timeline.is_clustering(instant)]
 
 
 def check_no_live_writer(table: Table, timeline: Timeline) -> None:
