@@ -1,11 +1,12 @@
-"""Which file slices may hold rows that a filter finds. Pure.
+"""Which file slices are read for rows that are to be changed, and how. Pure.
 
-For verbs that change those rows. Unlike a scan they see every column as it is stored, since what
-they read is written again.
+They are those that a filter may find, or that are known by keys. Unlike a scan they see every
+column as it is stored, since what they read is written again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +14,11 @@ from pyhudi.errors import ConfigError
 from pyhudi.query.snapshot import plan_scan
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.schema.predicates import Where
 from pyhudi.schema.record_keys import KeySpec
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest
+from pyhudi.slices.file_sizes import check_listed, checks_sizes
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.table import Table
 
 
@@ -36,23 +40,49 @@ def plan_select(
     if where is None:
         msg = "where is missing: it says which rows"
         raise ConfigError(msg, hint='Give where="true" for all rows.')
+    stored = state.config.populate_meta_fields
+    found = parse_where(where, state.columns if stored else data_schema(state.columns))
+    request = _request(state, columns, memory_limit, keys, found)
+    tasks = plan_scan(state, request)
+    return tasks if by_path and stored else [_as_stored(task, columns, keys) for task in tasks]
+
+
+def plan_slices(
+    state: Table,
+    slices: Sequence[FileSlice],
+    columns: tuple[str, ...],
+    memory_limit: int | None,
+    keys: KeySpec | None = None,
+) -> list[ReadTask]:
+    """One task for each of some slices of the newest state, which gives `columns` of all rows.
+
+    Raises `CorruptTable` for a log file that was cut; the rest as `plan_select`.
+    """
+    request = _request(state, columns, memory_limit, keys)
+    check_listed(state.storage, state.options, state.timeline, slices)
+    if not checks_sizes(state.options):
+        slices = [slice_.unchecked for slice_ in slices]
+    tasks = slice_tasks(state, request, slices, merge_rule(state))
+    return [_as_stored(task, columns, keys) for task in tasks]
+
+
+def _request(
+    state: Table,
+    columns: tuple[str, ...],
+    memory_limit: int | None,
+    keys: KeySpec | None,
+    where: Where | None = None,
+) -> ScanRequest:
+    """For the columns, and for those that missing keys are made of."""
     if state.config.populate_meta_fields:
-        found = parse_where(where, state.columns)
-        request = ScanRequest(output=columns, where=found, memory_limit=memory_limit)
-        tasks = plan_scan(state, request)
-        return tasks if by_path else [replace(task, path_values=()) for task in tasks]
-    found = parse_where(where, data_schema(state.columns))
-    roots = [name if name in state.columns.names else name.split(".")[0] for name in _sources(keys)]
-    request = ScanRequest(
-        output=tuple(dict.fromkeys((*columns, *roots))), where=found, memory_limit=memory_limit
-    )
-    return [
-        replace(task, path_values=(), output=columns, made_keys=keys)
-        for task in plan_scan(state, request)
-    ]
-
-
-def _sources(keys: KeySpec | None) -> tuple[str, ...]:
+        return ScanRequest(output=columns, where=where, memory_limit=memory_limit)
     if keys is None:
         raise AssertionError
-    return keys.key_fields
+    names = state.columns.names
+    roots = [name if name in names else name.split(".")[0] for name in keys.key_fields]
+    needed = tuple(dict.fromkeys((*columns, *roots)))
+    return ScanRequest(output=needed, where=where, memory_limit=memory_limit)
+
+
+def _as_stored(task: ReadTask, columns: tuple[str, ...], keys: KeySpec | None) -> ReadTask:
+    return replace(task, path_values=(), output=columns, made_keys=keys)

@@ -16,6 +16,7 @@ from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.spark.columns import AT, SEQ, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteSession
+from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.write_context import Session
 
 _TASK_BITS = 40
@@ -29,7 +30,7 @@ class KeyRows:
 
     session: RemoteSession
     mode: str
-    """As `RemoteSession.keyed` takes it."""
+    """The schema mode, or "partial" for rows with some of the columns."""
     instant: str | None = None
     """What generated keys begin with."""
 
@@ -39,19 +40,26 @@ class KeyRows:
     ) -> tuple[KeyRows, pa.Schema]:
         """The step for rows with the schema of an empty table, and the schema of what it gives.
 
-        generate: rows may get generated keys. Raises as `RemoteSession.keyed` does.
+        generate: rows may get generated keys. Raises as `keyed` does.
         """
         remote = RemoteSession.of(session)
         instant = (
             session.key_instant() if generate and remote.key_spec().keys_are_generated else None
         )
-        return cls(remote, mode, instant), remote.keyed(given, mode, instant, (0, 0)).schema
+        step = cls(remote, mode, instant)
+        return step, step.keyed(given, (0, 0)).schema
+
+    def keyed(self, given: pa.Table, place: tuple[int, int]) -> pa.Table:
+        """Some rows with their keys. place: as `add_keys` takes it. Raises as it does."""
+        if self.mode == "partial":
+            return partial_rows(self.session, given)
+        return self.session.with_keys(given, self.mode, instant=self.instant, place=place)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with their keys. Raises as `RemoteSession.keyed` does."""
+        """The rows with their keys."""
         task, first = task_number(), 0
         for given in pieces(batches):
-            rows = self.session.keyed(given, self.mode, self.instant, (task, first))
+            rows = self.keyed(given, (task, first))
             yield numbered(rows, task, first)
             first += rows.num_rows
 

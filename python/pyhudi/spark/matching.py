@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from pyhudi.engine import routes
 from pyhudi.engine.protocol import Attempt
-from pyhudi.index import locate
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged import row_numbers
@@ -22,7 +21,6 @@ from pyhudi.spark.columns import ACTION, GROUP, HIT, HOME, LEAVES, NEW, PLACED, 
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, numbered, task_number
 from pyhudi.spark.remote import RemoteSession
-from pyhudi.spark.tagging import placed_rows
 from pyhudi.write.match_rows import Matched, MatchTask, match_rows
 from pyhudi.write.merge import inserted_rows, keyed_source
 from pyhudi.write.merge_clauses import Clause
@@ -77,23 +75,6 @@ class SourceKeys:
             rows = pa.table(columns, names=self.source.renamed.names)
             yield numbered(rows, task, first)
             first += rows.num_rows
-
-
-@dataclass(frozen=True)
-class LookUpSource:
-    """Asks an index that is asked by key where the source's keys are."""
-
-    session: RemoteSession
-    deletes: bool
-    """The merge may delete rows."""
-
-    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with their places."""
-        for given in pieces(batches):
-            keys = given.select(list(_KEYS))
-            located = locate.for_merge(self.session, keys, deletes=self.deletes)
-            none = pa.repeat(pa.scalar(value=False), given.num_rows)
-            yield placed_rows(self.session, given, none, located)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.query.select import plan_select
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
@@ -25,7 +24,7 @@ from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source
 from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.write_rows import FrameRows
-from pyhudi.write.merge import MergeClause, checked_clauses, keyed_source
+from pyhudi.write.merge import MergeClause, checked_clauses, keyed_source, matched_slices
 from pyhudi.write.write_context import Session
 
 _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
@@ -87,8 +86,9 @@ def _reads(placed: FrameRows) -> dict[str, ReadTask]:
     """How the file groups are read that have keys of the source, by `PLACE`."""
     session = placed.session
     places = placed.frame.where(sf.col(GROUP).isNotNull()).select(HOME, GROUP).distinct()
-    wanted = {(row[0], row[1]) for row in collected(places, "find where rows are")}
-    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
-    tasks = plan_select(session.table, "true", columns, session.task_memory, session.made_keys)
-    named = {session.index.place(task.slice): task for task in tasks}
-    return {BETWEEN.join(name): task for name, task in named.items() if name in wanted}
+    names = {(row[0], row[1]) for row in collected(places, "find where rows are")}
+    groups, _ = session.groups(sorted({home for home, _ in names}))
+    named = {session.index.place(group.slice): group for group in groups}
+    hit = {name: group for name, group in named.items() if name in names}
+    reads = matched_slices(session, list(hit.values()))
+    return {BETWEEN.join(name): read for name, read in zip(hit, reads, strict=True)}

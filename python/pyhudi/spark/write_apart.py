@@ -71,7 +71,7 @@ class WriteApart:
     def of(
         cls, session: Session, given: pa.Table, schema_mode: str, memory_limit: int
     ) -> WriteApart:
-        """For rows with the schema of an empty table. Raises as `RemoteSession.keyed` does."""
+        """For rows with the schema of an empty table. Raises as `KeyRows.keyed` does."""
         keys, schema = KeyRows.of(session, given, schema_mode, generate=True)
         return cls(keys.session, keys, schema, memory_limit)
 

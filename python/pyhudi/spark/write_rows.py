@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +21,11 @@ from pyhudi.config.index_options import (
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import locate
+from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows
-from pyhudi.spark.matching import LookUpSource
 from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.stored_keys import joined
@@ -141,7 +142,7 @@ class FrameRows:
         remote = RemoteSession.of(self.session, None if index.is_global else paths)
         in_files = deletes and locate.misses_copies(self.session)
         if index.finds_by_key(any_partition=index.is_global) and not in_files:
-            return self.placed(LookUpSource(remote, deletes))
+            return self.looked_up(remote, partial(_for_merge, deletes=deletes))
         rows = self._joined(remote, any_partition=index.is_global)
         return rows.placed(Joined(RemoteSession.of(self.session), tuple(self.schema.names)))
 
@@ -184,6 +185,12 @@ class FrameRows:
     @property
     def _numbered(self) -> pa.Schema:
         return with_fields(self.schema, NUMBERED)
+
+
+def _for_merge(
+    session: RemoteSession, rows: pa.Table, _: pa.Array[Any], *, deletes: bool
+) -> Located:
+    return locate.for_merge(session, rows.select([RECORD_KEY, PARTITION_PATH]), deletes=deletes)
 
 
 @contextmanager

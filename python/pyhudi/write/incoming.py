@@ -94,7 +94,7 @@ def _taken(
     schema, batches = given_batches(data)
     session, _ = session.evolved(schema.empty_table(), schema_mode)
     pieces = (
-        session.with_keys(session.evolved(piece, schema_mode)[1], generate=generate)
+        session.with_keys(piece, schema_mode, instant=session.key_instant() if generate else None)
         for piece in _tables(schema, batches, limit // _PIECES)
     )
     return gathered(stack, session, pieces, limit)

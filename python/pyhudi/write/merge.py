@@ -18,13 +18,14 @@ from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.index import locate
 from pyhudi.index.located import Located
-from pyhudi.query.select import plan_select
+from pyhudi.query.select import plan_slices
 from pyhudi.schema.assignments import Names, parse_expression, project, set_value
 from pyhudi.schema.casts import cast_exactly
 from pyhudi.schema.conform import conform, data_schema, to_table
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys
-from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged import Tagged, row_numbers
+from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import checks, incoming, merge_clauses
 from pyhudi.write.execute import TAG_STAGE, UPSERT, write
@@ -91,9 +92,7 @@ def _merged_here(
     groups = located.groups
     found = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
     check_not_clustered(groups[number] for number in found)
-    hits = _match(
-        session, given, keyed, {n: (groups[n].slice, rows) for n, rows in found.items()}, on_match
-    )
+    hits = _match(session, given, keyed, found, groups, on_match)
     live = [rows.take(hits[number].matched) for number, rows in found.items()]
     inserted = inserted_rows(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
     gone = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
@@ -105,28 +104,26 @@ def _match(
     session: Session,
     given: pa.Table,
     keyed: pa.Table,
-    found: Mapping[int, tuple[FileSlice, pa.Array[Any]]],
+    found: Mapping[int, pa.Array[Any]],
+    groups: Sequence[FileGroup],
     clauses: tuple[Clause, ...],
 ) -> dict[int, Matched]:
-    """What becomes of the source's rows that slices have the keys of, by number of the group."""
-    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
-    reads = {
-        (task.slice.partition, task.slice.file_id): task
-        for task in plan_select(
-            session.table, "true", columns, session.task_memory, session.made_keys
-        )
-    }
+    """What becomes of the source's rows that file groups have the keys of, by number of those."""
+    reads = matched_slices(session, [groups[number] for number in found])
+    keys = keyed.column(RECORD_KEY)
     tasks = [
-        MatchTask(
-            reads[slice_.partition, slice_.file_id],
-            keyed.column(RECORD_KEY).take(rows).combine_chunks(),
-            given.take(rows),
-            clauses,
-        )
-        for slice_, rows in found.values()
+        MatchTask(read, keys.take(rows).combine_chunks(), given.take(rows), clauses)
+        for read, rows in zip(reads, found.values(), strict=True)
     ]
     results = session.engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
     return dict(zip(found, results, strict=True))
+
+
+def matched_slices(session: Session, groups: Sequence[FileGroup]) -> list[ReadTask]:
+    """How file groups are read that have keys of the source."""
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
+    slices = [group.read or group.slice for group in groups]
+    return plan_slices(session.table, slices, columns, session.task_memory, session.made_keys)
 
 
 # --- the source -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index import locate
-from pyhudi.schema.conform import conform, data_schema, to_table
+from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.schema.record_keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.slices.file_sizes import check_listed
@@ -62,7 +62,8 @@ def partial_rows(session: Session, data: Any) -> pa.Table:
     a column of the record key, of the partition path or, in event-time mode, of the ordering value
     is not among the data.
     """
-    given, schema = to_table(data), data_schema(session.schema.arrow)
+    _, given = session.evolved(data, "strict")
+    schema = data_schema(session.schema.arrow)
     names = [name for name in given.column_names if name not in META_COLUMNS]
     checks.check_known_columns(names, schema)
     spec = session.key_spec()

@@ -89,6 +89,8 @@ class Session:
     """Bytes that one task may use for records that it merges, None for no limit."""
     is_recovered: bool = False
     """What dead writers left is cleaned up."""
+    chosen: Index | None = None
+    """How keys are found, where that is known."""
 
     @classmethod
     def open(
@@ -109,7 +111,8 @@ class Session:
         )
         check_indexes(storage, config, opened.schema)
         schema_history.check_ids(opened.schema, config)
-        session = cls(table=opened, options=options, started_ms=clock.now_ms())
+        chosen = choose(storage, config, timeline, options.index)
+        session = cls(table=opened, options=options, started_ms=clock.now_ms(), chosen=chosen)
         checks.check_virtual_writes(config, session.index, options)
         checks.check_log_blocks(session.options, config, session.schema.arrow)
         return session
@@ -120,7 +123,9 @@ class Session:
             return self
         table = self.table
         timeline = recover(table, partial(checks.check_writable, table.storage, table.config))
-        return replace(self, table=table.at(timeline), is_recovered=True)
+        # The choice is made by what commits and dead writers left.
+        chosen = self.chosen if timeline.instants == table.timeline.instants else None
+        return replace(self, table=table.at(timeline), is_recovered=True, chosen=chosen)
 
     @property
     def storage(self) -> Storage:
@@ -154,8 +159,8 @@ class Session:
 
     @cached_property
     def index(self) -> Index:
-        """How keys are found. Raises as `choose` does; looked up once a session."""
-        return choose(self.storage, self.config, self.timeline, self.options.index)
+        """How keys are found. Raises as `choose` does."""
+        return self.chosen or choose(self.storage, self.config, self.timeline, self.options.index)
 
     @property
     def merge_mode(self) -> BuiltInMode | None:
@@ -196,29 +201,34 @@ class Session:
         committed, start = committed_blocks(self.table)
         return replace(source, valid_instants=committed, timeline_start=start)
 
-    def evolved(self, data: Any, mode: str) -> tuple[Session, Any]:
-        """The session and the data by a schema mode: "strict" leaves both as they are.
+    def evolved(self, data: Any, mode: str) -> tuple[Session, pa.Table]:
+        """The session with the schema that the data lead to, and the data in the table's types.
 
-        "merge" gives the table what the data add: see `evolve.evolve`. To be called before
-        `with_keys`; the new schema is committed with the rows.
+        mode: "strict" leaves the table's columns as they are, "merge" gives it what the data add:
+        see `evolve`. The new schema is committed with the rows.
         """
         check_mode(mode)
+        rows = as_stored(to_table(data), self.config, self.schema.arrow)
         if mode == "strict":
-            return self, data
-        schema, rows = evolve(self.schema, self.config, self._rows(data))
+            return self, rows
+        schema, rows = evolve(self.schema, self.config, rows)
         return replace(self, table=self.table.with_schema(schema)), rows
 
-    def with_keys(self, data: Any, *, generate: bool = False) -> pa.Table:
+    def with_keys(
+        self,
+        data: Any,
+        mode: str = "strict",
+        *,
+        instant: str | None = None,
+        place: tuple[int, int] = (0, 0),
+    ) -> pa.Table:
         """The data as rows of the table, with record key and partition path in front.
 
-        generate: whether rows may get generated keys, in a table without key fields.
+        mode: as of `evolved`, whose session this is. instant, place: as `add_keys` takes them.
         """
-        rows = conform(self._rows(data), data_schema(self.schema.arrow))
-        spec = self.key_spec()
-        return add_keys(rows, spec, instant=self.key_instant() if generate else None)
-
-    def _rows(self, data: Any) -> pa.Table:
-        return as_stored(to_table(data), self.config, self.schema.arrow)
+        _, rows = self.evolved(data, mode)
+        rows = conform(rows, data_schema(self.schema.arrow))
+        return add_keys(rows, self.key_spec(), instant=instant, place=place)
 
     def key_instant(self) -> str:
         """What generated keys begin with: later than every write there has been."""
@@ -227,6 +237,10 @@ class Session:
 
     def key_spec(self) -> KeySpec:
         """How this table's keys are made."""
+        return self._spec
+
+    @cached_property
+    def _spec(self) -> KeySpec:
         existing = None
         if needs_existing_key(self.config):
             view = FileSystemView(self.storage, self.config, self.timeline)
@@ -246,7 +260,7 @@ class Session:
         spec = self.key_spec()
         if spec.keys_are_generated:
             add_keys(self.schema.arrow.empty_table(), spec)
-        given = self._rows(keys)
+        _, given = self.evolved(keys, "strict")
         checks.check_known_columns(given.column_names, self.schema.arrow)
         named = [field for field in spec.partition_fields if field in given.column_names]
         in_partitions = len(named) == len(spec.partition_fields)
