@@ -16,6 +16,8 @@ PIP := -m pip --disable-pip-version-check install --quiet
 
 # Beside no source, and still once only: half of a short run is compiling Python.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+# Sets have one order, so that a test fails again as it failed.
+export PYTHONHASHSEED := 0
 # maturin sets these for its own cargo runs; the same values everywhere keep cargo from building PyO3
 # twice, and let the extension link without a shared libpython.
 export PYO3_BUILD_EXTENSION_MODULE := 1

@@ -32,7 +32,15 @@ class ConfigError(HudiError, ValueError):
 
 
 class CommitConflict(HudiError):
-    """Another writer changed the same file groups. Run the operation again."""
+    """Another writer is at work on the same, or was faster.
+
+    `retry` says that the same operation, run again, may well succeed. The verbs run it again
+    themselves (`hoodie.write.num.retries.on.conflict.failures`) before they raise this.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", retry: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.retry = retry
 
 
 class LockTimeout(HudiError):
@@ -80,6 +88,10 @@ class InterruptedAfterCommit(KeyboardInterrupt):
 
 class AfterCommitWarning(UserWarning):
     """The write is committed; tidying up after it failed, and waits for the next writer."""
+
+
+class LockWarning(UserWarning):
+    """The table's lock could not be given back: other writers wait until its time is over."""
 
 
 class MetadataTableWarning(UserWarning):

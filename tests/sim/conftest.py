@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import MetadataTableWarning
+from pyhudi.errors import LockWarning, MetadataTableWarning
 from tests.sim.crash import count_native_writes
 
 
@@ -26,4 +26,6 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         warnings.simplefilter("error")
         # Up to version 6 a log file that a dying writer tore stays; pyhudi does without then.
         warnings.filterwarnings("ignore", r".*log blocks are damaged", MetadataTableWarning)
+        # A storage that is dead or full does not take the lock back.
+        warnings.simplefilter("ignore", LockWarning)
         yield

@@ -176,7 +176,7 @@ def test_options_of_creation_are_refused_later(tmp_path: Path) -> None:
         ("hoodie.clustering.inline", "Apache Hudi's clustering", "no effect"),
         ("hoodie.cleaner.commits.retained", "Apache Hudi's cleaning", "no effect"),
         ("hoodie.datasource.hive_sync.enable", "Apache Hudi's synchronisation", "no effect"),
-        ("hoodie.write.lock.provider", "Apache Hudi's locks", "no effect"),
+        ("hoodie.write.lock.hivemetastore.table", "Apache Hudi's locks", "no effect"),
         ("hoodie.datasource.write.recordkey.field", "no option", "`key`"),
         ("hoodie.datasource.write.operation", "no option", "verb"),
         ("hoodie.parquet.compression.ratio", "no option", "no effect"),

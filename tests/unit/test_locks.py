@@ -14,7 +14,6 @@ import pytest
 
 from pyhudi.clock import SystemClock
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,
@@ -236,11 +235,16 @@ class TestFileLock:
 
 class TestChoice:
     def of(self, folder: Path, options: dict[str, str]) -> TableLock:
-        properties = {"hoodie.table.name": "t", "hoodie.table.type": "COPY_ON_WRITE"}
+        properties = {
+            "hoodie.table.name": "t",
+            "hoodie.table.type": "COPY_ON_WRITE",
+            "hoodie.table.version": "9",
+        }
         given = {f"hoodie.write.lock.{name}": value for name, value in options.items()}
-        return table_lock(
-            Storage(str(folder)), TableConfig(properties), LockOptions.of(given), SystemClock()
-        )
+        text = "".join(f"{name}={value}\n" for name, value in properties.items())
+        (folder / ".hoodie").mkdir(parents=True, exist_ok=True)
+        (folder / ".hoodie/hoodie.properties").write_text(text)
+        return table_lock(Storage(str(folder)), LockOptions.of(given), SystemClock())
 
     def test_the_storage_lock_is_the_default(self, tmp_path: Path) -> None:
         assert isinstance(self.of(tmp_path, {}), StorageLock)

@@ -378,8 +378,11 @@ def test_a_live_writer_keeps_the_metadata_table_as_it_is(tmp_path: Path) -> None
     table = pyhudi.open_table(unpack("v9_mor_inflight", tmp_path))
     table.storage.put(f".hoodie/.heartbeat/{pending(table)[0]}", b"")
     before = table.config.metadata_partitions
-    with pytest.raises(CommitConflict, match="at work"):
+    with pytest.raises(UnsupportedTableFeature, match="at work"):
         table.rebuild_metadata()
+    known = {"hoodie.write.lock.provider": "StorageBasedLockProvider"}
+    with pytest.raises(CommitConflict, match="at work"):
+        pyhudi.open_table(table.uri, options=known).rebuild_metadata()
     assert pyhudi.open_table(table.uri).config.metadata_partitions == before
 
 

@@ -36,13 +36,15 @@ from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.services.compaction import compact, complete_pending, with_logs
 from pyhudi.services.row_compaction import row_compaction
+from pyhudi.slices.table import Unguarded
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import add_to_history
 from pyhudi.timeline.moved import MOVING
 from pyhudi.timeline.other_layout import remove_instants, remove_other_timeline
+from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write import metadata_lifecycle
-from pyhudi.write.write_context import Session, WritableTable
+from pyhudi.write.write_context import Handle, Session, WritableTable
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _COMPLEX = ("COMPLEX", "COMPLEX_AVRO")
@@ -72,32 +74,39 @@ def change_version(
 ) -> VersionChange:
     """See `HudiTable.upgrade` and `HudiTable.downgrade`."""
     clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
     storage = table.storage
-    config = TableConfig.load(storage, clock)
-    timeline = Timeline.load(storage, config)
-    _check(storage, config, timeline, to, up=up)
-    change = _change(storage, config, to, dry_run=dry_run)
+    change = _planned(storage, TableConfig.load(storage, clock), to, up=up, dry_run=dry_run)
     if dry_run or change.before == to:
         return change
-    with at_work(storage, config, clock) as by:
+    with at_work(storage, clock, handle.guard or Unguarded()) as (config, by):
+        # Another writer may have been faster.
+        change = _planned(storage, config, to, up=up, dry_run=dry_run)
         if Unfinished.of(config).moving:
             remove_other_timeline(storage, config)
-        config = _without_metadata(storage, config, clock, by, to)
-        if not config.version.writable:
-            _set(storage, config, changed(config.properties, 6), clock)
-        merge = config.is_merge_on_read and any(
+        plain = _without_metadata(storage, config, clock, by, to)
+        if not plain.version.writable:
+            _set(storage, plain, changed(plain.properties, 6), clock)
+        merge = plain.is_merge_on_read and any(
             step in _COMPACTED_BEFORE for step in steps(change.before, to)
         )
-        compaction = _settled(table, clock, by, merge=merge)
+        compaction = _settled(handle, clock, by, merge=merge)
         _move(storage, to, clock)
         if table_version(to).writable:
-            metadata_lifecycle.make_again(table, clock, by)
+            metadata_lifecycle.make_again(handle, clock, by)
         else:
             TableConfig.load(storage, clock).updated(storage, {}, clock, removed=(UNFINISHED,))
     return replace(change, compaction=compaction)
 
 
 # --- before anything is written -------------------------------------------------------------------
+
+
+def _planned(
+    storage: Storage, config: TableConfig, to: int, *, up: bool, dry_run: bool
+) -> VersionChange:
+    _check(storage, config, Timeline.load(storage, config), to, up=up)
+    return _change(storage, config, to, dry_run=dry_run)
 
 
 def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *, up: bool) -> None:
@@ -194,9 +203,11 @@ def _without_metadata(
     return config
 
 
-def _settled(table: WritableTable, clock: Clock, by: str, *, merge: bool) -> str | None:
+def _settled(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None:
     """Failed writes rolled back, log files compacted; the compaction's instant."""
-    session = Session.open(table, clock).recovered()
+    session = Session.open(table, clock)
+    check_no_live_writer(session.table, session.timeline)
+    session = session.recovered()
     if complete_pending(session.table, row_compaction()):
         session = Session.open(table, clock).recovered()
     if not merge:

@@ -7,26 +7,17 @@ step; `True` draws a bar, in a terminal where `rich` is installed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeAlias
 
+from pyhudi.clock import SystemClock
 from pyhudi.engine.local import LocalEngine
-from pyhudi.engine.protocol import Engine, Step
-from pyhudi.storage.storage import Storage
-from pyhudi.write.write_context import WritableTable
+from pyhudi.engine.protocol import Step
+from pyhudi.write.write_context import Handle, WritableTable
 
 Report: TypeAlias = Callable[[Step], None]
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """A table handle with an engine that tells of its steps."""
-
-    storage: Storage
-    engine: Engine
-    options: Mapping[str, str]
 
 
 @contextmanager
@@ -42,11 +33,11 @@ def watched(table: WritableTable, progress: bool | Report) -> Iterator[WritableT
         yield table
         return
     if progress is not True:
-        yield _Watched(table.storage, engine.telling(progress), table.options)
+        yield replace(Handle.of(table, SystemClock()), engine=engine.telling(progress))
         return
     with _bar() as report:
         told = engine if report is None else engine.telling(report)
-        yield _Watched(table.storage, told, table.options)
+        yield replace(Handle.of(table, SystemClock()), engine=told)
 
 
 @contextmanager

@@ -272,13 +272,16 @@ class WritingVerbs:
         **how: Any,
     ) -> WriteResult:
         from pyhudi.api.progress import watched  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
 
-        handle = self._writable()
-        if is_spark_frame(given):
-            at_work = spark("write").on_session(handle, given, verb.__name__)
-        else:
-            at_work = watched(handle, progress)
-        with at_work as table:
-            result = verb(table, given, *more, **how)
+        def write(handle: WritableTable, given: Any) -> WriteResult:
+            if is_spark_frame(given):
+                at_work = spark("write").on_session(handle, given, verb.__name__)
+            else:
+                at_work = watched(handle, progress)
+            with at_work as table:
+                return verb(table, given, *more, **how)
+
+        result = retried(self._writable(), given, write)
         self.refresh()
         return result

@@ -1,17 +1,22 @@
-"""The options of a table's lock, read once. Names and defaults are Hudi's where not said otherwise.
+"""The options of many writers, read once. Names and defaults are Hudi's where not said otherwise.
 
-Sources: `LockConfiguration`, `HoodieLockConfig`, `StorageBasedLockConfig` and the configurations of
-the providers (Hudi 1.2.0).
+Sources: `WriteConcurrencyMode`, `LockConfiguration`, `HoodieLockConfig`, `StorageBasedLockConfig`,
+`HoodieTimeGeneratorConfig` and the configurations of the providers (Hudi 1.2.0).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
-from pyhudi.config.option_values import whole_number
+from pyhudi.config.option_values import switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
+MODE = "hoodie.write.concurrency.mode"
+CONFLICT_RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+EARLY_DETECTION = "hoodie.write.concurrency.early.conflict.detection.enable"
+SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_ms"
 PREFIX = "hoodie.write.lock."
 PROVIDER = f"{PREFIX}provider"
 WAIT_MS = f"{PREFIX}wait_time_ms"
@@ -46,6 +51,10 @@ _ZOOKEEPER_NAMES = ("url", "base_path", "lock_key", "session_timeout_ms", "conne
 _DYNAMODB_NAMES = ("table", "partition_key", "region", "endpoint_url")
 
 LOCK_OPTIONS = (
+    MODE,
+    CONFLICT_RETRIES,
+    EARLY_DETECTION,
+    SKEW_MS,
     PROVIDER,
     WAIT_MS,
     RETRIES,
@@ -58,6 +67,16 @@ LOCK_OPTIONS = (
 )
 """Every option that `LockOptions.of` reads."""
 
+
+class ConcurrencyMode(Enum):
+    """How the writers of a table keep out of each other's way."""
+
+    SINGLE_WRITER = "SINGLE_WRITER"
+    """Not at all: there is one."""
+    OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+    """Who completes second gives way, if both changed the same."""
+
+
 _MOST_ROUNDS = 10
 """A writer waits so many rounds at most unless it is told otherwise; Hudi waits 51."""
 
@@ -66,6 +85,14 @@ _MOST_ROUNDS = 10
 class LockOptions:
     """Which lock a table is written under, and how long it is waited for."""
 
+    mode: ConcurrencyMode = ConcurrencyMode.OPTIMISTIC
+    """Hudi's default is a single writer."""
+    retries: int = 5
+    """How often a write that gave way is made again; Hudi's default is 0."""
+    early_detection: bool = False
+    """A write looks, before it writes files, whether a living one changes the same file groups."""
+    given_skew_ms: int | None = None
+    """What the clocks of writers may differ by, where an option says it."""
     provider: str = STORAGE
     """Simple name of Hudi's class."""
     is_given: bool = False
@@ -99,7 +126,12 @@ class LockOptions:
             msg = f"{VALIDITY_SECS} is {validity}, less than ten times {RENEW_SECS}, {renew}"
             raise ConfigError(msg)
         minutes = whole_number(options, FILE_EXPIRE, default=0, least=0)
+        skew = whole_number(options, SKEW_MS, default=-1, least=0)
         return cls(
+            mode=_mode(options),
+            retries=whole_number(options, CONFLICT_RETRIES, default=cls.retries, least=0),
+            early_detection=switch(options, EARLY_DETECTION, default=False),
+            given_skew_ms=None if skew < 0 else skew,
             provider=provider,
             is_given=PROVIDER in options,
             wait_ms=whole_number(options, WAIT_MS, default=cls.wait_ms),
@@ -116,6 +148,30 @@ class LockOptions:
     def patience_ms(self) -> int:
         """How long a writer waits for the lock in all."""
         return self.wait_ms * self.rounds
+
+    def skew_ms(self, *, remote: bool) -> int:
+        """How long a writer waits until a time that it took is past for every writer's clock.
+
+        Hudi's writers do not look which times are taken. remote: the table lies in a bucket. A
+        local table under the default lock has no writers but pyhudi's, which do look.
+        """
+        if self.given_skew_ms is not None:
+            return self.given_skew_ms
+        return _SKEW_MS if remote or self.is_given else 0
+
+
+_SKEW_MS = 200
+
+
+def _mode(options: Mapping[str, str]) -> ConcurrencyMode:
+    text = options.get(MODE, ConcurrencyMode.OPTIMISTIC.value)
+    try:
+        return ConcurrencyMode(text.strip().upper())
+    except ValueError as error:
+        known = ", ".join(mode.value for mode in ConcurrencyMode)
+        raise UnsupportedTableFeature(
+            f"{MODE} is {text!r}, which pyhudi does not write under", hint=f"One of {known}."
+        ) from error
 
 
 def _provider(options: Mapping[str, str]) -> str:

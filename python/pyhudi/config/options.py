@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
+from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import MERGE_MODE
 from pyhudi.config.metadata_options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
 from pyhudi.config.option_names import unknown_option
@@ -30,7 +31,9 @@ CHECK_SIZES = "pyhudi.read.check.file.sizes"
 
 READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS, CHECK_SIZES)
 
-KNOWN_OPTIONS = frozenset((*WRITE_OPTIONS, *READ_OPTIONS, *METADATA_OPTIONS, *SERVICE_OPTIONS))
+KNOWN_OPTIONS = frozenset(
+    (*WRITE_OPTIONS, *READ_OPTIONS, *METADATA_OPTIONS, *SERVICE_OPTIONS, *LOCK_OPTIONS)
+)
 """Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
 
 WRITE_MERGE_MODE = "hoodie.write.record.merge.mode"
@@ -74,6 +77,7 @@ def check_options(
     WriteOptions.of(checked)
     MetadataOptions.of(checked)
     ServiceOptions.of(checked)
+    LockOptions.of(checked)
     return checked
 
 

@@ -118,7 +118,7 @@ class TimelineLayout:
             inflight = name in names
         if not inflight:
             msg = f"the {action} {time} was taken back by another writer"
-            raise CommitConflict(msg, hint="Run the operation again.")
+            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
 
     def publish(
         self, storage: Storage, time: str, action: str, completion_time: str, content: bytes
@@ -160,6 +160,7 @@ def _already_there(name: str) -> CommitConflict:
     return CommitConflict(
         f"the timeline already has {name}",
         hint="Another writer took the same instant: run the operation again.",
+        retry=True,
     )
 
 

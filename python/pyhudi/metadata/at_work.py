@@ -13,17 +13,27 @@ from pyhudi.clock import Clock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.slices.table import Guard
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator
 from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
 
 
 @contextmanager
-def at_work(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[str]:
-    """Holds a heartbeat and gives its name, that of the work that one who died left undone.
+def at_work(storage: Storage, clock: Clock, guard: Guard) -> Iterator[tuple[TableConfig, str]]:
+    """Within a section holds a heartbeat; gives the table's properties and the heartbeat's name.
 
-    Raises `CommitConflict` where that one is alive.
+    That is the name of the work that one who died left undone. Raises `CommitConflict` where that
+    one is alive, `LockTimeout` where the section cannot be entered.
     """
+    with guard.section():
+        config = TableConfig.load(storage, clock)
+        with _beating(storage, config, clock) as name:
+            yield config, name
+
+
+@contextmanager
+def _beating(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[str]:
     undone = Unfinished.of(config)
     if undone and live_instants(storage, {undone.by}, clock):
         msg = "another writer is making the metadata table, or changing the table's version"

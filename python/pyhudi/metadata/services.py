@@ -14,7 +14,7 @@ from pyhudi.config.metadata_names import FILES
 from pyhudi.config.service_options import ServiceOptions
 from pyhudi.errors import MetadataTableWarning
 from pyhudi.metadata.compaction import record_compaction
-from pyhudi.metadata.table_writer import observe, open_metadata_table
+from pyhudi.metadata.table_writer import delta_commit, observe, open_metadata_table
 from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.slices.table import Table
@@ -121,11 +121,15 @@ def _waits(data: Table, own: Table) -> bool:
     """Whether an instant of the table that is not complete may have records already.
 
     They would go into base files, and could not be told apart any more. From table version 8 on
-    Hudi compacts up to such an instant; pyhudi waits for it.
+    Hudi compacts up to such an instant. There records of a write at work come after the compaction,
+    which ends before that write is in its section, so pyhudi waits only for one that has died
+    there. Up to version 6 it waits for every older one, as Hudi does.
     """
     deltas = own.timeline.completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
     pending = Timeline.load(data.storage, data.config).pending()
+    if own.timeline.completes_in_names:
+        return any(delta_commit(own, instant.requested) is not None for instant in pending)
     return any(instant.requested <= last for instant in pending)
 
 

@@ -37,6 +37,15 @@ def given_batches(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     return plain, (_plain_batch(batch, plain) for batch in _read(batches))
 
 
+def is_read_once(data: Any) -> bool:
+    """Whether data are rows that may be gone once they were read, such as a stream's."""
+    if isinstance(data, (LazyRows, pa.Table, pa.RecordBatch)):
+        return False
+    if _is_frame(data, "pandas") or _is_frame(data, "polars"):
+        return False
+    return isinstance(data, pa.RecordBatchReader) or hasattr(data, "__arrow_c_stream__")
+
+
 def _taken(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(data, LazyRows):
         # As a C stream its errors would lose their kind.

@@ -8,8 +8,9 @@ for readers without that commit.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,11 +26,48 @@ from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
+class Guard(Protocol):
+    """How a table's writers keep out of each other's way."""
+
+    def section(self) -> AbstractContextManager[None]:
+        """A block in which no other writer changes timeline, metadata table or properties."""
+        ...
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether this writer is in a section."""
+        ...
+
+    def check(self) -> None:
+        """Raises `CommitConflict` where another writer may be in a section, though this one is."""
+        ...
+
+    def settle(self, since_ms: int) -> None:
+        """Waits until a time that was taken then is past for every writer's clock."""
+        ...
+
+
+class Unguarded(Guard):
+    """Of readers, and of a writer that is the only one."""
+
+    is_entered = False
+
+    def section(self) -> AbstractContextManager[None]:
+        """Nobody is waited for."""
+        return nullcontext()
+
+    def check(self) -> None:
+        """There is nobody else."""
+
+    def settle(self, since_ms: int) -> None:
+        """There is one clock."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A data table or a metadata table at a moment: where it lies, what it is, how it is worked on.
 
-    Pickled for another process it has an engine of one thread.
+    Pickled for another process it has an engine of one thread, and no guard.
     """
 
     storage: Storage
@@ -48,6 +86,8 @@ class Table:
     """`hoodie.…` options of the handle, as text."""
     companions: tuple[Companion, ...] = ()
     """What keeps step with its commits."""
+    guard: Guard = field(default_factory=Unguarded)
+    """What keeps other writers out; of a metadata table it is the data table's."""
     as_text: tuple[str, ...] = ()
     """Columns whose values scans give as text."""
 
@@ -61,10 +101,11 @@ class Table:
         options: Mapping[str, str] | None = None,
         companions: tuple[Companion, ...] = (),
         timeline: Timeline | None = None,
+        guard: Guard | None = None,
     ) -> Table:
         """As a writer sees it: every column as it is stored, and a fresh source of instants.
 
-        timeline: where it has just been read.
+        timeline: where it has just been read. guard: None where nobody else writes.
         """
         timeline = timeline or Timeline.load(storage, config)
         schema = table_schema(storage, config, timeline)
@@ -79,6 +120,7 @@ class Table:
             engine or LocalEngine(),
             options or {},
             companions,
+            guard or Unguarded(),
         )
 
     def at(self, timeline: Timeline) -> Table:
@@ -94,7 +136,7 @@ class Table:
         return replace(self, schema=schema, columns=stored_schema(schema, self.config))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "engine": LocalEngine(1)}
+        return {**self.__dict__, "engine": LocalEngine(1), "guard": Unguarded()}
 
 
 @dataclass

@@ -97,20 +97,31 @@ class _Names:
 
     def __init__(self, task: LogFileTask, attempt: Attempt) -> None:
         self._task = task
-        self._attempt = attempt
         by_base = task.target.version.logs_named_by_base_instant
         self.instant = task.group.slice.base_instant if by_base else task.target.instant
         self.first_version = task.group.next_log_version if by_base else 1
+        self._token = attempt.write_token
+        if by_base:
+            self._token = _token_of_write(attempt, task.target.instant)
         self.given: list[str] = []
 
     def __call__(self) -> str:
         task, target = self._task, self._task.target
         version = self.first_version + len(self.given)
-        name = log_file_name(task.file_id, self.instant, version, self._attempt.write_token)
+        name = log_file_name(task.file_id, self.instant, version, self._token)
         marker = Marker(task.partition, name, target.version.log_marker_type)
         markers.create(target.storage, target.instant, marker)
         self.given.append(name)
         return marker.path
+
+
+def _token_of_write(attempt: Attempt, instant: str) -> str:
+    """A write token that no other write has, for names that do not tell the instant.
+
+    Who takes its files back must not meet those of a writer that chose the same version. It is
+    three numbers of 32 bits, as Hudi reads them (`FSUtils.LOG_FILE_PATTERN`, 0.15.0).
+    """
+    return f"{attempt.task}-{attempt.stage}-{int(instant[9:17]) * 10 + attempt.attempt % 10}"
 
 
 def _stat(task: LogFileTask, files: list[_native.LogFile], at: int, names: _Names) -> WriteStat:

@@ -129,6 +129,11 @@ class PlacedFrame:
         """None for each file group that keys leave."""
         return dict.fromkeys(self.counts.leaving)
 
+    @property
+    def absent(self) -> None:
+        """The driver has no keys."""
+        return
+
     def row_bytes(self) -> int:
         """Bytes of a row in a base file, by some of them."""
         return sampled_row_size(self.frame, self.schema, self.session.options)

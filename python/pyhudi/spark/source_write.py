@@ -23,6 +23,7 @@ from pyhudi.spark.source_options import Query
 from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.guard import guard_of
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.execute import BULK_INSERT, is_worth_a_commit
@@ -89,7 +90,9 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self._resumed().roll_back()
 
     def _resumed(self) -> Transaction:
-        table = replace(self._step.session.table, engine=LocalEngine())
+        table = self._step.session.table
+        guard = guard_of(table.storage, table.options, table.clock)
+        table = replace(table, engine=LocalEngine(), guard=guard)
         table.generator.observe(Timeline.load(table.storage, table.config))
         return Transaction.resumed(table, BULK_INSERT, self._step.instant)
 

@@ -6,27 +6,17 @@ what it holds grows with partitions and files, not with rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from pyhudi.clock import SystemClock
 from pyhudi.engine.local import LocalEngine
-from pyhudi.engine.protocol import Engine
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.flow import job_group
-from pyhudi.storage.storage import Storage
-from pyhudi.write.write_context import WritableTable
-
-
-@dataclass(frozen=True)
-class _Handle:
-    """A table's handle with an engine that has executors."""
-
-    storage: Storage
-    engine: Engine
-    options: Mapping[str, str]
+from pyhudi.write.write_context import Handle, WritableTable
 
 
 @contextmanager
@@ -36,6 +26,7 @@ def on_session(table: WritableTable, data: DataFrame, verb: str) -> Iterator[Wri
     One without a Spark engine gets one of the DataFrame's session for this write.
     """
     if isinstance(table.engine, LocalEngine):
-        table = _Handle(table.storage, SparkEngine(data.sparkSession), table.options)
+        handle = Handle.of(table, SystemClock())
+        table = replace(handle, engine=SparkEngine(data.sparkSession))
     with job_group(data.sparkSession, f"pyhudi {verb}: {table.storage.uri}"):
         yield table

@@ -39,6 +39,7 @@ class PlacedApart:
     counts: Counts = field(default_factory=lambda: Counts(()))
     kept_away: int = 0
     leaving_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
+    absent: pa.Table | None = None
 
     def recovered(self) -> PlacedApart:
         """After the clean-up that comes before a write."""

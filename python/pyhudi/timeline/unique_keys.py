@@ -110,8 +110,10 @@ class _TooLongError(Exception):
 def _newest_first(
     timeline: Timeline,
 ) -> Iterator[tuple[Instant, Callable[[Instant], CommitMetadata]]]:
-    """Commits, and what reads them."""
-    active = timeline.commits
+    """Commits in the order in which they were completed, where that is known; what reads them."""
+    active = list(timeline.commits)
+    if timeline.completes_in_names:
+        active.sort(key=lambda commit: commit.completed or "")
     for instant in reversed(active):
         yield instant, timeline.commit_metadata
     known = {instant.requested for instant in active}

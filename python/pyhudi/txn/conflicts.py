@@ -1,51 +1,75 @@
-"""Whether a write may go on: alone, still its writer's own, on file groups that are as planned.
+"""Whether a write may be complete: still its writer's own, and nothing it went by has changed.
 
-There is no lock yet. A writer shows its heartbeat and its requested instant first and looks for
-others afterwards, so of two that begin together at least one sees the other. What readers of the
-timeline cannot tell, an insert of the same new key by two writers, is ruled out by that alone.
-Which instants touch which file groups is as in `ConcurrentOperation` (Hudi 1.2.0).
+All of it is asked in the section in which the write is completed, on a timeline that was loaded
+there. Two writes conflict if they changed the same file group, and also where rows, a schema or
+properties that one went by were changed by the other: those that were complete first are as if all
+had come one after the other. The candidates are those of every Hudi release together (0.15.0,
+1.0.2, 1.2.0 differ, `ConcurrentOperation` and the conflict resolution strategies), since to give
+way once too often does no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 from pyhudi.config.actions import (
     CLUSTERING,
-    COMMIT_ACTIONS,
     COMPACTION,
     LOG_COMPACTION,
+    REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
     Instant,
     State,
 )
+from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
+from pyhudi.schema.table_schema import table_schema
+from pyhudi.slices import markers
+from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn import heartbeat
 
 _AGAIN = "Run the operation again."
-_EXCLUSIVE = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING, RESTORE)
+_AS_IT_WAS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
+"""Operations that leave every row as it was."""
 
 FileGroups = frozenset[tuple[str, str]]
 """Partition paths with file ids."""
 
 
-def check_alone(timeline: Timeline, seen: Timeline, instant: str, *, looks_for_keys: bool) -> None:
-    """Raises `CommitConflict` if others began or ended a write since this one was planned.
+@dataclass(frozen=True)
+class Since:
+    """What was completed since a write was planned."""
 
-    timeline: of now, with this write's instant. seen: what the write was planned on.
-    looks_for_keys: the write goes by which rows there are, so any commit since makes its plan
-    stale.
-    """
-    known = {(one.requested, one.completed_action) for one in seen.instants}
-    for other in timeline.pending(*_EXCLUSIVE):
-        is_new = (other.requested, other.completed_action) not in known
-        if is_new and other.requested != instant:
-            raise CommitConflict(f"another writer has begun {other}", hint=_AGAIN)
-    if looks_for_keys:
-        for other in _completed_since(timeline, seen):
-            raise CommitConflict(f"{other} was completed while this write began", hint=_AGAIN)
+    table: Table
+    """As it is now."""
+    commits: tuple[tuple[Instant, CommitMetadata], ...]
+    """In the order of their requested times."""
+
+    @cached_property
+    def changes(self) -> tuple[tuple[Instant, FileGroups], ...]:
+        """The commits that changed rows, each with its file groups."""
+        return tuple(
+            (instant, touched(metadata))
+            for instant, metadata in self.commits
+            if metadata.operation_type not in _AS_IT_WAS and touched(metadata)
+        )
+
+
+Recheck: TypeAlias = Callable[[Since], None]
+"""Looks again at what a write went by; raises `CommitConflict` where that has changed."""
+
+
+def check_may_begin(timeline: Timeline) -> None:
+    """Raises `CommitConflict` while the table is being restored. timeline: of now."""
+    for restore in timeline.pending(RESTORE):
+        raise CommitConflict(f"{restore} has begun", hint="Write again when it is complete.")
 
 
 def check_own(timeline: Timeline, instant: str, action: str) -> None:
@@ -57,34 +81,158 @@ def check_own(timeline: Timeline, instant: str, action: str) -> None:
     states = {file.state for file in timeline.files(own)} if own is not None else set()
     if states != {State.REQUESTED, State.INFLIGHT}:
         what = "is complete already" if State.COMPLETED in states else "was taken back"
-        raise CommitConflict(f"the {action} {instant} {what} by another writer", hint=_AGAIN)
+        raise CommitConflict(
+            f"the {action} {instant} {what} by another writer", hint=_AGAIN, retry=True
+        )
     for rollback in timeline.pending(ROLLBACK):
         target = (timeline.plan(rollback) or {}).get("instantToRollback") or {}
         if target.get("commitTime") == instant:
             msg = f"another writer takes the {action} {instant} back as {rollback}"
-            raise CommitConflict(msg, hint=_AGAIN)
-    for restore in timeline.pending(RESTORE):
-        raise CommitConflict(f"{restore} has begun", hint="Write again when it is complete.")
+            raise CommitConflict(msg, hint=_AGAIN, retry=True)
+    check_may_begin(timeline)
 
 
-def check_file_groups(
-    timeline: Timeline, seen: Timeline, instant: str, metadata: CommitMetadata
-) -> None:
-    """Raises `CommitConflict` naming a commit since the plan that has file groups of this write.
+def check_markers(table: Table, instant: str, mine: FileGroups) -> None:
+    """Raises `CommitConflict` where an older living write has begun files of file groups of mine.
 
-    metadata: what the write did. A compaction that was requested before the write is none: the
-    write's files are above it.
+    Hudi looks before each marker (`SimpleDirectMarkerBasedDetectionStrategy`, 1.2.0); here it is
+    done once, when the file groups are known.
     """
-    mine = touched(metadata)
-    for other in _completed_since(timeline, seen):
-        theirs = timeline.commit_metadata(other)
-        if theirs.operation_type == "COMPACT" and other.requested < instant:
+    storage = table.storage
+    older = {found for found in markers.instants_with_markers(storage) if found < instant}
+    for other in heartbeat.live_instants(storage, older, table.clock) if mine else ():
+        for marker in markers.read_all(storage, other) or ():
+            base, log = parse_base_name(marker.name), parse_log_name(marker.name)
+            file_id = base.file_id if base else log.file_id if log else ""
+            if (marker.partition, file_id) in mine:
+                msg = f"the write {other} is changing file group {file_id} of {marker.partition!r}"
+                raise CommitConflict(msg, hint=_AGAIN, retry=True)
+
+
+def since_plan(table: Table, now: Timeline, instant: str) -> Since:
+    """What was completed since a write was planned.
+
+    table: as the write was planned on it. instant: the write's own. Raises `CommitConflict` where
+    that is not known.
+    """
+    seen = table.timeline
+    before = {known.requested for known in seen.commits}
+    _check_reaches(seen, now, instant)
+    commits = (known for known in now.commits if known.requested not in before)
+    found = tuple((known, now.commit_metadata(known)) for known in commits)
+    return Since(table.at(now), found)
+
+
+def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
+    """Raises `CommitConflict` where an instant may have been completed and archived meanwhile."""
+    start = now.first_active
+    if start is None or not seen.instants:
+        return
+    newest = seen.latest_time() or ""
+    gone = [
+        known
+        for known in seen.pending()
+        if known.requested != instant and now.find(known.requested, known.action) is None
+    ]
+    if start > newest or any(known.requested < start for known in gone):
+        msg = "the timeline was archived beyond what the write was planned on"
+        raise CommitConflict(msg, hint=_AGAIN, retry=True)
+
+
+def check_since(since: Since, seen: Timeline, metadata: CommitMetadata) -> None:
+    """Raises `CommitConflict` naming what was begun or completed in file groups of a write.
+
+    seen: what the write was planned on. metadata: what it did.
+    """
+    mine, appended = touched(metadata), _appended_only(since.table.config, metadata)
+    planned = {known.requested for known in seen.pending(COMPACTION)}
+    for other, theirs in since.commits:
+        common = mine & touched(theirs)
+        if theirs.operation_type == "COMPACT":
+            # What was planned before is known to the plan; below what is appended all is well.
+            common -= mine if other.requested in planned else appended
+        elif theirs.operation_type == "LOG_COMPACT":
+            common -= appended
+        _refuse(other, common, "has changed")
+    _check_plans(since.table.timeline, seen, mine, appended)
+
+
+def _check_plans(now: Timeline, seen: Timeline, mine: FileGroups, appended: FileGroups) -> None:
+    """Table services that were planned meanwhile, and are to come."""
+    known = {(i.requested, i.completed_action) for i in seen.instants}
+    for other in now.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
+        if (other.requested, other.completed_action) in known:
             continue
-        common = sorted(mine & touched(theirs))
-        if common:
-            partition, file_id = common[0]
-            msg = f"{other} has changed file group {file_id} of partition {partition!r} meanwhile"
-            raise CommitConflict(msg, hint=_AGAIN)
+        common = mine & _planned(now, other)
+        if other.action in (COMPACTION, LOG_COMPACTION):
+            common -= appended
+        _refuse(other, common, "is going to change")
+
+
+def _planned(timeline: Timeline, service: Instant) -> FileGroups:
+    """The file groups of a service's plan; none of an overwrite, which has no plan."""
+    plan = timeline.plan(service) or {}
+    slices = [*(plan.get("operations") or ())]
+    for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
+        slices += group.get("slices") or ()
+    return frozenset((part.get("partitionPath") or "", part["fileId"]) for part in slices)
+
+
+def _refuse(other: Instant, common: FileGroups, does: str) -> None:
+    for partition, file_id in sorted(common)[:1]:
+        msg = f"{other} {does} file group {file_id} of partition {partition!r} meanwhile"
+        raise CommitConflict(msg, hint=_AGAIN, retry=True)
+
+
+def _appended_only(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
+    """File groups to which a write adds log files that count above every base file made meanwhile.
+
+    Up to table version 6 a log file belongs to the base file that it was planned on.
+    """
+    if config.version.logs_named_by_base_instant:
+        return frozenset()
+    by_kind = {
+        is_log: frozenset(
+            (partition, stat.file_id)
+            for partition, stats in metadata.partition_to_write_stats.items()
+            for stat in stats
+            if (parse_log_name((stat.path or "").rsplit("/", 1)[-1]) is not None) is is_log
+        )
+        for is_log in (True, False)
+    }
+    return by_kind[True] - by_kind[False] - _replaced(metadata)
+
+
+def check_schema(since: Since, seen: Table, instant: str, avro: str) -> None:
+    """Raises `CommitConflict` where the table got other columns since a write was planned.
+
+    avro: the columns as the write's commit has them. Where it changes them, what was requested
+    after it and completed before it would take that back: the newest requested commit says what
+    they are.
+    """
+    if not since.commits:
+        return
+    now = since.table
+    before = table_schema(seen.storage, seen.config, seen.timeline)
+    after = table_schema(now.storage, now.config, now.timeline)
+    same = (before.avro, before.history) == (after.avro, after.history)
+    # The first commit may spell what the table was created with in its own way.
+    if not same and (seen.timeline.commits or before.arrow != after.arrow):
+        raise CommitConflict(
+            f"{since.commits[-1][0]} has changed the table's columns", hint=_AGAIN, retry=True
+        )
+    for other, _ in since.commits if avro != before.avro else ():
+        if other.requested > instant:
+            msg = f"{other} was completed while the table's columns were to change"
+            raise CommitConflict(msg, hint=_AGAIN, retry=True)
+
+
+def check_config(table: Table) -> None:
+    """Raises `CommitConflict` where the table's properties have changed since it was opened."""
+    now = TableConfig.load(table.storage, table.clock)
+    if now.properties != table.config.properties:
+        msg = "the table's properties have changed while it was written to"
+        raise CommitConflict(msg, hint=_AGAIN, retry=True)
 
 
 def touched(metadata: CommitMetadata) -> FileGroups:
@@ -94,14 +242,12 @@ def touched(metadata: CommitMetadata) -> FileGroups:
         for partition, stats in metadata.partition_to_write_stats.items()
         for stat in stats
     }
-    replaced = {
+    return frozenset(written) | _replaced(metadata)
+
+
+def _replaced(metadata: CommitMetadata) -> FileGroups:
+    return frozenset(
         (partition, file_id)
         for partition, ids in (metadata.partition_to_replace_file_ids or {}).items()
         for file_id in ids
-    }
-    return frozenset(written | replaced)
-
-
-def _completed_since(timeline: Timeline, seen: Timeline) -> Iterator[Instant]:
-    before = {one.requested for one in seen.commits}
-    return (one for one in timeline.commits if one.requested not in before)
+    )

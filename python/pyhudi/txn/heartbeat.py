@@ -26,6 +26,8 @@ HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 EXPIRES_MS = 120_000
 """A heartbeat this old is dead: two beats of `hoodie.client.heartbeat.interval_in_ms` missed."""
 
+_NOBODY = b"{}"
+"""Of a write that no single process carries on, or on a machine that does not tell processes."""
 _INTERVAL_S = 30.0
 _LATE_MS = 90_000
 """A writer that did not beat for so long must not publish: soon it counts as dead."""
@@ -43,6 +45,21 @@ def live_instants(storage: Storage, instants: Collection[str], clock: Clock) -> 
     files = storage.list_dir(HEARTBEAT_FOLDER)[1]
     return sorted(
         file.name for file in files if file.name in instants and _is_alive(storage, file, clock)
+    )
+
+
+def live_of_hudi(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
+    """Those of pending instants that living writers of Apache Hudi are at work on, sorted.
+
+    Their files are empty.
+    """
+    files = storage.list_dir(HEARTBEAT_FOLDER)[1] if instants else ()
+    return sorted(
+        file.name
+        for file in files
+        if file.name in instants
+        and not file.size
+        and clock.now_ms() - file.modified_ms < EXPIRES_MS
     )
 
 
@@ -66,7 +83,7 @@ class Heartbeat:
         self._path = path_of(instant)
         self._clock = clock
         self._name = clock.uuid()
-        self._content = processes.owner(self._name) if owned else b""
+        self._content = (processes.owner(self._name) if owned else b"") or _NOBODY
         self._last_ms = 0
         self._lost = False
         self._ended = threading.Event()

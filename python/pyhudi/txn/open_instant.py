@@ -54,11 +54,15 @@ class OpenInstant:
 
         Raises `CommitConflict` where another writer took the instant back or completed it.
         """
-        table = self.table
-        completion = table.generator.next()
-        table.config.layout.check_inflight(table.storage, self.time, self.action)
+        completion = self.table.generator.next()
+        self.check_inflight()
         self.publish(completion, content)
         return completion
+
+    def check_inflight(self) -> None:
+        """Raises `CommitConflict` unless it is inflight, and not complete by any time."""
+        table = self.table
+        table.config.layout.check_inflight(table.storage, self.time, self.action)
 
     def publish(self, completion: str, content: bytes) -> None:
         """`complete` for a caller that has just seen that the instant is inflight."""

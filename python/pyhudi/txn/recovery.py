@@ -1,6 +1,8 @@
 """Making a table fit for a new write: what dead writers left is ended or removed.
 
-Pending rollbacks are carried out, failed writes rolled back, left markers and staged files removed.
+Pending rollbacks are carried out, failed writes rolled back, left markers and staged files removed;
+what a living writer has begun stays. Who is dead is looked at within the section in which that is
+done, and no write can be completed meanwhile.
 """
 
 from __future__ import annotations
@@ -20,26 +22,42 @@ from pyhudi.txn.left_files import remove_left_files
 def recover(table: Table, check: Callable[[Timeline], None]) -> Timeline:
     """Makes the table fit for a new write and gives its timeline.
 
-    check: raises, with nothing changed, where pyhudi must not write. Raises `CommitConflict` where
-    another writer is alive.
+    check: raises, with nothing changed, where pyhudi must not write. Raises `LockTimeout` where
+    there is something to take back, and others hold the lock.
     """
     timeline = _load(table)
     check(timeline)
-    check_no_live_writer(table, timeline)
-    rollbacks = timeline.pending(ROLLBACK)
+    if _left_by_dead(table, timeline):
+        with table.guard.section():
+            timeline = _taken_back(table)
+    folders = remove_left_files(table.storage, timeline, table.clock)
+    if markers.MARKER_FOLDER in folders:
+        _remove_left_markers(table, timeline)
+    return timeline
+
+
+def _left_by_dead(table: Table, timeline: Timeline) -> tuple[list[Instant], list[Instant]] | None:
+    """Pending rollbacks and failed writes that nobody is at work on, oldest first."""
+    rollbacks, failed = list(timeline.pending(ROLLBACK)), failed_writes(timeline)
+    pending = {instant.requested for instant in (*rollbacks, *failed)}
+    alive = heartbeat.live_instants(table.storage, pending, table.clock)
+    rollbacks = [instant for instant in rollbacks if instant.requested not in alive]
+    failed = [instant for instant in failed if instant.requested not in alive]
+    return (rollbacks, failed) if rollbacks or failed else None
+
+
+def _taken_back(table: Table) -> Timeline:
+    """Within a section: ends what the dead have left, as it is now."""
+    timeline = _load(table)
+    rollbacks, _ = _left_by_dead(table, timeline) or ([], [])
     for pending in rollbacks:
         rollback.resume(table, timeline, pending)
     if rollbacks:
         timeline = _load(table)
-    failed = failed_writes(timeline)
+    _, failed = _left_by_dead(table, timeline) or ([], [])
     for instant in reversed(failed):
         rollback.roll_back(table, timeline, instant)
-    if failed:
-        timeline = _load(table)
-    folders = remove_left_files(table.storage, timeline, table.clock)
-    if markers.MARKER_FOLDER in folders:
-        _remove_left_markers(table.storage, timeline)
-    return timeline
+    return _load(table) if failed else timeline
 
 
 def _load(table: Table) -> Timeline:
@@ -55,9 +73,9 @@ def failed_writes(timeline: Timeline) -> list[Instant]:
 
 
 def check_no_live_writer(table: Table, timeline: Timeline) -> None:
-    """A heartbeat that still beats belongs to a writer whose work must not be rolled back.
+    """Raises `CommitConflict` where another writer is at work, for what has to be alone.
 
-    Hudi 1.2 gives one to what it writes, compacts and rolls back beside others.
+    Hudi 1.2 gives a heartbeat to what it writes, compacts and rolls back beside others.
     """
     pending = {instant.requested for instant in timeline.pending()}
     for instant in heartbeat.live_instants(table.storage, pending, table.clock):
@@ -67,17 +85,20 @@ def check_no_live_writer(table: Table, timeline: Timeline) -> None:
         )
 
 
-def _remove_left_markers(storage: Storage, timeline: Timeline) -> None:
+def _remove_left_markers(table: Table, timeline: Timeline) -> None:
     """Removes markers of writers that died after they had committed or rolled back.
 
     With files of a write that was rolled back while a task of it went on: once the timeline no
     longer reaches so far, they would count.
     """
+    storage = table.storage
     pending = {instant.requested for instant in timeline.pending()}
     known = {instant.requested for instant in timeline.instants}
     newest = timeline.latest_time() or ""
-    for instant in markers.instants_with_markers(storage):
-        if instant in pending or instant > newest:
+    found = set(markers.instants_with_markers(storage)) - pending
+    alive = heartbeat.live_instants(storage, found, table.clock)
+    for instant in sorted(found):
+        if instant in alive or instant > newest:
             continue
         # What a writer leaves that dies once it is done: the heartbeat goes before the markers.
         storage.delete(heartbeat.path_of(instant))

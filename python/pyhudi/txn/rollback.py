@@ -46,7 +46,7 @@ def roll_back(table: Table, timeline: Timeline, target: Instant, *, time: str | 
     if now is not None and now.is_completed:
         rollback.withdraw_request()
         msg = f"{now} was completed by its writer while it was to be rolled back"
-        raise CommitConflict(msg, hint="Run the operation again.")
+        raise CommitConflict(msg, hint="Run the operation again.", retry=True)
     rollback.begin()
     _carry_out(rollback, OpenInstant(table, target.requested, target.action), requests)
     return time
@@ -80,7 +80,11 @@ def _carry_out(
     table, time = rollback.table, rollback.time
     storage = table.storage
     started = table.clock.now_ms()
-    done = [_undo(storage, request, time, target.time) for request in requests]
+    done = []
+    for request in requests:
+        # Who stood still may find that another writer has carried it out.
+        table.guard.check()
+        done.append(_undo(storage, request, time, target.time))
     for partition in sorted({request.partition for request in requests}):
         remove_staged(storage, storage.list_dir(partition)[1], table.clock, dead=target.time)
     took_ms = table.clock.now_ms() - started
@@ -112,14 +116,19 @@ def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) ->
 
 
 def _append_command(storage: Storage, request: RollbackRequest, block: bytes) -> str:
-    """Writes the command block as the next log version of the request's slice; returns its path."""
-    logs = (parse_log_name(file.name) for file in storage.list_dir(request.partition)[1])
-    versions = [
-        log.version
-        for log in logs
-        if log and (log.file_id, log.instant) == (request.file_id, request.base_instant)
-    ]
-    version = max(versions, default=0) + 1
+    """Writes the command block as the next log version of the request's slice; returns its path.
+
+    Unless somebody has who died, or stands still, before the rollback was complete.
+    """
+    version = 1
+    for file in storage.list_dir(request.partition)[1]:
+        log = parse_log_name(file.name)
+        if not log or (log.file_id, log.instant) != (request.file_id, request.base_instant):
+            continue
+        is_command = log.write_token == COMMAND_LOG_TOKEN and file.size == len(block)
+        if is_command and storage.read(file.path) == block:
+            return file.path
+        version = max(version, log.version + 1)
     while True:
         name = log_file_name(request.file_id, request.base_instant, version, COMMAND_LOG_TOKEN)
         if storage.put_if_absent(request.path(name), block):

@@ -1,18 +1,24 @@
 """The life of one write on the timeline: begin, publish, or roll back.
 
-One writer at a time: there is no lock, and a writer that meets another one gives way
-(`conflicts.py`). The order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0), and each may be the
-last one before a crash:
+Beside it others may write. What changes the timeline stands in two sections of the table's guard,
+the order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0), and each may be the last one before a
+crash:
 
-1. `recovery.py`: pending rollbacks are carried out, failed writes rolled back, left markers and
-   staged files removed.
-2. `Transaction` is entered: heartbeat, requested file, a look whether others are at work.
+1. `recovery.py`: pending rollbacks are carried out, writes of the dead rolled back, left markers
+   and staged files removed. On the timeline of then the write is planned.
+2. `Transaction` is entered. In one section: an instant later than all there are, heartbeat,
+   requested file.
 3. `start`: inflight file with the workload profile.
 4. Tasks write data files, each after its marker. Readers see none of it.
-5. `commit`: marked files that are not in the statistics are removed, companions are brought up to
-   the commit, then the completed file publishes the write.
-6. Heartbeat and markers go, and companions do what is due. What fails from here on is a warning: an
-   error would have the caller write once more.
+5. `commit`. In one section: the timeline is loaded anew and looked at for what others did
+   meanwhile (`conflicts.py`), marked files that are not in the statistics are removed, companions
+   are brought up to the commit, then the completed file publishes the write, and companions do
+   what is due.
+6. Heartbeat and markers go. What fails after the publication is a warning: an error would have the
+   caller write once more.
+
+No lock keeps a writer that lost it from writing. So a write is published only while its lock, its
+heartbeat and its inflight file are there.
 
 A rollback's instant is taken before the new write's, since Hudi 0.15's log reader stops at the
 first block that is later than the last commit.
@@ -28,6 +34,7 @@ from functools import partial
 from types import TracebackType
 
 from pyhudi.config.actions import State
+from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.options import commit_metadata
 from pyhudi.errors import (
     AfterCommitError,
@@ -41,25 +48,32 @@ from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import conflicts, heartbeat, replace_commit, rollback
+from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.recovery import remove_marked
-
-_NO_LOOK_UP = frozenset({"INSERT", "BULK_INSERT"})
-"""Operations that add rows whatever rows there are."""
 
 
 class Transaction:
     """One write. Leaving the block without `commit` rolls it back."""
 
-    def __init__(self, table: Table, operation: str, *, shared: bool = False) -> None:
+    def __init__(
+        self,
+        table: Table,
+        operation: str,
+        *,
+        rechecks: Iterable[Recheck] = (),
+        shared: bool = False,
+    ) -> None:
         """Nothing is written yet.
 
-        operation: Hudi's name, such as UPSERT. shared: other processes go on with the write, so its
-        heartbeat is no sign of this one.
+        table: as the write was planned on it. operation: Hudi's name, such as UPSERT. rechecks:
+        look, before the write is complete, at what it went by. shared: other processes go on with
+        the write, so its heartbeat is no sign of this one.
         """
         self._table = table
         self._operation = operation
+        self._rechecks = tuple(rechecks)
         self._open = OpenInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
         self._publishing = False
@@ -86,44 +100,52 @@ class Transaction:
         return self._open.time
 
     def __enter__(self) -> Transaction:
-        """Begins the write. Raises `CommitConflict`, with nothing left, beside another writer."""
-        table = self._table
-        resumed = bool(self.instant)
-        if not resumed:
-            self._open = replace(self._open, time=table.generator.next())
-        beat = Heartbeat(table.storage, self.instant, table.clock, owned=not self._shared)
-        self._heartbeat = beat
-        plan = replace_commit.requested(table.config.version, self._operation, table.clock)
+        """Begins the write. Raises `CommitConflict` and `LockTimeout`, with nothing left."""
+        if self.instant:
+            self._heartbeat = self._new_heartbeat()
+            self._heartbeat.start()
+            return self
         try:
-            beat.start()
-            if resumed:
-                return self
-            self._open.request(plan)
-            self._state = State.REQUESTED
-            self._check_alone()
+            with self._table.guard.section():
+                self._begin()
         except BaseException:
-            beat.rest()
             # What the storage does not let go, the next writer removes.
             with suppress(Exception):
                 self._withdraw_request()
             raise
-        if self._shared:
-            beat.rest()
+        if self._shared and self._heartbeat is not None:
+            self._heartbeat.rest()
         return self
 
-    def _check_alone(self) -> None:
+    def _new_heartbeat(self) -> Heartbeat:
+        table = self._table
+        return Heartbeat(table.storage, self.instant, table.clock, owned=not self._shared)
+
+    def _begin(self) -> None:
         table = self._table
         timeline = Timeline.load(table.storage, table.config)
-        looks = self._operation not in _NO_LOOK_UP
-        conflicts.check_alone(timeline, table.timeline, self.instant, looks_for_keys=looks)
+        conflicts.check_may_begin(timeline)
+        table.generator.observe(timeline)
+        began_ms = table.clock.now_ms()
+        self._open = replace(self._open, time=table.generator.next())
+        self._heartbeat = self._new_heartbeat()
+        self._heartbeat.start()
+        table.guard.check()
+        self._state = State.REQUESTED
+        plan = replace_commit.requested(table.config.version, self._operation, table.clock)
+        self._open.request(plan)
+        table.guard.settle(began_ms)
 
     def _withdraw_request(self) -> None:
         """Takes back the beginning of a write, of which there is the requested file at most."""
-        if self._state is State.REQUESTED:
-            self._open.withdraw_request()
+        beat, begun = self._heartbeat, self._state is State.REQUESTED
         self._state = None
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
+        if beat is not None:
+            beat.rest()
+        if begun:
+            self._open.withdraw_request()
+        if beat is not None:
+            beat.stop()
 
     def start(self, profile: Mapping[str, tuple[WriteStat, ...]] | None) -> None:
         """Says what is about to be written; None: nobody knows."""
@@ -131,9 +153,16 @@ class Transaction:
         data = b""
         if profile is not None:
             metadata = CommitMetadata(profile, operation_type=self._operation)
+            self._check_early(metadata)
             data = metadata.encode_inflight(table.config.version, table.clock)
         self._open.begin(data)
         self._state = State.INFLIGHT
+
+    def _check_early(self, profile: CommitMetadata) -> None:
+        """Before files are written, where that is wanted, and another one could be faster."""
+        table = self._table
+        if LockOptions.of(table.options).early_detection and not table.guard.is_entered:
+            conflicts.check_markers(table, self.instant, conflicts.touched(profile))
 
     def on_completed(self, step: Callable[[], None]) -> None:
         """Has a step done once the write is complete. Its failure is a warning then."""
@@ -161,62 +190,92 @@ class Transaction:
             partition_to_replace_file_ids=replaced,
         )
         self._written = metadata
-        self._check_own(metadata)
-        self._open.keep_only(metadata)
-        commit = Commit(self.instant, metadata, schema, self.by_record_index)
-        metadata = in_step(table, commit, self.companions)
-        data = metadata.encode(table.config.version, self._open.action, table.clock)
-        # Once more: the metadata table may have taken long.
-        self._check_own(metadata)
-        completion = table.generator.next()
-        self._publish(completion, data)
-        self._follow()
+        with table.guard.section():
+            now = self._checked(metadata, schema)
+            self._open.keep_only(metadata)
+            commit = Commit(self.instant, metadata, schema, self.by_record_index)
+            metadata = in_step(now, commit, self.companions)
+            data = metadata.encode(table.config.version, self._open.action, table.clock)
+            began_ms = table.clock.now_ms()
+            completion = table.generator.next()
+            self._check_alive()
+            self._open.check_inflight()
+            self._publish(now.timeline, completion, data)
+            self._follow(now)
+            self._try(partial(table.guard.settle, began_ms))
+        self._clear()
         return completion
 
-    def _check_own(self, metadata: CommitMetadata) -> None:
-        table = self._table
+    def _checked(self, metadata: CommitMetadata, schema: SchemaWords) -> Table:
+        """The table of now, where the write may be complete on it."""
+        table, instant = self._table, self.instant
         timeline = Timeline.load(table.storage, table.config)
         table.generator.observe(timeline)
-        conflicts.check_own(timeline, self.instant, self._open.action)
-        conflicts.check_file_groups(timeline, table.timeline, self.instant, metadata)
+        conflicts.check_own(timeline, instant, self._open.action)
+        self._check_alive()
+        conflicts.check_config(table)
+        since = conflicts.since_plan(table, timeline, instant)
+        conflicts.check_since(since, table.timeline, metadata)
+        conflicts.check_schema(since, table, instant, schema.avro)
+        for recheck in self._rechecks:
+            recheck(since)
+        return since.table
+
+    def _is_surely_alone(self) -> bool:
+        try:
+            self._check_alive()
+        except CommitConflict:
+            return False
+        return True
+
+    def _check_alive(self) -> None:
+        self._table.guard.check()
         if self._is_late:
             write = f"the {self._open.action} {self.instant}"
             msg = f"{write} stood still so long that it counts as dead"
-            raise CommitConflict(msg, hint="Run the operation again.")
+            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
 
     @property
     def _is_late(self) -> bool:
         return self._heartbeat is not None and self._heartbeat.is_late
 
-    def _publish(self, completion: str, data: bytes) -> None:
+    def _publish(self, now: Timeline, completion: str, data: bytes) -> None:
         self._publishing = True
         try:
             self._open.publish(completion, data)
         except CommitConflict:
             self._publishing = False
             raise
-        # Others may have taken the writer for dead as the completed file was made.
-        if self._is_late and not self._open.is_inflight:
+        # The writer may have stood still as the completed file was made, and others gone on.
+        if not self._is_surely_alone() and self._others_went_on(now):
             self._open.take_publication_back(completion)
             self._publishing = False
             raise self._taken_back()
         self._state = State.COMPLETED
 
+    def _others_went_on(self, before: Timeline) -> bool:
+        table = self._table
+        after = Timeline.load(table.storage, table.config)
+        seen = {known for known in before.instants if known.requested != self.instant}
+        return not self._open.is_inflight or not seen.issuperset(
+            known for known in after.instants if known.requested != self.instant
+        )
+
     def _taken_back(self) -> CommitConflict:
         msg = f"the {self._open.action} {self.instant} was taken back by another writer"
-        return CommitConflict(msg, hint="Run the operation again.")
+        return CommitConflict(msg, hint="Run the operation again.", retry=True)
 
-    def _follow(self) -> None:
-        """What comes after the commit, which stands whatever happens here."""
-        table = self._table
-        beat = self._heartbeat
-        if beat is not None:
-            self._try(beat.stop)
-        self._try(self._open.clear)
+    def _follow(self, table: Table) -> None:
+        """What is due once the write is complete, which stands whatever happens here."""
         for step in self._followers:
             self._try(step)
         for companion in (*table.companions, *self.companions):
             self._try(partial(companion.after_complete, table))
+
+    def _clear(self) -> None:
+        if self._heartbeat is not None:
+            self._try(self._heartbeat.stop)
+        self._try(self._open.clear)
 
     def _try(self, step: Callable[[], None]) -> None:
         try:
@@ -232,10 +291,7 @@ class Transaction:
 
     def withdraw(self) -> None:
         """Ends a write that has nothing to commit: neither a commit nor a rollback tells of it."""
-        table = self._table
         self._open.keep_only(CommitMetadata())
-        for companion in table.companions:
-            companion.on_removal(table, self.instant)
         self._open.remove()
         self._state = None
         if self._heartbeat is not None:
@@ -247,6 +303,14 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        try:
+            self._end(error)
+        finally:
+            if self._heartbeat is not None:
+                self._heartbeat.rest()
+
+    def _end(self, error: BaseException | None) -> None:
+        """Takes back what is not complete; tells a caller whose error came after the commit."""
         if self._state is None:
             return
         published, gone = self._state is State.COMPLETED, False
@@ -260,9 +324,6 @@ class Transaction:
                 error.__context__ = secondary
                 if self._publishing and isinstance(error, Exception):
                     raise self._unknown() from error
-            finally:
-                if self._heartbeat is not None:
-                    self._heartbeat.rest()
         if gone and isinstance(error, Exception) and not isinstance(error, CommitConflict):
             raise self._taken_back() from error
         if published and isinstance(error, KeyboardInterrupt):
@@ -285,8 +346,13 @@ class Transaction:
 
     def _settled(self) -> tuple[bool, bool]:
         """Takes a pending write back; whether it was complete, or gone."""
+        with self._table.guard.section():
+            return self._settled_alone()
+
+    def _settled_alone(self) -> tuple[bool, bool]:
         table = self._table
         timeline = Timeline.load(table.storage, table.config)
+        table.generator.observe(timeline)
         instant = timeline.find(self.instant, self._open.action)
         if instant is None:
             self._remove_what_came_late(timeline)
@@ -299,7 +365,6 @@ class Transaction:
     def _remove_what_came_late(self, timeline: Timeline) -> None:
         """Removes what was written after another writer had taken the write back."""
         table = self._table
-        table.generator.observe(timeline)
         for companion in table.companions:
             companion.on_removal(table, self.instant)
         remove_marked(table.storage, self.instant)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyhudi import _native
-from pyhudi.clock import Clock
+from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.metadata.definitions import index_definitions
@@ -28,7 +28,7 @@ from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.execute import carry_out
-from pyhudi.write.write_context import Session, WritableTable
+from pyhudi.write.write_context import Handle, Session, WritableTable
 
 ALTER_SCHEMA = "ALTER_SCHEMA"
 
@@ -41,6 +41,7 @@ def alter(
     Raises `SchemaMismatch` for a change that is not possible, `UnsupportedTableFeature` for a table
     whose columns pyhudi does not alter, and what every write raises.
     """
+    table = Handle.of(table, clock or SystemClock())
     session = Session.open(table, clock, metadata_lifecycle.finished(table, clock))
     config = session.config
     _check_alterable(config, changes)

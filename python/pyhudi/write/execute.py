@@ -11,6 +11,7 @@ from pyhudi.index.renewal import Renewed, confirm_rings, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import row_sizes
@@ -23,6 +24,7 @@ from pyhudi.write.plan import (
     plan_new_files,
     workload_profile,
 )
+from pyhudi.write.rechecks import buckets_are_new
 from pyhudi.write.rows import Placed
 from pyhudi.write.write_context import Session
 
@@ -44,19 +46,22 @@ def write(
     merge_by_key: bool = True,
     partial: bool = False,
     deletes: bool = False,
+    went_by: Iterable[Recheck] = (),
 ) -> WriteResult:
     """Writes rows to where they go.
 
     merge_by_key: they replace rows with their keys. partial: they may lack columns. deletes: every
-    row of a key that leaves a file group goes. Raises `CommitConflict` where a file group that they
-    change is to be clustered.
+    row of a key that leaves a file group goes. went_by: looks again at what placed the rows. Raises
+    `CommitConflict` where a file group that they change is to be clustered, or was changed by
+    another writer meanwhile.
     """
     session, counts = placed.session, placed.counts
     check_not_clustered(counts.groups[number] for number in counts.touched)
     anew: frozenset[int] = frozenset()
     if deletes and counts.leaving:
         anew = groups_with_copies(session, counts.groups, placed.leaving_keys)
-    with Transaction(session.table, operation) as txn:
+    rechecks = (buckets_are_new(session, counts), *went_by)
+    with Transaction(session.table, operation, rechecks=rechecks) as txn:
         files = plan_files(
             replace(session.target(txn.instant), partial=partial),
             counts,
@@ -69,12 +74,15 @@ def write(
 
 
 def write_new_files(
-    placed: Placed, operation: str, replaced: Replaced | None = None
+    placed: Placed,
+    operation: str,
+    replaced: Replaced | None = None,
+    went_by: Iterable[Recheck] = (),
 ) -> WriteResult:
     """Writes rows to files of new file groups, in place of others where those are `replaced`."""
     session = placed.session
     row_bytes = placed.row_bytes()
-    with Transaction(session.table, operation) as txn:
+    with Transaction(session.table, operation, rechecks=went_by) as txn:
         files = plan_new_files(
             session.target(txn.instant),
             placed.counts.inserts,
@@ -84,7 +92,12 @@ def write_new_files(
         return carry_out(session, txn, files, operation, write=placed.write, replaced=replaced)
 
 
-def write_buckets(placed: Placed, operation: str, replaced: Replaced | None = None) -> WriteResult:
+def write_buckets(
+    placed: Placed,
+    operation: str,
+    replaced: Replaced | None = None,
+    went_by: Iterable[Recheck] = (),
+) -> WriteResult:
     """Writes rows to their buckets, of which new ones begin with base files.
 
     To a bucket that is there it writes as an upsert does, so that no bucket has two file groups: a
@@ -95,7 +108,8 @@ def write_buckets(placed: Placed, operation: str, replaced: Replaced | None = No
     session, counts = placed.session, placed.counts
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
     check_not_clustered(groups[number] for number in counts.touched)
-    with Transaction(session.table, operation) as txn:
+    rechecks = (buckets_are_new(session, counts), *went_by)
+    with Transaction(session.table, operation, rechecks=rechecks) as txn:
         if replaced is not None:
             groups = in_place(groups, new_rings(session, txn, replaced))
         target = session.target(txn.instant)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.property_names import KEYS
+from pyhudi.errors import CommitConflict
 from pyhudi.index.traces import last_written
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline.unique_keys import (
@@ -25,34 +26,46 @@ from pyhudi.write.write_context import Session
 
 @dataclass(frozen=True)
 class KeyClaim(Companion):
-    """What is known before the files are written, and said by the commit."""
+    """What one write does to keys that were unique, or were none."""
 
-    unique: bool
-    counted: bool = False
-    """Only if no key came twice."""
+    operation: str
+    in_index: bool
+    """The table has a record index."""
+    keeps: bool
+    """Every key that it brings was looked for wherever it may be, or every new one is counted."""
 
-    def before_complete(self, table: Table, commit: Commit) -> dict[str, str]:  # noqa: ARG002
-        """The claim; comes after the metadata table, which counts keys."""
-        unique = self.unique
-        if self.counted:
+    def before_complete(self, table: Table, commit: Commit) -> dict[str, str]:
+        """The claim; comes after the metadata table, which counts keys.
+
+        Raises `CommitConflict` up to table version 6, which knows no times of completion, where a
+        commit that says otherwise would be taken for the newest.
+        """
+        timeline = table.timeline
+        first = self.operation == OVERWRITE_TABLE or not last_written(timeline)
+        no_copies = brings_no_copies(self.operation)
+        if not self.in_index:
+            return {} if not first or no_copies else {KEYS: MAY_REPEAT}
+        unique = self.keeps and keys_are_unique(timeline)
+        if not no_copies:
             inserts = sum(stat.num_inserts for stat in commit.metadata.write_stats)
-            unique = unique and commit.keys_indexed == inserts
+            unique = (first or unique) and commit.keys_indexed == inserts
+        last = timeline.last_commit
+        hides = last is not None and last.requested > commit.instant
+        if hides and not unique and not timeline.completes_in_names and keys_are_unique(timeline):
+            msg = f"{last} was completed meanwhile, and says that every key is there once"
+            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
         return {KEYS: UNIQUE if unique else MAY_REPEAT}
 
 
 def key_claims(session: Session, operation: str) -> list[KeyClaim]:
-    """The claim of a commit that is about to be written; none where it has nothing to say."""
-    config, timeline = session.config, session.timeline
-    first = operation == OVERWRITE_TABLE or not last_written(timeline)
-    if RECORD_INDEX not in config.metadata_partitions:
-        says = first and not brings_no_copies(operation)
-        return [KeyClaim(unique=False)] if says else []
+    """The claim of a commit that is about to be written."""
+    config, options, index = session.config, session.options, session.index
+    in_index = RECORD_INDEX in config.metadata_partitions
     if not brings_no_copies(operation):
-        looked_up = operation == "INSERT" and session.options.insert_duplicates != "none"
-        return [KeyClaim(first or (looked_up and keys_are_unique(timeline)), counted=True)]
-    options, index = session.options, session.index
+        looked_up = operation == "INSERT" and options.insert_duplicates != "none"
+        return [KeyClaim(operation, in_index, keeps=looked_up)]
     # A key that is looked for in its partition may be in another one, too.
     everywhere = index.is_global or not config.partition_fields
     placed = everywhere or index.is_record_index
     combined = options.combine_upserts or operation != "UPSERT"
-    return [KeyClaim(placed and combined and keys_are_unique(timeline))]
+    return [KeyClaim(operation, in_index, keeps=placed and combined)]

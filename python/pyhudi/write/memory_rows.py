@@ -12,7 +12,7 @@ from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import PickedRows
-from pyhudi.slices.tagged import row_numbers, split, untagged
+from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
 from pyhudi.write.known_keys import without_known
 from pyhudi.write.partial_update import whole_rows
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
@@ -134,7 +134,13 @@ def placed(
             number: LeavingKeys(keys.take(at).combine_chunks()) for number, at in leaving.items()
         },
         inserts={path: PickedRows(rows, part) for path, part in split(_paths(rows).take(new), new)},
+        absent=_absent(rows, tagged),
     )
+
+
+def _absent(keys: pa.Table, tagged: Tagged) -> pa.Table:
+    """Keys that are nowhere. They are a copy, since the rows go file by file."""
+    return keys.select([RECORD_KEY, PARTITION_PATH]).take(untagged(keys.num_rows, tagged))
 
 
 def placed_deletes(session: Session, keys: pa.Table, *, in_partitions: bool) -> PlacedRows:
@@ -149,4 +155,5 @@ def placed_deletes(session: Session, keys: pa.Table, *, in_partitions: bool) -> 
         number: LeavingKeys(texts.take(at), base_rows.get(number))
         for number, at in located.tagged.by_group()
     }
-    return PlacedRows(session, located.groups, leaving=leaving)
+    absent = _absent(keys, located.tagged)
+    return PlacedRows(session, located.groups, leaving=leaving, absent=absent)

@@ -34,6 +34,7 @@ from pyhudi.write.memory_rows import placed
 from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
 from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
 from pyhudi.write.plan import check_not_clustered
+from pyhudi.write.rechecks import absent_keys
 from pyhudi.write.rows import Placed
 from pyhudi.write.update_delete import check_settable
 from pyhudi.write.upsert import opened
@@ -66,7 +67,7 @@ def merge(
     """
     session = opened(table, clock, incoming.memory_limit(None, source))
     with _merged(session, source, clauses) as changes:
-        return write(changes, UPSERT, deletes=True)
+        return write(changes, UPSERT, deletes=True, went_by=absent_keys(changes))
 
 
 def _merged(
@@ -97,7 +98,8 @@ def _merged_here(
     inserted = inserted_rows(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
     gone = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
     leaving = {number: LeavingKeys(keys.combine_chunks()) for number, keys in gone.items()}
-    yield replace(_placed(session, hits, inserted, located), leaving=leaving)
+    # A row that the clauses leave alone now may be changed by them once another writer was there.
+    yield replace(_placed(session, hits, inserted, located), leaving=leaving, absent=keyed)
 
 
 def _match(

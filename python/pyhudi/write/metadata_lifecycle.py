@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from pyhudi import _native
 from pyhudi.clock import Clock, SystemClock
@@ -28,7 +29,6 @@ from pyhudi.config.metadata_names import (
 from pyhudi.config.metadata_options import METADATA_ENABLE, MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.bootstrap import check_can_start, initialise
@@ -52,23 +52,15 @@ from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.table_schema import field_at
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
+from pyhudi.slices.table import Unguarded
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.other_layout import remove_other_timeline
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes
 from pyhudi.write.incoming import memory_limit
-from pyhudi.write.write_context import Session, WritableTable
+from pyhudi.write.write_context import Handle, Session, WritableTable
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-
-
-@dataclass(frozen=True)
-class _Plain:
-    """A table's handle without options of how to find keys, which a table may not allow yet."""
-
-    storage: Storage
-    engine: Engine
-    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def wanted_for_new(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
@@ -103,9 +95,9 @@ def announced(
 def make_partitions(table: WritableTable, wanted: Collection[str]) -> None:
     """Makes partitions of the metadata table by the options of the table's handle."""
     clock = SystemClock()
-    config = TableConfig.load(table.storage, clock)
-    with at_work(table.storage, config, clock) as by:
-        _make(table, set(wanted), MetadataOptions.of(table.options), clock, by)
+    handle = Handle.of(table, clock)
+    with _at_work(handle, clock) as (_, by):
+        _make(handle, set(wanted), MetadataOptions.of(table.options), clock, by)
 
 
 def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
@@ -115,7 +107,8 @@ def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
     does, and as opening the table for a write does; `CommitConflict` where another is at work.
     """
     clock = clock or SystemClock()
-    config = finished(table, clock)
+    handle = Handle.of(table, clock)
+    config = finished(handle, clock)
     if table.options.get(METADATA_ENABLE, "").strip().lower() != "true":
         return config
     options = MetadataOptions.of(table.options)
@@ -126,8 +119,8 @@ def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
         wanted -= {name for name, flag in asked.items() if not flag}
     if not wanted - set(config.metadata_partitions):
         return config
-    with at_work(table.storage, config, clock) as by:
-        _make(table, wanted, options, clock, by)
+    with _at_work(handle, clock) as (_, by):
+        _make(handle, wanted, options, clock, by)
     return TableConfig.load(table.storage, clock)
 
 
@@ -142,12 +135,19 @@ def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
     config = TableConfig.load(table.storage, clock)
     if not Unfinished.of(config) or not config.version.writable:
         return config
-    with at_work(table.storage, config, clock) as by:
-        make_again(table, clock, by)
+    handle = Handle.of(table, clock)
+    with _at_work(handle, clock) as (config, by):
+        # Another writer may have been faster.
+        if Unfinished.of(config):
+            make_again(handle, clock, by)
     return TableConfig.load(table.storage, clock)
 
 
-def make_again(table: WritableTable, clock: Clock, by: str) -> None:
+def _at_work(handle: Handle, clock: Clock) -> AbstractContextManager[tuple[TableConfig, str]]:
+    return at_work(handle.storage, clock, handle.guard or Unguarded())
+
+
+def make_again(table: Handle, clock: Clock, by: str) -> None:
     """Gives back what the table's properties say it is to have again, if that can be."""
     try:
         _make(table, set(), MetadataOptions.of(table.options), clock, by)
@@ -164,15 +164,15 @@ def make_again(table: WritableTable, clock: Clock, by: str) -> None:
 def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]:
     """Makes the metadata table anew; see `HudiTable.rebuild_metadata`."""
     clock = clock or SystemClock()
-    config = TableConfig.load(table.storage, clock)
+    handle = Handle.of(table, clock)
     options = MetadataOptions.of(table.options)
-    again = all_of(table.storage, config)
-    check_makeable(again.partitions)
-    wanted = again.partitions_for(config.version)
-    if not again.partitions:
-        wanted = wanted_partitions(Wish(config, options))
-    session = Session.open(_Plain(table.storage, table.engine), clock)
-    with at_work(table.storage, config, clock) as by:
+    with _at_work(handle, clock) as (config, by):
+        again = all_of(table.storage, config)
+        check_makeable(again.partitions)
+        wanted = again.partitions_for(config.version)
+        if not again.partitions:
+            wanted = wanted_partitions(Wish(config, options))
+        session = Session.open(handle.plain(), clock)
         _check_free(session)
         as_before = _as_before(session, options, again)
         new_definitions(wanted, Wish(config, as_before, schema=session.schema.arrow))
@@ -180,7 +180,7 @@ def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]
             moving = Unfinished.of(config).moving
             again = replace(again, by=by, moving=moving)
             _take_away(table.storage, config, config.metadata_partitions, clock, again)
-        return _make(table, set(wanted), options, clock, by)
+        return _make(handle, set(wanted), options, clock, by)
 
 
 def _check_free(session: Session) -> None:
@@ -214,20 +214,20 @@ def create_index(
 ) -> tuple[str, ...]:
     """Adds an index to the metadata table; see `HudiTable.create_index`."""
     clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
     kind = kind_asked(asked)
-    config = TableConfig.load(table.storage, clock)
     options = MetadataOptions.of(table.options)
     if kind.has_names:
-        config = finished(table, clock)
-        defined = kind.defined(table.storage, config, asked)
-        _check_new(config, *defined)
-        with at_work(table.storage, config, clock) as by:
-            return _make(table, set(defined), options, clock, by, defined)
-    _check_new(config, kind.name)
-    only = kind.alone(options, asked)
-    wanted = wanted_partitions(Wish(config, only))
-    with at_work(table.storage, config, clock) as by:
-        return _make(table, set(wanted), only, clock, by)
+        finished(handle, clock)
+    with _at_work(handle, clock) as (config, by):
+        if kind.has_names:
+            defined = kind.defined(table.storage, config, asked)
+            _check_new(config, *defined)
+            return _make(handle, set(defined), options, clock, by, defined)
+        _check_new(config, kind.name)
+        only = kind.alone(options, asked)
+        wanted = wanted_partitions(Wish(config, only))
+        return _make(handle, set(wanted), only, clock, by)
 
 
 def _check_new(config: TableConfig, name: str) -> None:
@@ -239,9 +239,9 @@ def _check_new(config: TableConfig, name: str) -> None:
 def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> tuple[str, ...]:
     """Takes an index away; see `HudiTable.drop_index`."""
     clock = clock or SystemClock()
-    config = TableConfig.load(table.storage, clock)
-    gone = _dropped(config, name)
-    with at_work(table.storage, config, clock) as by:
+    handle = Handle.of(table, clock)
+    with _at_work(handle, clock) as (config, by):
+        gone = _dropped(config, name)
         undone = Unfinished.of(config)
         left = replace(
             undone,
@@ -249,11 +249,11 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
             partitions=tuple(one for one in undone.partitions if one not in gone),
             definitions={k: one for k, one in undone.definitions.items() if k not in gone},
         )
-        config = _take_away(table.storage, config, gone, clock, left)
+        kept = _take_away(table.storage, config, gone, clock, left)
         if undone:
-            config.updated(table.storage, left.properties, clock)
+            kept.updated(table.storage, left.properties, clock)
         else:
-            config.updated(table.storage, {}, clock, removed=(UNFINISHED,))
+            kept.updated(table.storage, {}, clock, removed=(UNFINISHED,))
     return gone
 
 
@@ -309,7 +309,7 @@ def _take_away(
 
 
 def _make(
-    table: WritableTable,
+    table: Handle,
     wanted: set[str],
     options: MetadataOptions,
     clock: Clock,
@@ -321,12 +321,13 @@ def _make(
     by: name of the caller's heartbeat. definitions: those of secondary and expression indexes among
     them.
     """
-    session = Session.open(_Plain(table.storage, table.engine), clock)
+    session = Session.open(table.plain(), clock)
     undone = Unfinished.of(session.config)
     definitions = {**undone.index_definitions, **(definitions or {})}
     check_kept(definitions, session.config, parse_definitions(definitions), session.schema)
     check_nested(session.config, options.stats_columns)
     options = _as_before(session, options, undone)
+    check_no_live_writer(session.table, session.timeline)
     session = _without_leftovers(table, session.recovered(), undone, clock)
     config = session.config
     wanted = wanted | set(undone.partitions_for(config.version))
@@ -346,7 +347,7 @@ def _make(
 
 
 def _without_leftovers(
-    table: WritableTable, session: Session, undone: Unfinished, clock: Clock
+    table: Handle, session: Session, undone: Unfinished, clock: Clock
 ) -> Session:
     """The session after what a change of the table's version has left was ended or removed."""
     if undone.moving:
@@ -356,7 +357,7 @@ def _without_leftovers(
         return session
     work = row_compaction(undone.by)
     if complete_pending(session.table, work, own=bool(undone.by)):
-        return Session.open(_Plain(table.storage, table.engine), clock).recovered()
+        return Session.open(table.plain(), clock).recovered()
     return session
 
 

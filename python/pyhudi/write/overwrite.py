@@ -23,6 +23,7 @@ from pyhudi.write.execute import Replaced, carry_out, new_rings, write_buckets, 
 from pyhudi.write.incoming import given_rows
 from pyhudi.write.partitions import chosen
 from pyhudi.write.plan import check_not_clustered
+from pyhudi.write.rechecks import no_files
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import Session, WritableTable
 
@@ -77,7 +78,8 @@ def delete_partitions(
         present = {path for path, _ in walk_partitions(session.storage)}
         paths = [path for path in paths if path in present]
     replaced = groups_of(session, paths)
-    with Transaction(session.table, DELETE_PARTITION) as txn:
+    rechecks = [no_files(replaced)]
+    with Transaction(session.table, DELETE_PARTITION, rechecks=rechecks) as txn:
         new_rings(session, txn, replaced)
         return carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
 
@@ -99,7 +101,7 @@ def _overwrite(
         whole = operation == INSERT_OVERWRITE_TABLE
         replaced = groups_of(placed.session, None if whole else placed.counts.partitions)
         put = write_buckets if in_buckets else write_new_files
-        return put(placed, operation, replaced)
+        return put(placed, operation, replaced, [no_files(None if whole else replaced)])
 
 
 def groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:

@@ -64,6 +64,7 @@ class PlacedRows:
     inserts: Mapping[str, CutRows] = field(default_factory=dict)
     """By partition path."""
     kept_away: int = 0
+    absent: pa.Table | None = None
 
     @cached_property
     def counts(self) -> Counts:

@@ -40,6 +40,14 @@ class Placed(Protocol):
         """Keys to be deleted by number of the file group; None where they are not here."""
         ...
 
+    @property
+    def absent(self) -> pa.Table | None:
+        """Keys that were looked for and not found: columns record key and partition path.
+
+        None where nobody has them all in memory.
+        """
+        ...
+
     def row_bytes(self) -> int:
         """Bytes of a row in a base file, by some of the new ones."""
         ...

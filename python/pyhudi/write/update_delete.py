@@ -26,6 +26,7 @@ from pyhudi.write import checks, incoming
 from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows
 from pyhudi.write.plan import check_not_clustered
+from pyhudi.write.rechecks import nothing_found
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import Session, WritableTable
 
@@ -61,7 +62,8 @@ def delete(
         number: LeavingKeys(keys.column(RECORD_KEY).cast(pa.string()).combine_chunks())
         for number, (_, keys) in enumerate(hit)
     }
-    return write(PlacedRows(session, groups, leaving=leaving), DELETE, deletes=True)
+    placed = PlacedRows(session, groups, leaving=leaving)
+    return write(placed, DELETE, deletes=True, went_by=[nothing_found(session, where)])
 
 
 def update(
@@ -94,7 +96,8 @@ def update(
         number: GroupRows(ChangedRows(task, values), count)
         for number, (task, count) in enumerate(hit)
     }
-    return write(PlacedRows(session, groups, updates), UPSERT)
+    placed = PlacedRows(session, groups, updates)
+    return write(placed, UPSERT, went_by=[nothing_found(session, where)])
 
 
 def _checked(session: Session, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:

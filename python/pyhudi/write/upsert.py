@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyhudi.clock import Clock
+from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import locate
 from pyhudi.schema.evolution import SchemaMode
@@ -31,8 +31,9 @@ from pyhudi.write.execute import (
 )
 from pyhudi.write.incoming import given_deletes, given_rows
 from pyhudi.write.partial_update import check_partial, check_read
+from pyhudi.write.rechecks import absent_keys
 from pyhudi.write.sort_modes import SortMode, sort_order
-from pyhudi.write.write_context import Session, WritableTable
+from pyhudi.write.write_context import Handle, Session, WritableTable
 
 
 def upsert(
@@ -67,7 +68,7 @@ def upsert(
         placed = rows.for_upsert()
         if partial:
             check_read(placed.session, placed.counts)
-        result = write(placed, UPSERT, partial=partial)
+        result = write(placed, UPSERT, partial=partial, went_by=absent_keys(placed))
         return _told_kept(placed.session, result, placed.kept_away)
 
 
@@ -94,9 +95,12 @@ def insert(
         rows, policy = given, options.insert_duplicates
         if policy != "none" and not session.key_spec().keys_are_generated:
             rows = rows.unknown(fail=policy == "fail")
+        looks = rows is not given
         if options.combine_inserts:
             rows = rows.combined()
-        return write(rows.for_insert(), INSERT, merge_by_key=not options.allow_duplicates)
+        placed = rows.for_insert()
+        went_by = absent_keys(placed) if looks else ()
+        return write(placed, INSERT, merge_by_key=not options.allow_duplicates, went_by=went_by)
 
 
 def bulk_insert(
@@ -147,11 +151,12 @@ def delete_keys(
     """
     limit = incoming.memory_limit(memory_limit, keys)
     with given_deletes(opened(table, clock, limit), keys) as placed:
-        return write(placed, DELETE, deletes=True)
+        return write(placed, DELETE, deletes=True, went_by=absent_keys(placed))
 
 
 def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
     """The table for one write of at most so many bytes of memory."""
+    table = Handle.of(table, clock or SystemClock())
     config = metadata_lifecycle.before_write(table, clock)
     session = Session.open(table, clock, config)
     share = max(limit // (2 * session.engine.tasks_per_process), 1)

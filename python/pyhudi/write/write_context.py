@@ -6,13 +6,14 @@ What the verbs do with it is `upsert.py`'s part.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import WriteOptions
@@ -46,10 +47,12 @@ from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices import combine
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table import Table
+from pyhudi.slices.table import Guard, Table
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
+from pyhudi.txn.guard import guard_of
+from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.schema_history import SchemaHistoryFile
 from pyhudi.txn.task_inputs import committed_blocks, write_target
@@ -78,6 +81,29 @@ class WritableTable(Protocol):
 
 
 @dataclass(frozen=True)
+class Handle:
+    """A table's handle for one verb, whose guard all that belongs to the verb shares."""
+
+    storage: Storage
+    engine: Engine
+    options: Mapping[str, str] = field(default_factory=dict)
+    guard: Guard | None = None
+
+    @classmethod
+    def of(cls, table: WritableTable, clock: Clock) -> Handle:
+        """With the guard that the options of a table's handle ask for."""
+        if isinstance(table, Handle) and table.guard is not None:
+            return table
+        guard = guard_of(table.storage, table.options, clock)
+        return cls(table.storage, table.engine, table.options, guard)
+
+    def plain(self) -> Handle:
+        """Without options of how to find keys, which a table may not allow yet."""
+        kept = {name: text for name, text in self.options.items() if name in LOCK_OPTIONS}
+        return replace(self, options=kept)
+
+
+@dataclass(frozen=True)
 class Session:
     """A table as one write sees it."""
 
@@ -101,13 +127,22 @@ class Session:
         config: the table's, where it has just been read.
         """
         clock = clock or SystemClock()
+        handle = Handle.of(table, clock)
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
         timeline = Timeline.load(storage, config)
         checks.check_writable(storage, config, timeline)
+        check_no_other_lock(storage, config, timeline, LockOptions.of(table.options), clock)
         options = WriteOptions.of(table.options)
         opened = Table.open(
-            storage, config, clock, table.engine, table.options, _COMPANIONS, timeline
+            storage,
+            config,
+            clock,
+            table.engine,
+            table.options,
+            _COMPANIONS,
+            timeline,
+            handle.guard,
         )
         check_indexes(storage, config, opened.schema)
         schema_history.check_ids(opened.schema, config)
@@ -231,9 +266,10 @@ class Session:
         return add_keys(rows, self.key_spec(), instant=instant, place=place)
 
     def key_instant(self) -> str:
-        """What generated keys begin with: later than every write there has been."""
+        """What generated keys begin with: a time, and what no other writer has at that time."""
         self.table.generator.observe(self.timeline)
-        return self.table.generator.next()
+        chance = int(self.table.clock.uuid()[:8], 16)
+        return f"{self.table.generator.next()}{chance:010d}"
 
     def key_spec(self) -> KeySpec:
         """How this table's keys are made."""

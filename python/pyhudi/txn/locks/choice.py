@@ -21,9 +21,7 @@ from pyhudi.txn.locks.storage_lock import StorageLock
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
 
 
-def table_lock(
-    storage: Storage, config: TableConfig, options: LockOptions, clock: Clock
-) -> TableLock:
+def table_lock(storage: Storage, options: LockOptions, clock: Clock) -> TableLock:
     """The lock. Raises `ConfigError` for an option that it needs and that is missing."""
     kind = options.provider
     if kind == lock_options.IN_PROCESS:
@@ -31,9 +29,9 @@ def table_lock(
     if kind == lock_options.FILE_SYSTEM:
         return _file_lock(storage, options, clock)
     if kind in (lock_options.ZOOKEEPER_PATH, lock_options.ZOOKEEPER_IMPLICIT):
-        return _zookeeper(storage, config, options, clock)
+        return _zookeeper(storage, options, clock)
     if kind in (lock_options.DYNAMODB_KEY, lock_options.DYNAMODB_IMPLICIT):
-        return _dynamodb(storage, config, options, clock)
+        return _dynamodb(storage, options, clock)
     return StorageLock(storage, clock, validity_ms=options.validity_ms, renew_ms=options.renew_ms)
 
 
@@ -50,15 +48,14 @@ def _file_lock(storage: Storage, options: LockOptions, clock: Clock) -> FileLock
     return FileLock(storage, f"{folder}/{NAME}", clock, options.file_expires_ms)
 
 
-def _zookeeper(
-    storage: Storage, config: TableConfig, options: LockOptions, clock: Clock
-) -> ZooKeeperLock:
+def _zookeeper(storage: Storage, options: LockOptions, clock: Clock) -> ZooKeeperLock:
     given = options.zookeeper
     if options.provider == lock_options.ZOOKEEPER_IMPLICIT:
         path = f"/tmp/{implicit_key(storage)}/lock_key"  # noqa: S108 - of ZooKeeper's tree
     else:
         base = _needed(given, "base_path", lock_options.ZOOKEEPER)
-        path = f"{base.rstrip('/')}/{given.get('lock_key', config.name)}"
+        name = given.get("lock_key") or TableConfig.load(storage, clock).name
+        path = f"{base.rstrip('/')}/{name}"
     return ZooKeeperLock(
         _needed(given, "url", lock_options.ZOOKEEPER),
         path,
@@ -68,13 +65,14 @@ def _zookeeper(
     )
 
 
-def _dynamodb(
-    storage: Storage, config: TableConfig, options: LockOptions, clock: Clock
-) -> DynamoDbLock:
+def _dynamodb(storage: Storage, options: LockOptions, clock: Clock) -> DynamoDbLock:
     given = options.dynamodb
-    implicit = options.provider == lock_options.DYNAMODB_IMPLICIT
+    if options.provider == lock_options.DYNAMODB_IMPLICIT:
+        key = implicit_key(storage)
+    else:
+        key = given.get("partition_key") or TableConfig.load(storage, clock).name
     return DynamoDbLock(
-        implicit_key(storage) if implicit else given.get("partition_key", config.name),
+        key,
         clock,
         table=given.get("table", "hudi_locks"),
         region=given.get("region", os.environ.get("AWS_REGION", "us-east-1")),

@@ -145,7 +145,7 @@ class DynamoDbLock:
         """Raises `CommitConflict` once half of the lease has passed without a sign of life."""
         if not self._version or self._clock.now_ms() - self._last_ms > self._lease_ms // 2:
             msg = f"the lease of the table's lock {self._key!r} in DynamoDB was lost"
-            raise CommitConflict(msg, hint="Run the operation again.")
+            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
 
     def release(self) -> None:
         """Deletes the item where it is this writer's own still."""

@@ -97,7 +97,7 @@ class FileLock:
         if self._version is None or not self._is_own():
             msg = f"the table's lock {self._path} was taken away while it was held"
             hint = "Run the operation again. Give all writers the same hoodie.write.lock options."
-            raise CommitConflict(msg, hint=hint)
+            raise CommitConflict(msg, hint=hint, retry=True)
 
     def release(self) -> None:
         """Deletes the file where it is this writer's own still."""

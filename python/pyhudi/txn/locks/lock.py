@@ -7,7 +7,7 @@ besides (`txn/conflicts.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -38,8 +38,13 @@ class TableLock(Protocol):
 
 
 @contextmanager
-def held(lock: TableLock, patience_ms: int) -> Iterator[TableLock]:
-    """The lock for the time of a block. Raises `LockTimeout` where it cannot be had."""
+def held(
+    lock: TableLock, patience_ms: int, on_failure: Callable[[Exception], None] | None = None
+) -> Iterator[TableLock]:
+    """The lock for the time of a block. Raises `LockTimeout` where it cannot be had.
+
+    on_failure: is told why the lock could not be given back, which then is no error.
+    """
     if not lock.acquire(patience_ms):
         raise LockTimeout(
             f"the table's lock was held by {lock.holder()} for {patience_ms / 1000:g} s",
@@ -48,7 +53,12 @@ def held(lock: TableLock, patience_ms: int) -> Iterator[TableLock]:
     try:
         yield lock
     finally:
-        lock.release()
+        try:
+            lock.release()
+        except Exception as error:
+            if on_failure is None:
+                raise
+            on_failure(error)
 
 
 def pauses(clock: Clock, patience_ms: int) -> Iterator[None]:

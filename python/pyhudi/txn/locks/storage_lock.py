@@ -157,7 +157,7 @@ class StorageLock:
         left = 0 if held is None else held.valid_until - self._clock.now_ms()
         if left < self._validity_ms // 10:
             msg = "the table's lock was lost while it was held"
-            raise CommitConflict(msg, hint="Run the operation again.")
+            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
 
     def release(self) -> None:
         """Gives it back, for the next one to take at once."""

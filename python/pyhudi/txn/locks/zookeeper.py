@@ -111,7 +111,7 @@ class ZooKeeperLock:
         """Raises `CommitConflict` where the session was cut off at any time since."""
         if self._client is None or self._lost.is_set():
             msg = f"the session of the table's lock {self._path} in ZooKeeper was lost"
-            raise CommitConflict(msg, hint="Run the operation again.")
+            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
 
     def release(self) -> None:
         """Deletes the own node, by ending the session."""

@@ -1,0 +1,128 @@
+"""What a write went by besides the file groups that it changes, looked at again at its commit.
+
+Each of these raises `CommitConflict` where another write, complete since this one was planned, has
+changed the answer. So what a verb did is what it would have done after that write. Other writers'
+rows are read as they stand now, and only those of file groups that they changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config.actions import Instant
+from pyhudi.errors import CommitConflict
+from pyhudi.index import simple
+from pyhudi.query.select import plan_select
+from pyhudi.query.select_rows import count_rows
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.txn.conflicts import FileGroups, Recheck, Since
+from pyhudi.write.plan import Counts
+from pyhudi.write.rows import Placed
+from pyhudi.write.write_context import Session
+
+
+def absent_keys(placed: Placed) -> list[Recheck]:
+    """No other write has brought a key that was looked for and not found.
+
+    Where nobody has those keys, no other write has changed partitions of new rows. Of a bucket
+    index the buckets tell.
+    """
+    session, counts = placed.session, placed.counts
+    if session.index.has_buckets:
+        return []
+    if placed.absent is not None:
+        return [keys_are_absent(session, placed.absent)]
+    return [no_files(None if session.index.is_global else counts.inserts)] if counts.inserts else []
+
+
+def keys_are_absent(session: Session, keys: pa.Table) -> Recheck:
+    """No other write has brought one of some keys: columns record key and partition path."""
+
+    def check(since: Since) -> None:
+        if not keys.num_rows or not since.changes:
+            return
+        now = replace(session, table=since.table)
+        slices = list(_changed(now, since))
+        tagged = simple.tag(
+            now.engine, now.key_source, keys, slices, any_partition=now.index.is_global
+        )
+        if len(tagged.rows):
+            key = keys.column(RECORD_KEY)[tagged.rows[0].as_py()].as_py()
+            slice_ = slices[tagged.groups[0].as_py()]
+            raise _met(_who_changed(since, slice_), f"a row of the key {key!r}")
+
+    return check
+
+
+def nothing_found(session: Session, where: Any) -> Recheck:
+    """No row that a filter finds is in what other writes have changed."""
+
+    def check(since: Since) -> None:
+        if not since.changes:
+            return
+        table, changed = since.table, _groups(since)
+        tasks = plan_select(
+            table, where, (RECORD_KEY,), session.task_memory, session.made_keys, by_path=True
+        )
+        tasks = [task for task in tasks if (task.slice.partition, task.slice.file_id) in changed]
+        counts = session.engine.run(count_rows, tasks, label="look at what others have written")
+        for task, count in zip(tasks, counts, strict=True):
+            if count:
+                raise _met(_who_changed(since, task.slice), "rows that the filter finds")
+
+    return check
+
+
+def no_files(partitions: Collection[str] | None) -> Recheck:
+    """No other write has changed partitions, None for any."""
+
+    def check(since: Since) -> None:
+        for instant, groups in since.changes:
+            for partition, _ in sorted(groups):
+                if partitions is None or partition in partitions:
+                    raise _met(instant, f"rows in partition {partition!r}")
+
+    return check
+
+
+def buckets_are_new(session: Session, counts: Counts) -> Recheck:
+    """No other write has begun a bucket that this one begins."""
+    index = session.index
+    mine = {index.place(group.slice) for group in counts.groups if group.is_new}
+
+    def check(since: Since) -> None:
+        for instant, groups in since.changes if mine else ():
+            for partition, file_id in sorted(groups):
+                if (partition, index.identity(file_id)) in mine:
+                    raise _met(instant, f"file group {file_id} of the same bucket")
+
+    return check
+
+
+def _changed(session: Session, since: Since) -> Iterator[FileSlice]:
+    """The slices that are read now of what others have changed."""
+    changed = _groups(since)
+    partitions = sorted({partition for partition, _ in changed})
+    view = FileSystemView(session.storage, session.config, session.timeline, partitions)
+    return (one for one in view.slices() if (one.partition, one.file_id) in changed)
+
+
+def _groups(since: Since) -> FileGroups:
+    return frozenset().union(*(groups for _, groups in since.changes))
+
+
+def _who_changed(since: Since, slice_: FileSlice) -> Instant:
+    """The last write that changed a file group."""
+    at = (slice_.partition, slice_.file_id)
+    return next(instant for instant, groups in reversed(since.changes) if at in groups)
+
+
+def _met(other: Instant, what: str) -> CommitConflict:
+    msg = f"{other} has brought {what} meanwhile"
+    return CommitConflict(msg, hint="Run the operation again.", retry=True)

@@ -1,0 +1,91 @@
+"""Running a verb again that gave way to another writer, on what the table is by then.
+
+What the caller brought must be there a second time. A stream is read once, so its rows are kept as
+they come, on local disk beyond a little memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.lock_options import LockOptions
+from pyhudi.engine.spill import Spool
+from pyhudi.errors import CommitConflict, TimelineMoved
+from pyhudi.schema.given import given_batches, is_read_once
+from pyhudi.write.write_context import Handle, WritableTable
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
+_IN_MEMORY = 16 * 1024 * 1024
+
+Result = TypeVar("Result")
+
+
+def retried(
+    table: WritableTable,
+    given: Any,
+    verb: Callable[[Handle, Any], Result],
+    clock: Clock | None = None,
+) -> Result:
+    """What a verb gives, run again while it gives way to others, as often as options allow.
+
+    The last time it runs in one section of the table's guard from its beginning to its end, so that
+    nobody can be faster: a write that others overtake again and again is done all the same.
+
+    given: what the caller brought, for the verb's second argument. Raises what the verb raises.
+    """
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    retries = LockOptions.of(handle.options).retries
+    again = _Again(given) if retries and is_read_once(given) else None
+    try:
+        for number in range(retries):
+            try:
+                return verb(handle, again.reader() if again else given)
+            except CommitConflict as error:
+                if not error.retry:
+                    raise
+            except TimelineMoved:
+                pass
+            pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
+            clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
+        alone: AbstractContextManager[None] = nullcontext()
+        if retries and handle.guard is not None:
+            alone = handle.guard.section()
+        with alone:
+            return verb(handle, again.reader() if again else given)
+    finally:
+        if again is not None:
+            again.close()
+
+
+class _Again:
+    """The batches of a stream, which can be read once only, as often as wanted."""
+
+    def __init__(self, stream: Any) -> None:
+        self._schema, self._rest = given_batches(stream)
+        self._kept = Spool(self._schema, _IN_MEMORY)
+        self._is_begun = False
+
+    def reader(self) -> pa.RecordBatchReader:
+        """All batches from the first one on."""
+        batches = self._read_on()
+        if self._is_begun:
+            for _ in batches:
+                pass
+            batches = self._kept.read()
+        self._is_begun = True
+        return pa.RecordBatchReader.from_batches(self._schema, batches)
+
+    def _read_on(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._rest:
+            self._kept.add(batch)
+            yield batch
+
+    def close(self) -> None:
+        """Lets go of what is kept."""
+        self._kept.close()

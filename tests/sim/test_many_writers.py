@@ -1,0 +1,495 @@
+"""Writers and a reader beside each other, one seed after the other; see `world.py`.
+
+What is asked of each run: the table is as if the writes that were published had come one after the
+other in that order, no more and no fewer than those that said so; readers saw states on the way;
+the next writer finds nothing that it cannot clean up. To see one seed again:
+
+    PYTHONHASHSEED=0 PYHUDI_SEED=1234 pytest tests/sim/test_many_writers.py -k v9-mor-bucket
+
+and with PYHUDI_TRACE set it tells who changed what.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, State
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import InstantFile
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import (
+    AfterCommitError,
+    CommitConflict,
+    CommitUnknown,
+    HistoryUnavailable,
+    LockTimeout,
+    StorageError,
+)
+from pyhudi.storage.storage import Storage
+from pyhudi.txn import conflicts, heartbeat
+from pyhudi.txn.guard import LockGuard
+from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.transaction import Transaction
+from pyhudi.write import overwrite, update_delete, upsert
+from pyhudi.write.merge import MergeClause, merge
+from pyhudi.write.retries import retried
+from pyhudi.write.write_context import Handle
+from tests.sim.crash import leftovers
+from tests.sim.world import START_MS, Odds, Task, World, WorldClock, WorldStorage, ruled_by
+
+Rows = dict[str, tuple[str, int]]
+"""City and value by id."""
+Effect = Callable[[Rows], Rows]
+
+SEEDS = int(os.environ.get("PYHUDI_SEEDS", "120"))
+"""Of each kind of table."""
+FIRST = int(os.environ.get("PYHUDI_FIRST_SEED", "0"))
+ONE = os.environ.get("PYHUDI_SEED")
+
+SMALL = {
+    "hoodie.bloom.index.filter.type": "SIMPLE",
+    "hoodie.index.bloom.num_entries": "16",
+    "hoodie.write.lock.wait_time_ms": "60000",
+}
+CITIES = ("rome", "oslo")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of table."""
+
+    version: int
+    type: Literal["cow", "mor"]
+    index: str
+    metadata: bool = False
+
+    def __str__(self) -> str:
+        return f"v{self.version}-{self.type}-{self.index}{'-metadata' * self.metadata}".lower()
+
+    @property
+    def options(self) -> dict[str, str]:
+        chosen = {"hoodie.index.type": self.index}
+        if self.index == "BUCKET":
+            chosen["hoodie.bucket.index.num.buckets"] = "2"
+        if self.index == "SIMPLE" and self.version == 9:
+            # New keys go to file groups of their own.
+            chosen["hoodie.parquet.small.file.limit"] = "0"
+        return {**SMALL, **chosen, "hoodie.metadata.enable": str(self.metadata).lower()}
+
+
+KINDS = [
+    Kind(9, "cow", "SIMPLE"),
+    Kind(9, "mor", "BUCKET"),
+    Kind(8, "mor", "SIMPLE"),
+    Kind(6, "mor", "SIMPLE"),
+    Kind(6, "cow", "GLOBAL_SIMPLE"),
+]
+KEPT = [
+    Kind(9, "cow", "RECORD_INDEX", metadata=True),
+    Kind(9, "mor", "RECORD_INDEX", metadata=True),
+    Kind(6, "mor", "BLOOM", metadata=True),
+]
+
+
+def rows_of(given: dict[str, tuple[str, int]]) -> pa.Table:
+    ids = list(given)
+    return pa.table(
+        {
+            "id": ids,
+            "city": [given[i][0] for i in ids],
+            "v": pa.array([given[i][1] for i in ids], pa.int32()),
+        }
+    )
+
+
+START: Rows = {f"k{n}": (CITIES[n % 2], 0) for n in range(4)}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Kind], Path]:
+    made: dict[Kind, Path] = {}
+
+    def table(kind: Kind) -> Path:
+        if kind not in made:
+            base = made[kind] = tmp_path_factory.mktemp("kinds") / "table"
+            with pytest.MonkeyPatch.context() as patch:
+                steady(patch)
+                make(base, kind)
+        return made[kind]
+
+    return table
+
+
+def steady(patch: pytest.MonkeyPatch) -> None:
+    """Has the machine's clock and ids be the same in each run."""
+    world = World(0, Odds())
+    clock = WorldClock(world, Task("start", lambda _: None, world))
+    moments = itertools.count(START_MS - 3_600_000)
+    patch.setattr(SystemClock, "now_ms", lambda _: next(moments))
+    patch.setattr(SystemClock, "uuid", lambda _: clock.uuid())
+
+
+def make(base: Path, kind: Kind) -> None:
+    created = pyhudi.create_table(
+        str(base),
+        rows_of(START).schema,
+        key="id",
+        partition_by="city",
+        type=kind.type,
+        version=kind.version,
+        options=kind.options,
+    )
+    created.upsert(rows_of(START))
+
+
+@dataclass
+class Attempt:
+    """One verb of one task, and what came of it."""
+
+    effect: Effect
+    published: int = 0
+    said: str = ""
+    """"done", "failed", or "" for who never said anything."""
+
+
+@dataclass
+class History:
+    """What tasks did, and what the table was meanwhile."""
+
+    config: TableConfig
+    doing: dict[str, Attempt] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    states: list[Rows] = field(default_factory=lambda: [dict(START)])
+    completed: dict[str, Attempt] = field(default_factory=dict)
+    begun: dict[str, Task] = field(default_factory=dict)
+    """Who requested each instant."""
+    took_back: set[str] = field(default_factory=set)
+    """Who has begun a rollback."""
+
+    def _instant(self, path: str) -> InstantFile | None:
+        layout = self.config.layout
+        folder, _, name = path.rpartition("/")
+        return layout.parse(name) if folder == layout.folder else None
+
+    def on_file(self, task: Task, path: str) -> None:
+        """A file of the table that some task has made."""
+        found = self._instant(path)
+        if found is not None and found.action == ROLLBACK:
+            self.took_back.add(task.name)
+        if found is None or found.action not in COMMIT_ACTIONS:
+            return
+        if found.state is State.REQUESTED:
+            self.begun[found.requested] = task
+        if found.state is State.COMPLETED:
+            attempt = self.completed[path] = self.doing[task.name]
+            attempt.published += 1
+            self.states.append(attempt.effect(dict(self.states[-1])))
+
+    def on_removal(self, task: Task, path: str) -> None:
+        """A file is gone. Nobody takes back what a living writer has begun.
+
+        Only what nobody may ever have gone by is taken back once complete.
+
+        That is a write whose writer stood still between its last look and its last file.
+        """
+        found = self._instant(path)
+        writer = self.begun.get(found.requested) if found else None
+        if found and found.state is State.INFLIGHT and writer not in (task, None):
+            # Another one ends what a writer began to take back itself.
+            gave_up = writer.is_dead or writer.stood_still or writer.name in self.took_back
+            assert gave_up, f"{task.name} takes back {path}"
+        attempt = self.completed.pop(path, None)
+        if attempt is not None:
+            attempt.published -= 1
+            rows = dict(START)
+            for left in self.completed.values():
+                rows = left.effect(rows)
+            self.states.append(rows)
+
+
+class HistoryWorld(World):
+    """A world that tells a history of the files that are made."""
+
+    history: History
+
+    def made(self, path: str) -> None:
+        assert self.running is not None
+        self.history.on_file(self.running, path)
+
+    def removed(self, path: str) -> None:
+        assert self.running is not None
+        self.history.on_removal(self.running, path)
+
+
+def verbs(world: World, task: Task, number: int) -> tuple[Effect, Callable[[Handle, Any], object]]:
+    """Some verb with arguments of the seed's, and what it does to rows."""
+    choose = world.random
+    clock = WorldClock(world, task)
+    value = 100 * (number + 1) + world.tasks.index(task)
+    city = choose.choice(CITIES)
+    # A key's city is given with it, so that it is in one partition only.
+    keys = choose.sample(range(8), choose.randint(1, 3))
+    some = {f"k{n}": (CITIES[n % 2], value) for n in keys}
+    kind = choose.choice(["upsert"] * 4 + ["insert", "delete", "update", "where", "put", "merge"])
+    world.tell(f"{kind} {value} of {some} or {city}")
+    if kind == "upsert":
+        return lambda rows: {**rows, **some}, lambda handle, _: upsert.upsert(
+            handle, rows_of(some), clock=clock
+        )
+    if kind == "insert":
+        new = {f"{task.name}{number}": (city, value)}
+        return lambda rows: {**rows, **new}, lambda handle, _: upsert.insert(
+            handle, rows_of(new), clock=clock
+        )
+    if kind == "delete":
+        return lambda rows: {k: v for k, v in rows.items() if k not in some}, (
+            lambda handle, _: upsert.delete_keys(
+                handle, rows_of(some).select(["id", "city"]), clock=clock
+            )
+        )
+    limit = choose.choice([1, 150, 250])
+    if kind == "update":
+        return lambda rows: {
+            k: (c, value) if c == city and v < limit else (c, v) for k, (c, v) in rows.items()
+        }, lambda handle, _: update_delete.update(
+            handle, f"city = '{city}' AND v < {limit}", {"v": str(value)}, clock=clock
+        )
+    if kind == "where":
+        return lambda rows: {k: (c, v) for k, (c, v) in rows.items() if v >= limit}, (
+            lambda handle, _: update_delete.delete(handle, f"v < {limit}", clock=clock)
+        )
+    if kind == "put":
+        mine = {k: row for k, row in some.items() if row[0] == city} or {
+            f"{task.name}{number}": (city, value)
+        }
+        return lambda rows: {
+            **{k: row for k, row in rows.items() if row[0] != city},
+            **mine,
+        }, lambda handle, _: overwrite.overwrite_partitions(handle, rows_of(mine), clock=clock)
+    clauses = [
+        MergeClause("update", "v < 200", {"v": "source.v"}),
+        MergeClause("insert"),
+    ]
+    return lambda rows: {
+        **rows,
+        **{k: row for k, row in some.items() if k not in rows or rows[k][1] < 200},
+    }, lambda handle, _: merge(handle, rows_of(some), clauses, clock=clock)
+
+
+def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task], None]:
+    def work(task: Task) -> None:
+        world = task.world
+        for number in range(count):
+            if world.odds.pause and world.random.random() < 0.3:
+                world.sleep(world.random.randint(0, 300))
+            effect, verb = verbs(world, task, number)
+            attempt = Attempt(effect)
+            history.doing[task.name] = attempt
+            history.attempts.append(attempt)
+            storage = WorldStorage(uri, world)
+            handle = Handle(storage, LocalEngine(1), kind.options)
+            try:
+                retried(handle, None, verb, WorldClock(world, task))
+                attempt.said = "done"
+            except (CommitUnknown, AfterCommitError) as error:
+                world.tell(f"ends with {error!r}")
+            except (CommitConflict, LockTimeout, StorageError, HistoryUnavailable) as error:
+                attempt.said = "failed"
+                world.tell(f"ends with {error!r}")
+
+    return work
+
+
+def reads(history: History, uri: str, kind: Kind, seen: list[str]) -> Callable[[Task], None]:
+    def work(task: Task) -> None:
+        for _ in range(2):
+            before = len(history.states) - 1
+            storage = WorldStorage(uri, task.world)
+            try:
+                found = HudiTable(storage, LocalEngine(1), kind.options).scan().to_arrow()
+            except (StorageError, HistoryUnavailable):
+                continue
+            rows = rows_in(found)
+            if not any(rows == state for state in history.states[before:]):
+                seen.append(f"{rows} is none of {history.states[before:]}")
+
+    return work
+
+
+def rows_in(table: pa.Table) -> Rows:
+    rows = table.to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows), f"keys twice: {rows}"
+    return {row["id"]: (row["city"], row["v"]) for row in rows}
+
+
+def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPatch) -> History:
+    """Plays one seed on a copy of a table, and judges it."""
+    shutil.copytree(start, base)
+    odds = [
+        Odds(),
+        Odds(switch=0.6),
+        Odds(kill=0.01),
+        Odds(pause=0.01, skew_ms=100),
+        Odds(lose=0.01),
+        Odds(kill=0.005, pause=0.005, lose=0.005, skew_ms=100),
+    ][seed % 6]
+    world = HistoryWorld(seed, odds)
+    ruled_by(world, patch, same_machine=seed % 4 < 2)
+    history = world.history = History(TableConfig.load(Storage(str(base))))
+    seen: list[str] = []
+    for number in range(world.random.choice([2, 2, 3, 4])):
+        count = world.random.choice([1, 1, 2])
+        world.add(f"w{number}", writes(history, str(base), kind, count))
+    world.add("reader", reads(history, str(base), kind, seen))
+    world.run()
+    assert not seen, seen
+    for attempt in history.attempts:
+        wanted = {"done": (0, 1), "failed": (0,), "": (0, 1)}[attempt.said]
+        assert attempt.published in wanted
+    world.odds = Odds(switch=0)
+    world.now_ms += 900_000
+    last = {"k0": (CITIES[0], 9999)}
+    finish(world, history, str(base), kind, last)
+    judge(history, base, kind)
+    return history
+
+
+def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> None:
+    """A last writer, alone."""
+
+    def work(task: Task) -> None:
+        history.doing[task.name] = Attempt(lambda state: {**state, **rows})
+        handle = Handle(WorldStorage(uri, world), LocalEngine(1), kind.options)
+        upsert.upsert(handle, rows_of(rows), clock=WorldClock(world, task))
+
+    world.add("last", work)
+    world.run()
+
+
+def judge(history: History, base: Path, kind: Kind) -> None:
+    for metadata in {"false", str(kind.metadata).lower()}:
+        opened = pyhudi.open_table(
+            str(base), options={**kind.options, "hoodie.metadata.enable": metadata}
+        )
+        assert rows_in(opened.scan().to_arrow()) == history.states[-1]
+    assert leftovers(base) == []
+    assert not pyhudi.open_table(str(base)).check(deep=True).findings
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def seeds(count: int) -> list[int]:
+    return [int(ONE)] if ONE else list(range(FIRST, FIRST + count))
+
+
+def play_all(
+    count: int, kind: Kind, start: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[History]:
+    histories = []
+    for seed in seeds(count):
+        base = folder / str(seed)
+        with monkeypatch.context() as patch:
+            try:
+                histories.append(play(seed, kind, start, base, patch))
+            except Exception as error:
+                msg = f"PYHUDI_SEED={seed} of {kind}: {error}"
+                raise AssertionError(msg) from error
+        shutil.rmtree(base)
+    return histories
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_as_one_after_the_other(
+    kind: Kind,
+    tables: Callable[[Kind], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    histories = play_all(SEEDS, kind, tables(kind), tmp_path, monkeypatch)
+    said = [attempt.said for history in histories for attempt in history.attempts]
+    assert ONE or said.count("done") > len(said) // 2
+
+
+@pytest.mark.parametrize("kind", KEPT, ids=str)
+def test_with_a_metadata_table(
+    kind: Kind,
+    tables: Callable[[Kind], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play_all(SEEDS // 3, kind, tables(kind), tmp_path, monkeypatch)
+
+
+# --- that it would find what is missing -----------------------------------------------------------
+
+
+def without_lock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LockGuard, "section", lambda _: contextlib.nullcontext())
+    patch.setattr(LockGuard, "check", lambda _: None)
+
+
+def without_a_look_at_its_own(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(conflicts, "check_own", lambda *_: None)
+    patch.setattr(OpenInstant, "check_inflight", lambda _: None)
+    patch.setattr(Transaction, "_others_went_on", lambda *_: False)
+    patch.setattr(Heartbeat, "is_late", False)
+    patch.setattr(LockGuard, "check", lambda _: None)
+
+
+def without_a_look_at_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(conflicts, "check_since", lambda *_: None)
+
+
+def without_a_second_look(patch: pytest.MonkeyPatch) -> None:
+    begin = Transaction.__init__
+
+    def without(self: Transaction, *given: Any, rechecks: Any = (), **how: Any) -> None:  # noqa: ARG001
+        begin(self, *given, **how)
+
+    patch.setattr(Transaction, "__init__", without)
+
+
+def without_heartbeats(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(heartbeat, "live_instants", lambda *_: [])
+
+
+MUTATIONS = [
+    without_lock,
+    without_a_look_at_its_own,
+    without_a_look_at_others,
+    without_a_second_look,
+    without_heartbeats,
+]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_what_is_missing_is_found(
+    mutation: Callable[[pytest.MonkeyPatch], None],
+    tables: Callable[[Kind], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = KINDS[0]
+    mutation(monkeypatch)
+    with pytest.raises(AssertionError, match="PYHUDI_SEED"):
+        play_all(300, kind, tables(kind), tmp_path, monkeypatch)

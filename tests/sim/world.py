@@ -1,0 +1,353 @@
+"""Several writers and readers of one table as tasks of a world that a seed rules.
+
+One task runs at a time. At each of its calls to storage the world may let another one run, stop a
+task for a long time, kill it, or lose the answer of a call; time is the world's own, and passes
+when all tasks wait for it. So a seed is one interleaving, which comes again as it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import os
+import random
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import StorageError
+from pyhudi.storage.storage import Entry, Storage
+from pyhudi.txn import heartbeat, processes
+from pyhudi.txn.locks import renewal
+from tests.sim.crash import Killed
+
+START_MS = 2_000_000_000_000
+TRACE = "PYHUDI_TRACE" in os.environ
+_PATIENCE_S = 60
+"""After which a run counts as stuck, in real time."""
+
+
+@dataclass
+class Odds:
+    """How likely things are at one call to storage."""
+
+    switch: float = 0.25
+    """Another task goes on."""
+    kill: float = 0.0
+    pause: float = 0.0
+    """The task stands still for minutes, its threads too."""
+    lose: float = 0.0
+    """A change is made, and its answer lost."""
+    skew_ms: int = 0
+    """Clocks differ by so much at most."""
+
+
+@dataclass
+class Task:
+    """One process: what it does, and whether it may go on."""
+
+    name: str
+    work: Callable[[Task], None]
+    world: World
+    gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    wakes_ms: int = 0
+    is_over: bool = False
+    is_dead: bool = False
+    stood_still: bool = False
+    stands_until_ms: int = 0
+    skew_ms: int = 0
+    error: str = ""
+
+
+class World:
+    """The scheduler; see the module's text. Its methods are called by the task that runs."""
+
+    def __init__(self, seed: int, odds: Odds) -> None:
+        self.random = random.Random(seed)
+        self.odds = odds
+        self.now_ms = START_MS
+        self.tasks: list[Task] = []
+        self.running: Task | None = None
+        self.modified: dict[str, int] = {}
+        """Times of modification, by path, of what was written in this world."""
+        self._timers: list[tuple[int, int, int, Any, Task]] = []
+        self._timer_count = 0
+        self._in_timer = False
+        self._over = threading.Event()
+
+    def add(self, name: str, work: Callable[[Task], None]) -> Task:
+        """A task that begins when `run` is called."""
+        skew = self.random.randint(-self.odds.skew_ms, self.odds.skew_ms)
+        task = Task(name, work, self, skew_ms=skew)
+        self.tasks.append(task)
+        return task
+
+    def run(self) -> None:
+        """Runs all tasks to their ends."""
+        self._over.clear()
+        for task in self.tasks:
+            if task.is_over:
+                continue
+            thread = threading.Thread(target=self._life, args=(task,), name=task.name, daemon=True)
+            thread.start()
+        self._go_on()
+        if not self._over.wait(_PATIENCE_S):
+            raise AssertionError("the world stands still")
+        errors = [task.error for task in self.tasks if task.error]
+        assert not errors, "\n".join(errors)
+
+    def _life(self, task: Task) -> None:
+        task.gate.acquire()
+        try:
+            task.work(task)
+        except Killed:
+            pass
+        except BaseException:  # noqa: BLE001 - told by `run`
+            task.error = f"{task.name}: {traceback.format_exc()}"
+        task.is_over = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Lets some task run that can; time passes until there is one."""
+        left = [task for task in self.tasks if not task.is_over]
+        if not left:
+            self._over.set()
+            return
+        ready = [task for task in left if self._ready_ms(task) <= self.now_ms]
+        if not ready:
+            self._pass_to(min(self._ready_ms(task) for task in left))
+            ready = [task for task in left if self._ready_ms(task) <= self.now_ms]
+        self.running = self.random.choice(ready)
+        self.running.gate.release()
+
+    def _ready_ms(self, task: Task) -> int:
+        return max(task.wakes_ms, task.stands_until_ms)
+
+    def _pass_to(self, until_ms: int) -> None:
+        """Time passes, and what threads do in it is done."""
+        while self._timers and self._timers[0][0] <= until_ms:
+            due, number, every, method, task = heapq.heappop(self._timers)
+            call = method()
+            if call is None or task.is_over or task.is_dead:
+                continue
+            self.now_ms = max(self.now_ms, due)
+            later = max(due + every, task.stands_until_ms)
+            heapq.heappush(self._timers, (later, number, every, method, task))
+            if task.stands_until_ms <= due:
+                self._timer_runs(call, task)
+        self.now_ms = max(self.now_ms, until_ms)
+
+    def _timer_runs(self, call: Callable[[], None], task: Task) -> None:
+        before, self.running, self._in_timer = self.running, task, True
+        try:
+            call()
+        except Exception:  # noqa: BLE001, S110 - as the threads do
+            pass
+        finally:
+            self.running, self._in_timer = before, False
+
+    def every(self, ms: int, method: Any) -> None:
+        """Has something of the running task's done again and again.
+
+        method: gives it, as a weak reference does, or None once it is over.
+        """
+        assert self.running is not None
+        self._timer_count += 1
+        heapq.heappush(
+            self._timers, (self.now_ms + ms, self._timer_count, ms, method, self.running)
+        )
+
+    def sleep(self, seconds: float) -> None:
+        """The running task waits."""
+        task = self.running
+        assert task is not None
+        if self._in_timer:
+            return
+        task.wakes_ms = self.now_ms + max(round(seconds * 1000), 1)
+        self._switch(task)
+
+    def step(self, *, changes: bool) -> None:
+        """At a call to storage: whatever the seed has happen. Raises `Killed` for the dead."""
+        task = self.running
+        assert task is not None
+        if task.is_dead:
+            raise Killed
+        if self._in_timer:
+            return
+        self._pass_to(self.now_ms + self.random.randint(0, 2))
+        odds, chance = self.odds, self.random.random()
+        if changes and chance < odds.kill:
+            task.is_dead = True
+            self.tell("dies")
+            raise Killed
+        if chance > 1 - odds.pause:
+            task.stood_still = True
+            task.stands_until_ms = self.now_ms + self.random.choice([20_000, 100_000, 400_000])
+            self.tell(f"stands still until {task.stands_until_ms - START_MS}")
+            self._switch(task)
+        elif self.random.random() < odds.switch:
+            self._switch(task)
+        if task.is_dead:
+            raise Killed
+
+    def tell(self, what: str) -> None:
+        """Prints it, where somebody looks at one seed."""
+        if TRACE and self.running is not None:
+            at = self.now_ms - START_MS
+            sys.stderr.write(f"{at:7} {self.running.name:7} {what}\n")
+
+    def made(self, path: str) -> None:
+        """A new file of the data table is there."""
+
+    def removed(self, path: str) -> None:
+        """A file of the data table is gone."""
+
+    def loses(self) -> bool:
+        """Whether the answer to this change is lost."""
+        return not self._in_timer and self.random.random() < self.odds.lose
+
+    def _switch(self, task: Task) -> None:
+        self._go_on()
+        task.gate.acquire()
+
+
+class WorldClock:
+    """A task's clock."""
+
+    def __init__(self, world: World, task: Task) -> None:
+        self._world = world
+        self._skew_ms = task.skew_ms
+
+    def now_ms(self) -> int:
+        return self._world.now_ms + self._skew_ms
+
+    def uuid(self) -> str:
+        bits = f"{self._world.random.getrandbits(128):032x}"
+        return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-8{bits[17:20]}-{bits[20:]}"
+
+    def sleep(self, seconds: float) -> None:
+        self._world.sleep(seconds)
+
+
+class WorldStorage(Storage):
+    """A storage at whose calls the world may do something."""
+
+    def __init__(self, uri: str, world: World, prefix: str = "") -> None:
+        super().__init__(uri)
+        self._world = world
+        self._prefix = prefix
+
+    def below(self, folder: str) -> Storage:
+        return WorldStorage(f"{self.uri}/{folder}", self._world, f"{self._prefix}{folder}/")
+
+    def read(self, path: str) -> bytes:
+        self._world.step(changes=False)
+        return super().read(path)
+
+    def head(self, path: str) -> Entry | None:
+        self._world.step(changes=False)
+        found = super().head(path)
+        return None if found is None else self._dated(found)
+
+    def list_dir(self, prefix: str = "") -> tuple[list[str], list[Entry]]:
+        self._world.step(changes=False)
+        folders, files = super().list_dir(prefix)
+        return folders, [self._dated(file) for file in files]
+
+    def _dated(self, file: Entry) -> Entry:
+        modified = self._world.modified.get(self._prefix + file.path, START_MS)
+        return Entry(file.path, file.size, modified)
+
+    def _written(self, path: str) -> None:
+        self._world.tell(f"made {self._prefix}{path}")
+        self._world.modified[self._prefix + path] = self._world.now_ms
+        if self._world.loses():
+            raise StorageError("the answer was lost")
+
+    def put(self, path: str, data: bytes) -> None:
+        self._world.step(changes=True)
+        super().put(path, data)
+        self._written(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        self._world.step(changes=True)
+        made = super().put_if_absent(path, data)
+        if made:
+            if not self._prefix:
+                self._world.made(path)
+            self._written(path)
+        return made
+
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        self._world.step(changes=False)
+        return super().read_version(path)
+
+    def replace_version(self, path: str, data: bytes, expected: str | None) -> str | None:
+        self._world.step(changes=True)
+        made = super().replace_version(path, data, expected)
+        if made is not None:
+            self._written(path)
+        return made
+
+    def delete(self, path: str) -> bool:
+        self._world.step(changes=True)
+        gone = super().delete(path)
+        if gone and not self._prefix:
+            self._world.removed(path)
+        self._world.tell(f"deleted {self._prefix}{path}" if gone else f"{path} was not there")
+        if self._world.loses():
+            raise StorageError("the answer was lost")
+        return gone
+
+
+def _unlocked(self: functools.cached_property[Any], instance: Any, owner: Any = None) -> Any:
+    if instance is None:
+        return self
+    found = instance.__dict__
+    if self.attrname not in found:
+        found[self.attrname] = self.func(instance)
+    return found[self.attrname]
+
+
+def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: bool) -> None:
+    """Has the threads of heartbeats and locks run in the world's time.
+
+    same_machine: a task can tell that another one has died; else only time tells.
+    """
+
+    def start_beating(self: heartbeat.Heartbeat) -> None:
+        processes.at_work.add(self._name)
+        self.beat()
+        found = weakref.ref(self)
+
+        def beat() -> Callable[[], None] | None:
+            alive = found()
+            # Its task is at it; a thread would wait.
+            if alive is None or not alive._lock.locked():
+                return None if alive is None else alive.beat
+            return lambda: None
+
+        world.every(round(heartbeat._INTERVAL_S * 1000), beat)
+
+    def start_renewal(self: renewal.Renewal) -> None:
+        self._ended.clear()
+        ended, method = self._ended, self._method
+
+        class Once:
+            def __call__(self) -> Any:
+                return None if ended.is_set() else method()
+
+        world.every(round(self._every_s * 1000), Once())
+
+    # Before Python 3.12 a property that is worked out holds a lock that all objects share.
+    monkeypatch.setattr(functools.cached_property, "__get__", _unlocked)
+    monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
+    monkeypatch.setattr(renewal.Renewal, "start", start_renewal)
+    if not same_machine:
+        monkeypatch.setattr(processes, "owner", lambda _name: b"")

@@ -1,0 +1,402 @@
+"""Two writers in one table: whatever the other does meanwhile, it is as if it had come before."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import CommitConflict, UnsupportedTableFeature
+from pyhudi.txn.guard import LockGuard
+from pyhudi.txn.result import WriteResult
+from pyhudi.txn.transaction import Transaction
+from tests.helpers.pairwise import pairwise
+from tests.helpers.pending_compaction import request_compaction
+
+Rows = dict[str, tuple[str, int]]
+Verb = Callable[[pyhudi.HudiTable, int], WriteResult]
+Effect = Callable[[Rows, int], Rows]
+
+START: Rows = {"a": ("rome", 0), "b": ("oslo", 0), "c": ("rome", 0), "d": ("oslo", 0)}
+
+
+def rows_of(given: Rows) -> pa.Table:
+    ids = list(given)
+    return pa.table(
+        {
+            "id": ids,
+            "city": [given[i][0] for i in ids],
+            "v": pa.array([given[i][1] for i in ids], pa.int32()),
+        }
+    )
+
+
+def upserted(value: int) -> Rows:
+    return {"a": ("rome", value), "new": ("oslo", value), "b": ("oslo", value)}
+
+
+def merged(rows: Rows, value: int) -> Rows:
+    brought = {"c": ("rome", value), "new": ("oslo", value)}
+    return {**rows, **{k: r for k, r in brought.items() if k not in rows or rows[k][1] < 5}}
+
+
+def put_merged(table: pyhudi.HudiTable, value: int) -> WriteResult:
+    source = rows_of({"c": ("rome", value), "new": ("oslo", value)})
+    merge = table.merge(source).when_matched_update({"v": "source.v"}, where="v < 5")
+    return merge.when_not_matched_insert_all().execute()
+
+
+VERBS: dict[str, tuple[Verb, Effect]] = {
+    "upsert": (
+        lambda table, value: table.upsert(rows_of(upserted(value))),
+        lambda rows, value: {**rows, **upserted(value)},
+    ),
+    "insert": (
+        lambda table, value: table.insert(rows_of({f"i{value}": ("rome", value)})),
+        lambda rows, value: {**rows, f"i{value}": ("rome", value)},
+    ),
+    "bulk_insert": (
+        lambda table, value: table.bulk_insert(rows_of({f"i{value}": ("oslo", value)})),
+        lambda rows, value: {**rows, f"i{value}": ("oslo", value)},
+    ),
+    "delete_keys": (
+        lambda table, _: table.delete_keys(rows_of({"a": ("rome", 0), "new": ("oslo", 0)})),
+        lambda rows, _: {k: row for k, row in rows.items() if k not in ("a", "new")},
+    ),
+    "delete": (
+        lambda table, _: table.delete("v > 2"),
+        lambda rows, _: {k: row for k, row in rows.items() if row[1] <= 2},
+    ),
+    "update": (
+        lambda table, value: table.update("city = 'oslo' AND v < 8", {"v": f"v + {value}"}),
+        lambda rows, value: {
+            k: (c, v + value) if c == "oslo" and v < 8 else (c, v) for k, (c, v) in rows.items()
+        },
+    ),
+    "merge": (put_merged, merged),
+    "overwrite_partitions": (
+        lambda table, value: table.overwrite_partitions(rows_of({"o": ("oslo", value)})),
+        lambda rows, value: {
+            **{k: row for k, row in rows.items() if row[0] != "oslo"},
+            "o": ("oslo", value),
+        },
+    ),
+    "overwrite": (
+        lambda table, value: table.overwrite(rows_of({"w": ("rome", value)})),
+        lambda _, value: {"w": ("rome", value)},
+    ),
+    "delete_partitions": (
+        lambda table, _: table.delete_partitions(["rome"]),
+        lambda rows, _: {k: row for k, row in rows.items() if row[0] != "rome"},
+    ),
+}
+KINDS: dict[str, tuple[int, Literal["cow", "mor"], dict[str, str]]] = {
+    "v9-cow-record-index": (9, "cow", {}),
+    "v9-mor-record-index": (9, "mor", {}),
+    "v9-mor-bucket": (
+        9,
+        "mor",
+        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
+    ),
+    "v8-mor-bloom": (8, "mor", {"hoodie.index.type": "BLOOM"}),
+    "v6-cow-simple": (6, "cow", {"hoodie.index.type": "SIMPLE"}),
+    "v6-mor-global": (6, "mor", {"hoodie.index.type": "GLOBAL_SIMPLE"}),
+}
+
+
+def make(base: Path, kind: str, **options: str) -> pyhudi.HudiTable:
+    version, type_, more = KINDS[kind]
+    given = {"hoodie.index.bloom.num_entries": "64", "hoodie.parquet.small.file.limit": "0"}
+    table = pyhudi.create_table(
+        base,
+        rows_of(START).schema,
+        key="id",
+        partition_by="city",
+        type=type_,
+        version=version,
+        options={**given, **more, **options},
+    )
+    table.upsert(rows_of(START))
+    return table
+
+
+def read(table: pyhudi.HudiTable) -> Rows:
+    rows = pyhudi.open_table(table.uri).scan().to_arrow().to_pylist()
+    found = {row["id"]: (row["city"], row["v"]) for row in rows}
+    assert len(found) == len(rows), rows
+    return found
+
+
+def meeting(monkeypatch: pytest.MonkeyPatch, *others: Callable[[], object]) -> list[int]:
+    """Has others write, one in each of the next writes, once that has made its plan."""
+    left: Iterator[Callable[[], object]] = iter(others)
+    enter = Transaction.__enter__
+    begun: list[int] = []
+    busy: list[bool] = []
+
+    def entered(self: Transaction) -> Transaction:
+        if not busy:
+            begun.append(1)
+            busy.append(True)
+            for other in itertools.islice(left, 1):
+                other()
+            busy.clear()
+        return enter(self)
+
+    monkeypatch.setattr(Transaction, "__enter__", entered)
+    return begun
+
+
+@pytest.mark.parametrize(("kind", "mine", "other"), pairwise(list(KINDS), list(VERBS), list(VERBS)))
+def test_it_is_as_if_the_other_had_come_before(
+    kind: str, mine: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "table", kind)
+    second = pyhudi.open_table(table.uri, options=table.options)
+    meeting(monkeypatch, lambda: VERBS[other][0](second, 7))
+    result = VERBS[mine][0](table, 3)
+    expected = VERBS[other][1](START, 7)
+    # What found nothing to do has done so before the other came.
+    if result.committed:
+        expected = VERBS[mine][1](expected, 3)
+    assert read(table) == expected
+    assert not pyhudi.open_table(table.uri).check(deep=True).findings
+
+
+def adds(table: pyhudi.HudiTable, name: str) -> Callable[[], object]:
+    """Another writer that changes `a`."""
+    return lambda: pyhudi.open_table(table.uri, options=table.options).upsert(
+        rows_of({"a": ("rome", ord(name))})
+    )
+
+
+class TestRetries:
+    def test_a_write_that_is_overtaken_again_and_again_is_done(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        retries = {"hoodie.write.num.retries.on.conflict.failures": 3}
+        mine = pyhudi.open_table(table.uri, options={**table.options, **retries})
+        begun = meeting(monkeypatch, *(adds(table, name) for name in "xyz"))
+        mine.upsert(rows_of({"a": ("rome", 1)}))
+        assert len(begun) == 4
+        assert read(table)["a"] == ("rome", 1)
+
+    def test_the_last_time_nobody_can_be_faster(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        held: list[bool] = []
+        begin = Transaction.start
+
+        def start(self: Transaction, profile: Any) -> None:
+            held.append(self._table.guard.is_entered)
+            if len(held) < 3:
+                raise CommitConflict("no", retry=True)
+            begin(self, profile)
+
+        monkeypatch.setattr(Transaction, "start", start)
+        retries = {"hoodie.write.num.retries.on.conflict.failures": 2}
+        pyhudi.open_table(table.uri, options={**table.options, **retries}).upsert(
+            rows_of({"a": ("rome", 1)})
+        )
+        assert held == [False, False, True]
+
+    def test_without_retries_the_other_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        never = {"hoodie.write.num.retries.on.conflict.failures": 0}
+        mine = pyhudi.open_table(table.uri, options={**table.options, **never})
+        meeting(monkeypatch, adds(table, "x"))
+        with pytest.raises(
+            CommitConflict, match=r"\d{17}\.commit .* has changed file group"
+        ) as told:
+            mine.upsert(rows_of({"a": ("rome", 1)}))
+        assert told.value.retry
+        assert read(table)["a"] == ("rome", ord("x"))
+        assert not pyhudi.open_table(table.uri).check(deep=True).findings
+
+    @pytest.mark.parametrize("megabytes", [0, 40])
+    def test_a_stream_is_there_a_second_time(
+        self, megabytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        count = megabytes * 40_000 + 10
+        keys = pa.array([f"s{n:07}" for n in range(count)])
+        batch = pa.record_batch(
+            {
+                "id": keys,
+                "city": pa.repeat(pa.scalar("rome"), count),
+                "v": pa.repeat(pa.scalar(1, pa.int32()), count),
+            }
+        )
+        batches = [batch.slice(at, 50_000) for at in range(0, count, 50_000)]
+        stream = pa.RecordBatchReader.from_batches(batch.schema, iter(batches))
+        first = {"s0000000": ("rome", 9)}
+        meeting(
+            monkeypatch,
+            lambda: pyhudi.open_table(table.uri, options=table.options).upsert(rows_of(first)),
+        )
+        result = table.upsert(stream)
+        assert (result.rows_inserted, result.rows_updated) == (count - 1, 1)
+        assert table.scan().count() == count + len(START)
+
+    def test_appends_are_never_made_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = make(tmp_path / "table", "v9-mor-record-index")
+        begun = meeting(monkeypatch, adds(table, "x"))
+        table.insert(rows_of({"i": ("rome", 1)}))
+        assert len(begun) == 1
+
+    def test_other_partitions_are_no_conflict(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        begun = meeting(monkeypatch, adds(table, "x"))
+        table.upsert(rows_of({"b": ("oslo", 1), "other": ("oslo", 1)}))
+        assert len(begun) == 1
+
+
+def test_new_columns_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path / "table", "v9-cow-record-index")
+    wide = rows_of({"b": ("oslo", 2)}).append_column("extra", pa.array(["x"]))
+    second = pyhudi.open_table(table.uri, options=table.options)
+    meeting(monkeypatch, lambda: second.upsert(wide, schema_mode="merge"))
+    other = rows_of({"e": ("rome", 2)}).append_column("more", pa.array([1.5]))
+    table.upsert(other, schema_mode="merge")
+    assert table.schema.names == ["id", "city", "v", "extra", "more"]
+
+
+def test_columns_that_change_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path / "table", "v9-cow-record-index")
+    second = pyhudi.open_table(table.uri, options=table.options)
+    meeting(monkeypatch, lambda: second.upsert(rows_of({"e": ("rome", 2)})))
+    table.alter().add_column("tip", pa.float64()).execute()
+    meeting(monkeypatch, lambda: second.alter().add_column("tax", pa.float64()).execute())
+    table.upsert(rows_of({"f": ("rome", 2)}), schema_mode="merge")
+    assert table.schema.names == ["id", "city", "v", "tip", "tax"]
+    assert set(read(table)) == {*START, "e", "f"}
+
+
+def test_an_index_that_comes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path / "table", "v9-cow-record-index")
+    second = pyhudi.open_table(table.uri, options=table.options)
+    meeting(monkeypatch, lambda: second.create_index("bloom_filters"))
+    table.upsert(rows_of({"f": ("rome", 2)}))
+    assert "bloom_filters" in table.config.metadata_partitions
+    assert not pyhudi.open_table(table.uri).check(deep=True).findings
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_compaction_that_is_planned_meanwhile(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to version 6 the log file would stand below the new base file."""
+    kind = {6: "v6-mor-global", 9: "v9-mor-record-index"}[version]
+    table = make(tmp_path / "table", kind)
+    table.upsert(rows_of({"a": ("rome", 1)}))
+    begun = meeting(monkeypatch, lambda: request_compaction(table))
+    table.upsert(rows_of({"a": ("rome", 2)}))
+    assert len(begun) == (2 if version == 6 else 1)
+    assert read(table)["a"] == ("rome", 2)
+
+
+class TestEarlyDetection:
+    def test_a_younger_write_gives_way_before_it_writes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        early = "hoodie.write.concurrency.early.conflict.detection.enable"
+        retries = "hoodie.write.num.retries.on.conflict.failures"
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        mine = pyhudi.open_table(table.uri, options={**table.options, early: True, retries: 0})
+        told: list[str] = []
+
+        def meet() -> None:
+            with pytest.raises(CommitConflict, match="is changing file group") as raised:
+                mine.upsert(rows_of({"a": ("rome", 2)}))
+            told.append(str(raised.value))
+
+        commit = Transaction.commit
+
+        def late(self: Transaction, *given: Any, **how: Any) -> str:
+            if not told:
+                meet()
+            return commit(self, *given, **how)
+
+        monkeypatch.setattr(Transaction, "commit", late)
+        table.upsert(rows_of({"a": ("rome", 1)}))
+        assert told
+        assert read(table)["a"] == ("rome", 1)
+
+
+class TestOtherLocks:
+    @pytest.mark.parametrize("file", [".hoodie/lock", ".hoodie/.aux/lock"])
+    def test_a_lock_file_of_another_kind(self, file: str, tmp_path: Path) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        table.storage.put(file, b"")
+        with pytest.raises(UnsupportedTableFeature, match=r"lock\.provider.*" + file):
+            table.upsert(rows_of({"a": ("rome", 1)}))
+        assert read(table) == START
+        named = {"hoodie.write.lock.provider": "StorageBasedLockProvider"}
+        pyhudi.open_table(table.uri, options={**table.options, **named}).upsert(
+            rows_of({"a": ("rome", 1)})
+        )
+
+    def test_a_heartbeat_of_hudi(self, tmp_path: Path) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        instant = "29990101000000000"
+        table.storage.put(f".hoodie/timeline/{instant}.commit.requested", b"")
+        table.storage.put(f".hoodie/.heartbeat/{instant}", b"")
+        with pytest.raises(UnsupportedTableFeature, match=f"at work on instant {instant}"):
+            table.upsert(rows_of({"a": ("rome", 1)}))
+
+    def test_commits_that_ran_beside_each_other(self, tmp_path: Path) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        timeline = Path(table.uri) / ".hoodie" / "timeline"
+        done = next(timeline.glob("*.commit"))
+        requested, completed = done.stem.split("_")
+        between = str(int(requested) + 1)
+        for state in (".commit.requested", ".inflight"):
+            content = (timeline / f"{requested}{state}").read_bytes()
+            (timeline / f"{between}{state}").write_bytes(content)
+        (timeline / f"{between}_{int(completed) + 1}.commit").write_bytes(done.read_bytes())
+        (timeline.parent / ".locks" / "table_lock.json").unlink()
+        with pytest.raises(UnsupportedTableFeature, match="were at work at the same time"):
+            table.upsert(rows_of({"a": ("rome", 1)}))
+
+
+def test_a_single_writer_takes_no_lock(tmp_path: Path) -> None:
+    alone = {"hoodie.write.concurrency.mode": "single_writer"}
+    table = make(tmp_path / "table", "v9-cow-record-index", **alone)
+    assert not (tmp_path / "table/.hoodie/.locks").exists()
+    assert read(table) == START
+
+
+def test_a_mode_that_there_is_not_is_named(tmp_path: Path) -> None:
+    mode = "NON_BLOCKING_CONCURRENCY_CONTROL"
+    with pytest.raises(UnsupportedTableFeature, match=f"concurrency.mode.*{mode}"):
+        make(tmp_path / "table", "v9-mor-bucket", **{"hoodie.write.concurrency.mode": mode})
+
+
+def test_the_lock_of_a_dead_process_is_taken_at_once(tmp_path: Path) -> None:
+    table = make(tmp_path / "table", "v9-cow-record-index")
+    child = os.fork()
+    if child == 0:
+        other = pyhudi.open_table(table.uri, options=table.options)
+        setattr(LockGuard, "check", lambda _: os._exit(0))  # noqa: B010 - this process is to die
+        other.upsert(rows_of({"a": ("rome", 5)}))
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    began = time.monotonic()
+    table.upsert(rows_of({"a": ("rome", 1)}))
+    assert time.monotonic() - began < 20
+    assert read(table)["a"] == ("rome", 1)
