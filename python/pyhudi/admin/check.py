@@ -93,23 +93,23 @@ def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
     looked = look.engine.run(
         look_at_files, _files_tasks(look, stored), label="look at footers and blocks"
     )
-    findings = [one for found in looked for one in found]
-    damaged = {(one.partition, one.item) for one in findings if one.kind == "damaged_file"}
-    whole = [one for one in look.slices if not damaged & set(_names(one))]
+    findings = [finding for found in looked for finding in found]
+    damaged = {(bad.partition, bad.item) for bad in findings if bad.kind == "damaged_file"}
+    whole = [slice_ for slice_ in look.slices if not damaged & set(_names(slice_))]
     facts = look.engine.run(
         look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
     )
-    findings += [one for found in facts for one in found]
+    findings += [finding for found in facts for finding in found]
     if look.state.config.populate_meta_fields and RECORD_KEY in look.state.columns.names:
         tasks, rules = _key_tasks(look, whole)
         findings += check_keys(look.engine, tasks, rules)
     return findings
 
 
-def _names(one: FileSlice) -> Iterator[tuple[str, str]]:
-    yield from ((one.partition, log.name) for log in one.logs)
-    if one.base is not None:
-        yield (one.partition, one.base.name)
+def _names(slice_: FileSlice) -> Iterator[tuple[str, str]]:
+    yield from ((slice_.partition, log.name) for log in slice_.logs)
+    if slice_.base is not None:
+        yield (slice_.partition, slice_.base.name)
 
 
 def _files_tasks(look: _Look, stored: StoredTable) -> list[FilesTask]:
@@ -135,10 +135,10 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
     if not any(groups.values()):
         return
     paths: dict[str, list[tuple[str, bool]]] = {}
-    for one in slices:
-        here = paths.setdefault(one.partition, [])
-        here += [(one.base.path, False)] if one.base else []
-        here += [(log.path, True) for log in one.logs]
+    for slice_ in slices:
+        here = paths.setdefault(slice_.partition, [])
+        here += [(slice_.base.path, False)] if slice_.base else []
+        here += [(log.path, True) for log in slice_.logs]
     for partition in sorted(paths):
         yield FactsTask(
             state.storage,
@@ -177,8 +177,8 @@ def _key_tasks(
     if table is None or not look.has(RECORD_INDEX):
         return tasks, KeyRules(one_table, index=False)
     partitioned = _is_partitioned(look)
-    paths = sorted({one.partition for one in slices}) if partitioned else [None]
+    paths = sorted({slice_.partition for slice_ in slices}) if partitioned else [None]
     for path in paths:
         groups = table.file_groups(RECORD_INDEX, path)
-        tasks += [IndexKeys(one, number, len(groups)) for number, one in enumerate(groups)]
+        tasks += [IndexKeys(group, number, len(groups)) for number, group in enumerate(groups)]
     return tasks, KeyRules(not partitioned, index=True)

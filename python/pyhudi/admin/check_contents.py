@@ -46,7 +46,7 @@ class FactsTask:
 
 def look_at_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
     """The damaged ones."""
-    return [one for path, is_log in task.paths for one in _damage(task, path, is_log=is_log)]
+    return [damage for path, is_log in task.paths for damage in _damage(task, path, is_log=is_log)]
 
 
 def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:

@@ -219,7 +219,7 @@ def _of(kind: str, severity: Severity, file: StoredFile, expected: str) -> Findi
 
 
 def _is_pending(timeline: Timeline, instant: str) -> bool:
-    return any(one.requested == instant for one in timeline.pending())
+    return any(pending.requested == instant for pending in timeline.pending())
 
 
 def check_partitions(stored: StoredTable, named: Named) -> Iterator[Finding]:
@@ -241,7 +241,7 @@ def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]
     archived = timeline.archive.commits()
     if not archived:
         return
-    known = {one.requested for one in archived}
+    known = {instant.requested for instant in archived}
     for file in old:
         if file.instant in known or _is_pending(timeline, file.instant):
             continue

@@ -64,7 +64,7 @@ class CheckResult:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that are no mere warnings."""
-        return tuple(one for one in self.findings if one.severity == "error")
+        return tuple(finding for finding in self.findings if finding.severity == "error")
 
     def __bool__(self) -> bool:
         return bool(self.findings)
@@ -84,7 +84,7 @@ class CheckResult:
 
     def to_arrow(self) -> pa.Table:
         """Columns kind, severity, partition, item, expected, found."""
-        return pa.Table.from_pylist([asdict(one) for one in self.findings], _SCHEMA)
+        return pa.Table.from_pylist([asdict(finding) for finding in self.findings], _SCHEMA)
 
 
 def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -92,6 +92,7 @@ def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     rank = {"error": 0, "warning": 1}
     return tuple(
         sorted(
-            set(findings), key=lambda one: (rank[one.severity], one.kind, one.partition, one.item)
+            set(findings),
+            key=lambda found: (rank[found.severity], found.kind, found.partition, found.item),
         )
     )

@@ -75,11 +75,11 @@ def key_rows(task: SliceKeys | IndexKeys) -> Iterator[pa.RecordBatch]:
         indexed = pa.repeat(pa.scalar(value=True), found.num_rows)
         yield _rows(keys, found.column("partition"), found.column("file_id"), indexed, misplaced)
         return
-    one = task.read.slice
+    slice_ = task.read.slice
     for batch in read_task(task.read):
         count = batch.num_rows
         no = pa.repeat(pa.scalar(value=False), count)
-        paths, ids = pa.repeat(one.partition, count), pa.repeat(one.file_id, count)
+        paths, ids = pa.repeat(slice_.partition, count), pa.repeat(slice_.file_id, count)
         yield _rows(batch.column(0), paths, ids, no, no)
 
 

@@ -65,8 +65,9 @@ def _in_restore(timeline: Timeline, time: str) -> bool:
     Up to table version 6 nothing tells for certain when it ended.
     """
     return any(
-        one.requested < time and (not timeline.completes_in_names or time <= (one.completed or ""))
-        for one in timeline.completed(RESTORE)
+        restore.requested < time
+        and (not timeline.completes_in_names or time <= (restore.completed or ""))
+        for restore in timeline.completed(RESTORE)
     )
 
 

@@ -121,7 +121,9 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
     # Failed overwrites are rolled back like any write; clusterings have a plan.
     services = timeline.pending(LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT, INDEXING, RESTORE)
     services = tuple(
-        one for one in services if one.action != REPLACE_COMMIT or timeline.is_clustering(one)
+        instant
+        for instant in services
+        if instant.action != REPLACE_COMMIT or timeline.is_clustering(instant)
     )
     if services and to != code:
         msg = f"{services[0]} is pending"

@@ -92,19 +92,24 @@ class Inspect:
         Columns: requested, action, state, completed (null while pending or not noted), file.
         """
         timeline = self._state.timeline
-        instants = {(one.requested, one.completed_action): one for one in timeline.instants}
+        instants = {
+            (instant.requested, instant.completed_action): instant for instant in timeline.instants
+        }
         if archived:
             past = timeline.archive.instants(Span(until=timeline.bound))
-            instants = {**{(one.requested, one.action): one for one in past}, **instants}
+            instants = {
+                **{(instant.requested, instant.action): instant for instant in past},
+                **instants,
+            }
         rows = [
             {
-                "requested": one.requested,
-                "action": one.action,
-                "state": one.state.value,
-                "completed": one.completed,
-                "file": one.file_name,
+                "requested": instant.requested,
+                "action": instant.action,
+                "state": instant.state.value,
+                "completed": instant.completed,
+                "file": instant.file_name,
             }
-            for _, one in sorted(instants.items())
+            for _, instant in sorted(instants.items())
         ]
         return pa.Table.from_pylist(rows, _TIMELINE)
 
@@ -115,7 +120,7 @@ class Inspect:
         rows_inserted, rows_updated, rows_deleted, bytes.
         """
         timeline = self._state.timeline
-        rows = [_commit(one, timeline.commit_metadata(one)) for one in timeline.commits]
+        rows = [_commit(instant, timeline.commit_metadata(instant)) for instant in timeline.commits]
         return pa.Table.from_pylist(rows, _COMMITS)
 
     def files(self) -> pa.Table:
@@ -155,13 +160,13 @@ class Inspect:
         slices = view.slices()
         rows = []
         for partition in view.partitions:
-            here = [one for one in slices if one.partition == partition]
+            here = [slice_ for slice_ in slices if slice_.partition == partition]
             rows.append(
                 {
                     "partition": partition,
                     "file_groups": len(here),
-                    "log_files": sum(len(one.logs) for one in here),
-                    "size": sum(one.size for one in here),
+                    "log_files": sum(len(slice_.logs) for slice_ in here),
+                    "size": sum(slice_.size for slice_ in here),
                 }
             )
         return pa.Table.from_pylist(rows, _PARTITIONS)
@@ -171,7 +176,7 @@ class Inspect:
 
         Columns: partition, file_id, log_file, offset, size, type, instant, header (all entries).
         """
-        logs = [log for one in self._view().slices() for log in one.logs]
+        logs = [log for slice_ in self._view().slices() for log in slice_.logs]
         rows = [row for log in logs for row in self._blocks(log)]
         return pa.Table.from_pylist(rows, _LOGS)
 

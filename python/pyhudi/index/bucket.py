@@ -76,7 +76,7 @@ def tag(
         ),
     )
     # What was taken away cannot be written to again, so no name may come twice.
-    shared = any(is_shared(one.slice.file_id) for one in groups) and not anew
+    shared = any(is_shared(group.slice.file_id) for group in groups) and not anew
     gone = taken_away(table) if shared else {}
     groups = [] if anew else groups
 
@@ -162,13 +162,13 @@ def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) 
         partitions = {partition for partition, _ in last_written(table.timeline)}
         slices = table.groups(sorted(partitions))[1] if partitions else []
     sampled = slices[:_SAMPLED_SLICES]
-    tasks = [SampleTask(table.key_source, one) for one in sampled]
+    tasks = [SampleTask(table.key_source, slice_) for slice_ in sampled]
     found = table.engine.run(sample_keys, tasks, label="check buckets of keys")
     fields = table.options.index.bucket_fields or tuple(table.config.record_key_fields)
     first = not table.config.version.splits_bucket_keys
     for scan in (first, not first):
         key_hash = KeyHash(fields, scan)
-        if all(holds(key_hash, one, keys) for one, keys in zip(sampled, found, strict=True)):
+        if all(holds(key_hash, slice_, keys) for slice_, keys in zip(sampled, found, strict=True)):
             return key_hash
     options = table.options.index
     msg = (

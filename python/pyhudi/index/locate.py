@@ -83,7 +83,7 @@ def _with_copies(
         number = numbers.setdefault((group.slice.partition, group.slice.file_id), len(groups))
         if number == len(groups):
             groups.append(group)
-    ours = [numbers[one.slice.partition, one.slice.file_id] for one in copies.groups]
+    ours = [numbers[group.slice.partition, group.slice.file_id] for group in copies.groups]
     kept = located.tagged.only(pc.invert(marked_deleted.take(located.tagged.rows)))
     rows = pa.concat_arrays([kept.rows, marked.take(copies.tagged.rows)])
     homes = [kept.groups, pa.array(ours, pa.int64()).take(copies.tagged.groups)]

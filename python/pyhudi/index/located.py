@@ -24,4 +24,4 @@ class Located:
 
 def group_numbers(groups: Sequence[FileGroup]) -> Mapping[tuple[str, str], int]:
     """The number of each group by partition path and file id."""
-    return {(one.slice.partition, one.slice.file_id): n for n, one in enumerate(groups)}
+    return {(group.slice.partition, group.slice.file_id): n for n, group in enumerate(groups)}

@@ -106,7 +106,7 @@ def _ask(
     if table.merge_mode is None or pairs.num_rows == 0:
         return _NO_STATES
     _, slices = table.groups(sorted({_partition(located, group) for group, _ in _by_group(pairs)}))
-    readable = {(one.partition, one.file_id): one for one in slices}
+    readable = {(slice_.partition, slice_.file_id): slice_ for slice_ in slices}
     tasks = []
     for group, numbers in _by_group(pairs):
         slice_ = located.groups[group].slice

@@ -146,7 +146,7 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
     tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
     found = table.engine.run(look_up, tasks, label="look record keys up")
     partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
-    partitions.update(path for one in found for path, _ in one.places)
+    partitions.update(path for looked in found for path, _ in looked.places)
     groups, _ = table.groups(sorted(partitions))
     return Located(_tagged(found, group_numbers(groups)), groups)
 
@@ -176,12 +176,13 @@ def _tasks(
 def _tagged(found: Sequence[Looked], numbers: Mapping[tuple[str, str], int]) -> Tagged:
     """The places as numbers of file groups, in the order of rows."""
     none: pa.Array[Any] = pa.array([], pa.int64())
-    rows = pa.concat_arrays([none, *(one.rows for one in found)])
+    rows = pa.concat_arrays([none, *(looked.rows for looked in found)])
     homes = (
-        pa.array([_number(numbers, place) for place in one.places], none.type) for one in found
+        pa.array([_number(numbers, place) for place in looked.places], none.type)
+        for looked in found
     )
     groups = pa.concat_arrays(
-        [none, *(own.take(one.homes) for own, one in zip(homes, found, strict=True))]
+        [none, *(own.take(looked.homes) for own, looked in zip(homes, found, strict=True))]
     )
     order = pc.sort_indices(rows)
     return Tagged(rows.take(order), groups.take(order))
@@ -234,9 +235,9 @@ def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Lo
     reads = slice_tasks(state, ScanRequest(output=(RECORD_KEY,)), slices, merge_rule(state))
     tasks = []
     for read in reads:
-        one = read.slice
-        wanted = every if own is None else own[one.partition]
-        number = numbers[one.partition, one.file_id]
+        slice_ = read.slice
+        wanted = every if own is None else own[slice_.partition]
+        number = numbers[slice_.partition, slice_.file_id]
         tasks.append(LiveTask(replace(read, path_values=()), number, wanted, keys.take(wanted)))
     found = table.engine.run(find_live, tasks, label="look for record keys")
     columns = (pa.chunked_array([part[at] for part in found], pa.int64()) for at in range(2))

@@ -61,7 +61,7 @@ def renew_rings(
 
 def in_place(groups: list[FileGroup], renewed: Renewed) -> list[FileGroup]:
     """File groups that are still to be made, under the file ids of new rings."""
-    return [replace(one, slice=replace(one.slice, file_id=_new_id(one, renewed))) for one in groups]
+    return [replace(old, slice=replace(old.slice, file_id=_new_id(old, renewed))) for old in groups]
 
 
 def _new_id(group: FileGroup, renewed: Renewed) -> str:

@@ -105,7 +105,7 @@ def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
 
     Up to table version 6 log files are named by instants that may be pending (0.15.0).
     """
-    pending = [one for one in pending if one.action != INDEXING]
+    pending = [instant for instant in pending if instant.action != INDEXING]
     if pending and config.version.logs_named_by_base_instant:
         msg = f"{pending[0]} is pending: a metadata table cannot be made"
         raise CommitConflict(msg, hint="Complete it first.")
@@ -162,8 +162,8 @@ class _Making:
 
     def _instant(self) -> str:
         """The first free one (`generateUniqueInstantTime`)."""
-        known = {one.requested for one in self.own.timeline.completed()}
-        known |= {one.requested for one in self.own.timeline.pending()}
+        known = {instant.requested for instant in self.own.timeline.completed()}
+        known |= {instant.requested for instant in self.own.timeline.pending()}
         start, offset = NO_INSTANT, 0
         if self.data.config.version.metadata_starts_with_data:
             start, offset = self.source.last_instant, _FIRST_SUFFIX

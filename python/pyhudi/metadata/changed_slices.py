@@ -58,20 +58,20 @@ class SliceRows:
     @cached_property
     def changes(self) -> list[GroupChange]:
         """Every group that files came to, and every one that is taken away."""
-        return [*self._written(), *(GroupChange(one, None) for one in self.replaced())]
+        return [*self._written(), *(GroupChange(slice_, None) for slice_ in self.replaced())]
 
-    def task(self, one: FileSlice | None, columns: tuple[str, ...]) -> ReadTask | None:
+    def task(self, slice_: FileSlice | None, columns: tuple[str, ...]) -> ReadTask | None:
         """The reading of some columns of a slice, as they are stored."""
-        return None if one is None else self.read(one, columns)
+        return None if slice_ is None else self.read(slice_, columns)
 
-    def read(self, one: FileSlice, columns: tuple[str, ...]) -> ReadTask:
+    def read(self, slice_: FileSlice, columns: tuple[str, ...]) -> ReadTask:
         """As `task`, of a slice that there is."""
-        return read_columns(self._state, one, columns)
+        return read_columns(self._state, slice_, columns)
 
-    def keys(self, one: FileSlice, *, with_own: bool = False) -> ReadTask:
+    def keys(self, slice_: FileSlice, *, with_own: bool = False) -> ReadTask:
         """The reading of a slice's record keys. with_own: blocks of the commit count, too."""
         return read_columns(
-            self._state, one, (RECORD_KEY,), pending=self._instant if with_own else None
+            self._state, slice_, (RECORD_KEY,), pending=self._instant if with_own else None
         )
 
     def before(self, stat: WriteStat) -> FileSlice | None:
@@ -90,7 +90,7 @@ class SliceRows:
         """Every file group that the commit takes away."""
         for partition, ids in (self._metadata.partition_to_replace_file_ids or {}).items():
             known = self._slices(partition) if ids else {}
-            yield from (known[one] for one in ids if one in known)
+            yield from (known[file_id] for file_id in ids if file_id in known)
 
     @cached_property
     def files(self) -> dict[str, list[AloneFile]]:
@@ -99,8 +99,8 @@ class SliceRows:
         for partition, stats in self._metadata.partition_to_write_stats.items():
             for stat in stats:
                 if stat.path:
-                    one = _after(partition, stat.file_id, None, [stat])
-                    found.setdefault(partition, []).extend(alone(one))
+                    slice_ = _after(partition, stat.file_id, None, [stat])
+                    found.setdefault(partition, []).extend(alone(slice_))
         return found
 
     def _written(self) -> Iterator[GroupChange]:
@@ -118,7 +118,7 @@ class SliceRows:
         if partition not in self._known:
             state = self._state
             view = FileSystemView(state.storage, state.config, state.timeline, {partition})
-            self._known[partition] = {one.file_id: one for one in view.slices()}
+            self._known[partition] = {slice_.file_id: slice_ for slice_ in view.slices()}
         return self._known[partition]
 
     @cached_property
@@ -133,16 +133,16 @@ class SliceRows:
         return replace(now, schema=schema, columns=self._schema, as_text=())
 
 
-def alone(one: FileSlice) -> list[AloneFile]:
+def alone(slice_: FileSlice) -> list[AloneFile]:
     """The files of a slice, each by itself."""
-    base = one.base
-    found = [] if base is None else [(base.name, base.size, replace(one, logs=()))]
-    logs = ((log.name, log.size, replace(one, base=None, logs=(log,))) for log in one.logs)
+    base = slice_.base
+    found = [] if base is None else [(base.name, base.size, replace(slice_, logs=()))]
+    logs = ((log.name, log.size, replace(slice_, base=None, logs=(log,))) for log in slice_.logs)
     return [*found, *logs]
 
 
 def read_columns(
-    state: Table, one: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
+    state: Table, slice_: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
 ) -> ReadTask:
     """The reading of a slice that may hold files of a pending commit.
 
@@ -152,7 +152,7 @@ def read_columns(
     rule = replace(merge_rule(state), max_instant=None)
     if pending is not None and rule.valid_instants is not None:
         rule = replace(rule, valid_instants=(*rule.valid_instants, pending))
-    return replace(slice_tasks(state, request, [one], rule)[0], path_values=())
+    return replace(slice_tasks(state, request, [slice_], rule)[0], path_values=())
 
 
 def is_log_path(path: str | None) -> bool:
@@ -181,27 +181,27 @@ def _in_order(logs: list[LogFile]) -> tuple[LogFile, ...]:
 
 def _base(partition: str, stat: WriteStat) -> BaseFile | None:
     name = (stat.path or "").rsplit("/", 1)[-1]
-    one = None if name.startswith(".") else parse_base_name(name)
-    if one is None:
+    parsed = None if name.startswith(".") else parse_base_name(name)
+    if parsed is None:
         return None
     size = stat.file_size_in_bytes
-    return BaseFile(partition, name, one.file_id, one.instant, one.write_token, size)
+    return BaseFile(partition, name, parsed.file_id, parsed.instant, parsed.write_token, size)
 
 
 def _log(partition: str, stat: WriteStat) -> LogFile | None:
     """The log file that a stat is of, None for another file."""
     name = (stat.path or "").rsplit("/", 1)[-1]
-    one = parse_log_name(name)
-    if one is None:
+    parsed = parse_log_name(name)
+    if parsed is None:
         return None
     size = stat.file_size_in_bytes
     return LogFile(
         partition,
         name,
-        one.file_id,
-        one.instant,
-        one.version,
-        one.write_token,
-        one.suffix,
+        parsed.file_id,
+        parsed.instant,
+        parsed.version,
+        parsed.write_token,
+        parsed.suffix,
         size,
     )

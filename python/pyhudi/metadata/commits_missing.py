@@ -49,13 +49,13 @@ def may_be_ahead(data: Timeline, own: Timeline) -> bool:
     True wherever it does, and at times without reason: after a partition of it was made, or while a
     writer is between its two timelines. The data table's timeline of now tells for certain.
     """
-    known = {one.requested for one in data.completed()}
-    pending = {one.requested for one in data.pending()}
+    known = {instant.requested for instant in data.completed()}
+    pending = {instant.requested for instant in data.pending()}
     latest = data.latest_time() or ""
-    for one in own.completed(DELTA_COMMIT):
-        time = one.requested
+    for instant in own.completed(DELTA_COMMIT):
+        time = instant.requested
         is_later = time in pending or time[:_MILLISECOND_TIME] > latest
-        if time not in known and is_later and not _is_log_compaction(own, one):
+        if time not in known and is_later and not _is_log_compaction(own, instant):
             return True
     return bool(own.commits and pending) and _begin(own) > min(pending)
 
@@ -79,7 +79,11 @@ def is_ordinary(time: str) -> bool:
 
 def _first_ordinary(own: Timeline) -> str | None:
     """The first delta commit that is no initialisation and no service."""
-    times = (one.requested for one in own.completed(DELTA_COMMIT) if is_ordinary(one.requested))
+    times = (
+        instant.requested
+        for instant in own.completed(DELTA_COMMIT)
+        if is_ordinary(instant.requested)
+    )
     return next(times, None)
 
 
@@ -89,12 +93,12 @@ def _after_initialisation(data: Timeline, own: Timeline) -> Iterator[str]:
     if first is None:
         yield from (instant.requested for instant in data.commits)
     elif first.requested.startswith(_ORIGIN) and own.completes_in_names:
-        for one in data.commits:
-            if (one.completed or one.requested) > (first.completed or first.requested):
-                yield one.requested
+        for commit in data.commits:
+            if (commit.completed or commit.requested) > (first.completed or first.requested):
+                yield commit.requested
     else:
         start = first.requested[:_MILLISECOND_TIME]
-        yield from (one.requested for one in data.commits if one.requested > start)
+        yield from (commit.requested for commit in data.commits if commit.requested > start)
 
 
 def check_files(own: Timeline, partition: str, present: Mapping[str, tuple[str, int]]) -> None:

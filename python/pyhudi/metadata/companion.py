@@ -123,7 +123,7 @@ def _left_logs(
     """Log files with called-off blocks, and those that call them off."""
     for path, part in partitions.items():
         paths = {*part["rollbackLogFiles"], *part["logFilesFromFailedCommit"]}
-        for name in sorted(one.rsplit("/", 1)[-1] for one in paths):
+        for name in sorted(path.rsplit("/", 1)[-1] for path in paths):
             found = storage.head(f"{path}/{name}" if path else name)
             if found is not None:
                 yield (path or NO_PATH, name, found.size, False)
@@ -174,8 +174,8 @@ class DeltaCommit:
             name: (
                 WriteStat(),
                 *(
-                    WriteStat(file_id=one.slice.file_id, prev_commit=one.slice.base_instant)
-                    for one in groups
+                    WriteStat(file_id=group.slice.file_id, prev_commit=group.slice.base_instant)
+                    for group in groups
                 ),
             )
             for name, groups in self.groups.items()

@@ -71,7 +71,7 @@ def definitions_path(config: TableConfig) -> str:
 
 def parse_definitions(found: Mapping[str, Any]) -> dict[str, IndexDefinition]:
     """Definitions out of the records that stand for them in the file."""
-    return {name: _definition(name, one) for name, one in found.items()}
+    return {name: _definition(name, record) for name, record in found.items()}
 
 
 def _definition(name: str, record: Mapping[str, Any]) -> IndexDefinition:

@@ -53,7 +53,7 @@ def change_definitions(
     Raises `CorruptTable` for a file that is not one of definitions.
     """
     path, known = definitions_path(config), stored_definitions(storage, config)
-    kept = {name: one for name, one in known.items() if name not in removed}
+    kept = {name: definition for name, definition in known.items() if name not in removed}
     if {**kept, **added} == known:
         return {}
     data = json.dumps(

@@ -100,7 +100,9 @@ def _is_known(definition: IndexDefinition, kind: pa.DataType) -> bool:
 
 def value_bounds(definition: IndexDefinition, batches: Iterable[pa.RecordBatch]) -> Bounds | None:
     """Bounds over a file's rows, None without any. batches: of the source column."""
-    parts: list[Bounds] = [_bounds(definition, one.column(0)) for one in batches if one.num_rows]
+    parts: list[Bounds] = [
+        _bounds(definition, batch.column(0)) for batch in batches if batch.num_rows
+    ]
     if not parts:
         return None
     lows = [part.min for part in parts if part.min is not None]
@@ -156,7 +158,9 @@ def filter_values(
     definition: IndexDefinition, batches: Iterable[pa.RecordBatch]
 ) -> FilterValues | None:
     """The values of a file's rows, each once; None without rows."""
-    parts = [_filter_values(definition.function, one.column(0)) for one in batches if one.num_rows]
+    parts = [
+        _filter_values(definition.function, batch.column(0)) for batch in batches if batch.num_rows
+    ]
     if not parts:
         return None
     texts = pa.concat_arrays([part.texts for part in parts])

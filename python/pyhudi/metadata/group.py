@@ -38,17 +38,17 @@ def groups_of(
 ) -> list[MetadataGroup]:
     """The file groups of slices. storage, config, timeline: the metadata table's."""
     checked = config.version.blocks_need_commit_check
-    valid = tuple(one.requested for one in timeline.completed()) if checked else None
+    valid = tuple(instant.requested for instant in timeline.completed()) if checked else None
     start = timeline.blocks_start if checked else None
     return [
         MetadataGroup(
             storage,
-            one.base.path if one.base else None,
-            tuple(log.path for log in one.logs),
+            slice_.base.path if slice_.base else None,
+            tuple(log.path for log in slice_.logs),
             valid,
             start,
         )
-        for one in slices
+        for slice_ in slices
     ]
 
 

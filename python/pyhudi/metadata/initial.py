@@ -55,7 +55,7 @@ class Source:
         table = self.table
         pending = {i.requested for i in table.timeline.pending() if i.action != INDEXING}
         return {
-            partition: [one for one in entries if _written_by(one.name) not in {None, *pending}]
+            partition: [file for file in entries if _written_by(file.name) not in {None, *pending}]
             for partition, entries in list_files(table.storage)
         }
 
@@ -67,7 +67,8 @@ class Source:
     @property
     def last_instant(self) -> str:
         """The newest completed instant, `NO_INSTANT` in a new table."""
-        return max((one.requested for one in self.table.timeline.completed()), default=NO_INSTANT)
+        done = self.table.timeline.completed()
+        return max((instant.requested for instant in done), default=NO_INSTANT)
 
     def recording(self, groups: Mapping[str, int]) -> Recording:
         """What tasks share. groups: numbers of file groups by partition of the metadata table."""

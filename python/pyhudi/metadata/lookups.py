@@ -37,17 +37,17 @@ def with_keys(
     found = table.partition(RECORD_INDEX).locations(sorted(keys))
     partitions, file_ids = found["partition"].to_pylist(), found["file_id"].to_pylist()
     places = set(zip(partitions, file_ids, strict=True))
-    return [(one.partition, one.file_id) in places for one in slices]
+    return [(slice_.partition, slice_.file_id) in places for slice_ in slices]
 
 
 def _with_keys_by_partition(
     table: MetadataTable, slices: Sequence[FileSlice], keys: list[str]
 ) -> list[bool]:
     homes: dict[str, set[str] | None] = {}
-    for path in {one.partition for one in slices}:
+    for path in {slice_.partition for slice_ in slices}:
         index = table.partitioned_record_index(path)
         homes[path] = None if index is None else set(index.locations(keys)["file_id"].to_pylist())
-    found = ((homes[one.partition], one.file_id) for one in slices)
+    found = ((homes[slice_.partition], slice_.file_id) for slice_ in slices)
     return [home is None or file_id in home for home, file_id in found]
 
 
@@ -73,7 +73,7 @@ def within_bounds(
     column: str | None = None,
 ) -> list[bool]:
     """By the least and greatest values of a column, or of an index's expression, in each file."""
-    files = [_files(one) for one in slices]
+    files = [_files(slice_) for slice_ in slices]
     every = list(chain.from_iterable(files))
     stats = table.partition(partition).stats(
         column or conjunct[0],
@@ -86,8 +86,8 @@ def within_bounds(
     return [not all(of_slice) for of_slice in by_slice]
 
 
-def _files(one: FileSlice) -> list[BaseFile | LogFile]:
-    return [*one.logs] if one.base is None else [one.base, *one.logs]
+def _files(slice_: FileSlice) -> list[BaseFile | LogFile]:
+    return [*slice_.logs] if slice_.base is None else [slice_.base, *slice_.logs]
 
 
 def in_filters(
@@ -97,11 +97,11 @@ def in_filters(
     partition: str = BLOOM_FILTERS,
 ) -> list[bool]:
     """By bloom filters, which base files have. Log files may hold anything."""
-    plain = [one.base for one in slices if one.base is not None and not one.logs]
+    plain = [slice_.base for slice_ in slices if slice_.base is not None and not slice_.logs]
     answers = table.partition(partition).may_contain(
         pa.array([base.partition for base in plain], pa.string()),
         pa.array([base.name for base in plain], pa.string()),
         list(keys),
     )
     may = iter(pc.fill_null(answers, fill_value=True).to_pylist())
-    return [next(may) if one.base is not None and not one.logs else True for one in slices]
+    return [next(may) if slice_.base is not None and not slice_.logs else True for slice_ in slices]

@@ -55,10 +55,10 @@ def check_numbers(name: str, groups: Iterable[FileGroup]) -> None:
     partition count from 0 in each.
     """
     for _, ids in groupby(
-        (group.slice.file_id for group in groups), lambda one: _NUMBER.sub("", one)
+        (group.slice.file_id for group in groups), lambda file_id: _NUMBER.sub("", file_id)
     ):
-        for expected, one in zip(count(), ids, strict=False):
-            check_group_number(name, one, expected)
+        for expected, file_id in zip(count(), ids, strict=False):
+            check_group_number(name, file_id, expected)
 
 
 def ranges(groups: Iterable[FileGroup]) -> dict[str, GroupRange]:

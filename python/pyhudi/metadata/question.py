@@ -55,7 +55,7 @@ class Question:
     @cached_property
     def stored(self) -> list[Conjunct]:
         """The conditions on columns as they are stored."""
-        return [one for one in self.conjuncts if one[0] not in self.shown_otherwise]
+        return [conjunct for conjunct in self.conjuncts if conjunct[0] not in self.shown_otherwise]
 
     @cached_property
     def keys(self) -> list[str] | None:
@@ -107,6 +107,6 @@ class Question:
         def careful(table: MetadataTable, slices: Sequence[FileSlice]) -> list[bool] | None:
             keep = look(table, slices)
             pairs = zip(keep or (), slices, strict=False)
-            return None if keep is None else [stays or bool(one.logs) for stays, one in pairs]
+            return None if keep is None else [stays or bool(slice_.logs) for stays, slice_ in pairs]
 
         return careful

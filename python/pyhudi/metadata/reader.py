@@ -117,7 +117,7 @@ class MetadataTable:
     @staticmethod
     def _of_data_partition(slices: Iterable[FileSlice], path: str) -> list[FileSlice]:
         pattern = re.compile(re.escape(f"record-index-{escaped(path)}-") + r"\d{4,}(-0)?")
-        return [one for one in slices if pattern.fullmatch(one.file_id)]
+        return [slice_ for slice_ in slices if pattern.fullmatch(slice_.file_id)]
 
     def _is_partitioned(self, name: str) -> bool:
         """Whether each data partition has file groups of its own there, none without rows."""
@@ -154,8 +154,8 @@ def open_config(storage: Storage) -> TableConfig:
 
 def _check_numbers(name: str, slices: Iterable[FileSlice]) -> None:
     """The number of file groups is part of the keys' hash, so none may be missing between."""
-    for expected, one in enumerate(slices):
-        check_group_number(name, one.file_id, expected)
+    for expected, slice_ in enumerate(slices):
+        check_group_number(name, slice_.file_id, expected)
 
 
 def check_group_number(name: str, file_id: str, expected: int) -> None:

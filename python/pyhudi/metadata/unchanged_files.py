@@ -39,7 +39,7 @@ class RestOfPartitions:
 
     def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
         """Paths of a partition's files, and whether each is a log file."""
-        return tuple(file for one in self._slices(partition) for file in _files(one))
+        return tuple(file for slice_ in self._slices(partition) for file in _files(slice_))
 
     @cached_property
     def known(self) -> tuple[MetadataGroup, ...]:
@@ -85,13 +85,13 @@ class RestOfPartitions:
         rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
         data = self._data
         view = FileSystemView(data.storage, data.config, self._timeline, {partition})
-        for one in view.slices():
-            if one.file_id not in gone and one.file_id not in rewritten:
-                yield one
-        for one in view.unmerged_slices() if rewritten else ():
+        for slice_ in view.slices():
+            if slice_.file_id not in gone and slice_.file_id not in rewritten:
+                yield slice_
+        for slice_ in view.unmerged_slices() if rewritten else ():
             # A compaction leaves what was appended since it was planned.
-            if one.base is None and rewritten.get(one.file_id) == one.base_instant:
-                yield one
+            if slice_.base is None and rewritten.get(slice_.file_id) == slice_.base_instant:
+                yield slice_
 
 
 def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
@@ -103,7 +103,7 @@ def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
             yield base.file_id, base.instant
 
 
-def _files(one: FileSlice) -> Iterator[tuple[str, bool]]:
-    if one.base is not None:
-        yield one.base.path, False
-    yield from ((log.path, True) for log in one.logs)
+def _files(slice_: FileSlice) -> Iterator[tuple[str, bool]]:
+    if slice_.base is not None:
+        yield slice_.base.path, False
+    yield from ((log.path, True) for log in slice_.logs)

@@ -105,7 +105,7 @@ class Unfinished:
         own = {
             name for name in self.partitions if (kind := kind_of(name)) is None or kind.has_names
         }
-        return {name: one for name, one in self.definitions.items() if name in own}
+        return {name: definition for name, definition in self.definitions.items() if name in own}
 
 
 def all_of(storage: Storage, config: TableConfig, by: str = "") -> Unfinished:
@@ -115,7 +115,7 @@ def all_of(storage: Storage, config: TableConfig, by: str = "") -> Unfinished:
     definitions = dict(before.definitions)
     if config.version.has_index_definitions:
         stored = stored_definitions(storage, config)
-        definitions.update((name, one) for name, one in stored.items() if name in listed)
+        definitions.update({name: stored[name] for name in stored if name in listed})
     partitions = in_order({*before.partitions_for(config.version), *listed})
     return Unfinished(by, config.version.code, partitions, definitions)
 

@@ -44,8 +44,8 @@ def simple_buckets(
         return None
     wanted = frozenset(_native.bucket_ids(*found, count))
 
-    def may_match(one: FileSlice) -> bool:
-        match = _BUCKET_FILE_ID.match(one.file_id)
+    def may_match(slice_: FileSlice) -> bool:
+        match = _BUCKET_FILE_ID.match(slice_.file_id)
         if match is None or int(match[1]) >= count:
             return True
         return int(match[1]) in wanted
@@ -92,15 +92,15 @@ class HashRings:
         self._places = _native.ring_places(keys, fields)
         self._prefixes: dict[str, tuple[frozenset[str], frozenset[str]] | None] = {}
 
-    def may_match(self, one: FileSlice) -> bool:
+    def may_match(self, slice_: FileSlice) -> bool:
         """False for slices of nodes of the ring that none of the keys hashes to."""
-        if one.partition not in self._prefixes:
-            self._prefixes[one.partition] = self._load(one.partition)
-        known = self._prefixes[one.partition]
+        if slice_.partition not in self._prefixes:
+            self._prefixes[slice_.partition] = self._load(slice_.partition)
+        known = self._prefixes[slice_.partition]
         if known is None:
             return True
         everyone, wanted = known
-        prefix = one.file_id.rpartition("-")[0]
+        prefix = slice_.file_id.rpartition("-")[0]
         return prefix not in everyone or prefix in wanted
 
     def _load(self, partition: str) -> tuple[frozenset[str], frozenset[str]] | None:

@@ -65,8 +65,8 @@ class ChangeTask:
     def files(self) -> list[str]:
         """Paths of the files that are read."""
         sides = [side.slice for side in (self.match.before, self.match.after) if side]
-        bases = [one.base.path for one in sides if one.base]
-        logs = [log.path for one in sides for log in one.logs]
+        bases = [side.base.path for side in sides if side.base]
+        logs = [log.path for side in sides for log in side.logs]
         return list(dict.fromkeys((*self.change_logs, *bases, *logs)))
 
 
@@ -152,7 +152,7 @@ class ChangeFiles:
         # A record that was written again counts as updated even if no data column differs.
         compared = pa.schema([self._state.columns.field(name) for name in _COMMIT_COLUMNS])
         columns = (*self._images.names, *compared.names)
-        sides = [read_side(self._state, one, rule, columns) for one in (before, after)]
+        sides = [read_side(self._state, side, rule, columns) for side in (before, after)]
         old, new = (replace(side, path_values=()) if side else None for side in sides)
         return MatchTask(
             before=old,
@@ -207,12 +207,12 @@ class ChangeFiles:
             base = next((base for base in bases if base.name == stat.base_file), None)
             return _present(base, stat.base_file, instant), ()
         slices = self._view.slices_of((partition, stat.file_id))
-        older = [one for one in slices if one.base_instant < stat.prev_commit]
+        older = [slice_ for slice_ in slices if slice_.base_instant < stat.prev_commit]
         if older and stat.prev_commit == instant.requested:
             raise _without_change_log(str(stat.path), instant)
-        for one in slices:
-            if one.base_instant == stat.prev_commit and one.base is not None:
-                return one.base, ()
+        for slice_ in slices:
+            if slice_.base_instant == stat.prev_commit and slice_.base is not None:
+                return slice_.base, ()
         return (older[0].base, older[0].logs) if older else (None, ())
 
     def _new_base(self, instant: Instant, partition: str, stat: WriteStat) -> FileSlice:

@@ -95,18 +95,18 @@ def select_commits(state: Table, span: IncrementalRange) -> Selection:
         active = without_hollow(state, span.hollow_commits)
         by_completion = span.hollow_commits == "transition_time"
     times = Span(span.start, span.end, by_completion)
-    found = {one.requested: one for one in active if times.holds(one)}
+    found = {instant.requested: instant for instant in active if times.holds(instant)}
     archived = {
-        one.requested: one
-        for one in _archived(state, times)
-        if one.requested not in found and timeline.is_committed(one.requested)
+        instant.requested: instant
+        for instant in _archived(state, times)
+        if instant.requested not in found and timeline.is_committed(instant.requested)
     }
-    commits = tuple(one for _, one in sorted({**found, **archived}.items()))
+    commits = tuple(commit for _, commit in sorted({**found, **archived}.items()))
     metadata = tuple(
-        timeline.archive.commit_metadata(one)
-        if one.requested in archived
-        else timeline.commit_metadata(one)
-        for one in commits
+        timeline.archive.commit_metadata(commit)
+        if commit.requested in archived
+        else timeline.commit_metadata(commit)
+        for commit in commits
     )
     return Selection(commits, metadata, by_completion)
 
@@ -124,7 +124,7 @@ def without_hollow(state: Table, policy: HollowCommits) -> Sequence[Instant]:
             hint="Wait until it is done or rolled back, or give hollow_commits='block' (only what "
             "was before it) or 'transition_time' (ranges of completion times).",
         )
-    return [one for one in commits if one.requested < pending.requested]
+    return [commit for commit in commits if commit.requested < pending.requested]
 
 
 def _archived(state: Table, times: Span) -> Sequence[Instant]:
@@ -155,7 +155,7 @@ def check_archive_is_whole(state: Table, span: IncrementalRange, chosen: Selecti
 
     Raises `HistoryUnavailable` naming one that is on neither timeline.
     """
-    known = {*chosen.instants, *(one.requested for one in state.timeline.instants)}
+    known = {*chosen.instants, *(instant.requested for instant in state.timeline.instants)}
     for metadata in chosen.metadata:
         for before in {stat.prev_commit for stat in metadata.write_stats} - known:
             in_range = before.isdecimal() and (span.start is None or before > span.start)

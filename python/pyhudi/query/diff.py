@@ -42,7 +42,7 @@ def plan_diff(before: Table, after: Table, held_bytes: int) -> list[MatchTask]:
 
 def _slices(state: Table) -> dict[GroupKey, FileSlice]:
     slices = scan_slices(state, ScanRequest(output=()))
-    return {(one.partition, one.file_id): one for one in slices}
+    return {(slice_.partition, slice_.file_id): slice_ for slice_ in slices}
 
 
 def _tasks(
@@ -81,18 +81,18 @@ def _differs(
     return any(_holds_several(log, old) for log in old.logs) and key in touched
 
 
-def _names(one: FileSlice) -> tuple[str | None, list[str]]:
-    return one.base.name if one.base else None, [log.name for log in one.logs]
+def _names(slice_: FileSlice) -> tuple[str | None, list[str]]:
+    return slice_.base.name if slice_.base else None, [log.name for log in slice_.logs]
 
 
-def _holds_several(log: LogFile, one: FileSlice) -> bool:
+def _holds_several(log: LogFile, slice_: FileSlice) -> bool:
     """Whether a log file can have blocks of several commits, which its name does not tell.
 
     Up to table version 6, and of a table upgraded from there, it is named by the base instant of
     its slice, which can be that of a pending compaction in the slice joined of two. From 8 on it
     has a later one of its own, but in a slice that it opened itself.
     """
-    return log.appended or log.instant == one.base_instant
+    return log.appended or log.instant == slice_.base_instant
 
 
 class _Touched:
@@ -113,8 +113,8 @@ class _Touched:
         """None where the commits are not known any more."""
         if self._timeline.first_active is None or self._since < self._timeline.first_active:
             return None
-        commits = (one for one in self._timeline.commits if one.requested > self._since)
-        known = (self._timeline.commit_metadata(one) for one in commits)
+        commits = (commit for commit in self._timeline.commits if commit.requested > self._since)
+        known = (self._timeline.commit_metadata(commit) for commit in commits)
         return {
             (partition, stat.file_id)
             for metadata in known
@@ -130,6 +130,6 @@ def _touched_logs(old: FileSlice | None, new: FileSlice | None) -> tuple[str, ..
     if old.base.name != new.base.name:
         return None
     both = {log.path for log in old.logs} & {log.path for log in new.logs}
-    logs = {log.path: log for one in (old, new) for log in one.logs}
+    logs = {log.path: log for side in (old, new) for log in side.logs}
     touched = [log for log in logs.values() if log.path not in both or _holds_several(log, new)]
     return tuple(log.path for log in sorted(touched, key=lambda log: log.order))

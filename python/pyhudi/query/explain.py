@@ -68,13 +68,13 @@ class Explanation:
         ]
         rows += [
             {
-                "partition": one.partition,
-                "file_id": one.file_id,
-                "base_file": one.base.name if one.base else None,
+                "partition": slice_.partition,
+                "file_id": slice_.file_id,
+                "base_file": slice_.base.name if slice_.base else None,
                 "pruned_by": step.index,
             }
             for step in self.steps
-            for one in step.slices
+            for slice_ in step.slices
         ]
         return pa.Table.from_pylist(rows, PRUNED)
 
@@ -89,6 +89,6 @@ def kept(
     index: str, slices: Sequence[FileSlice], keep: Sequence[bool]
 ) -> tuple[list[FileSlice], Step]:
     """The slices to keep, and the step that tells of the others."""
-    left = [one for one, stays in zip(slices, keep, strict=True) if stays]
-    gone = tuple(one for one, stays in zip(slices, keep, strict=True) if not stays)
+    left = [slice_ for slice_, stays in zip(slices, keep, strict=True) if stays]
+    gone = tuple(slice_ for slice_, stays in zip(slices, keep, strict=True) if not stays)
     return left, Step(index, len(slices), slices=gone, of="file slices")

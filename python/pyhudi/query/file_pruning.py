@@ -57,14 +57,14 @@ def choose_slices(state: Table, request: ScanRequest) -> Chosen:
     _check_still_there(state, access, is_listed=by_storage)
     slices, more = pruner.slices(slices)
     if not checks_sizes(state.options):
-        slices = [one.unchecked for one in slices]
+        slices = [slice_.unchecked for slice_ in slices]
     elif by_storage:
         check_listed(state.storage, state.options, state.timeline, slices)
     explanation = Explanation(
         listing=listing,
         partitions=len(view.partitions),
         slices=len(slices),
-        size=sum(one.size for one in slices),
+        size=sum(slice_.size for slice_ in slices),
         steps=(*wanted.steps(), *steps, *more),
     )
     return Chosen(slices, explanation)

@@ -125,7 +125,7 @@ def _with_whole_slices(state: Table, tasks: list[ReadTask]) -> list[ReadTask]:
         return tasks
     touched = sorted({task.slice.partition for task in tasks if task.slice.logs})
     view = FileSystemView(state.storage, state.config, state.timeline, touched)
-    whole = {(one.partition, one.file_id): one for one in view.slices()}
+    whole = {(slice_.partition, slice_.file_id): slice_ for slice_ in view.slices()}
     rule = merge_rule(state)
     return [
         replace(task, whole=WholeSlice(whole[key], rule))
@@ -159,8 +159,8 @@ def _slices(state: Table, request: ScanRequest, chosen: Selection) -> list[FileS
     view = FileSystemView(state.storage, state.config, state.timeline, files=GivenFiles(files))
     slices = view.slices() if state.config.is_merge_on_read else view.base_slices()
     gone = _replaced(chosen)
-    left = [one for one in slices if (one.partition, one.file_id) not in gone]
-    return left if checks_sizes(state.options) else [one.unchecked for one in left]
+    left = [slice_ for slice_ in slices if (slice_.partition, slice_.file_id) not in gone]
+    return left if checks_sizes(state.options) else [slice_.unchecked for slice_ in left]
 
 
 def _written(chosen: Selection) -> dict[str, list[Entry]]:
@@ -189,10 +189,12 @@ def _replaced(chosen: Selection) -> set[tuple[str, str]]:
 
 def _first_missing(state: Table, slices: Sequence[FileSlice]) -> str | None:
     """A file of the slices that is not on storage any more."""
-    touched = sorted({one.partition for one in slices})
+    touched = sorted({slice_.partition for slice_ in slices})
     there = {file.path for _, files in list_files(state.storage, touched) for file in files}
     needed = (
-        file.path for one in slices for file in (*([one.base] if one.base else ()), *one.logs)
+        file.path
+        for slice_ in slices
+        for file in (*([slice_.base] if slice_.base else ()), *slice_.logs)
     )
     return next((path for path in needed if path not in there), None)
 

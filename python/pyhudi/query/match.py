@@ -61,13 +61,13 @@ def image_schema(state: Table) -> pa.Schema:
 
 
 def read_side(
-    state: Table, one: FileSlice | None, rule: MergeRule, columns: Sequence[str]
+    state: Table, slice_: FileSlice | None, rule: MergeRule, columns: Sequence[str]
 ) -> ReadTask | None:
     """The reading of one side's columns and keys. Raises as `slice_tasks` does."""
-    if one is None:
+    if slice_ is None:
         return None
     wanted = tuple(dict.fromkeys((*columns, *_roots(state))))
-    return slice_tasks(state, ScanRequest(output=wanted), [one], rule)[0]
+    return slice_tasks(state, ScanRequest(output=wanted), [slice_], rule)[0]
 
 
 def _roots(state: Table) -> list[str]:

@@ -36,8 +36,8 @@ def order_of(state: Table) -> str:
 def newest_time(state: Table) -> str | None:
     """The time up to which a stream can be read, None in a table without commits."""
     if order_of(state) == "completion":
-        return max((one.completed or "" for one in state.timeline.commits), default=None)
-    return max((one.requested for one in without_hollow(state, "block")), default=None)
+        return max((commit.completed or "" for commit in state.timeline.commits), default=None)
+    return max((commit.requested for commit in without_hollow(state, "block")), default=None)
 
 
 def next_time(

@@ -58,7 +58,9 @@ def since_compaction(timeline: Timeline) -> list[Instant]:
     last = next((commit.requested for commit in reversed(timeline.completed(COMMIT))), "")
     named = timeline.completes_in_names
     deltas = timeline.completed(DELTA_COMMIT)
-    return [one for one in deltas if ((one.completed if named else one.requested) or "") > last]
+    return [
+        delta for delta in deltas if ((delta.completed if named else delta.requested) or "") > last
+    ]
 
 
 def _bounds(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, int]:
@@ -92,7 +94,7 @@ def _commits(timeline: Timeline, least: int, compact_after: int) -> list[Instant
 
 
 def _before_pending(timeline: Timeline) -> list[str]:
-    pending = [one for one in timeline.pending() if one.completed_action in COMMIT_ACTIONS]
+    pending = [write for write in timeline.pending() if write.completed_action in COMMIT_ACTIONS]
     if not pending:
         return []
     first = min(instant.requested for instant in pending)

@@ -52,21 +52,22 @@ def with_sources(
     found = list(slices)
     if config.bootstrap_path is None:
         return found
-    partitions = {one.partition for one in found if _is_skeleton(one)}
+    partitions = {slice_.partition for slice_ in found if _is_skeleton(slice_)}
     sources = _load(storage, config.bootstrap_path, sorted(partitions)) if partitions else {}
-    return [_with_source(one, sources) if _is_skeleton(one) else one for one in found]
+    return [_with_source(slice_, sources) if _is_skeleton(slice_) else slice_ for slice_ in found]
 
 
-def _is_skeleton(one: FileSlice) -> bool:
-    return one.base is not None and one.base.instant == SKELETON_INSTANT
+def _is_skeleton(slice_: FileSlice) -> bool:
+    return slice_.base is not None and slice_.base.instant == SKELETON_INSTANT
 
 
-def _with_source(one: FileSlice, sources: Mapping[str, Sources]) -> FileSlice:
-    source = sources.get(one.partition, {}).get(one.file_id)
-    if one.base is None or source is None:
-        msg = f"{INDEX_FILE} has no source for the skeleton file {one.file_id} of {one.partition!r}"
+def _with_source(slice_: FileSlice, sources: Mapping[str, Sources]) -> FileSlice:
+    source = sources.get(slice_.partition, {}).get(slice_.file_id)
+    if slice_.base is None or source is None:
+        where = f"{slice_.file_id} of {slice_.partition!r}"
+        msg = f"{INDEX_FILE} has no source for the skeleton file {where}"
         raise CorruptTable(msg, file=INDEX_FILE)
-    return replace(one, base=replace(one.base, source=source))
+    return replace(slice_, base=replace(slice_.base, source=source))
 
 
 def _load(storage: Storage, folder: str, partitions: Iterable[str]) -> dict[str, Sources]:
@@ -133,7 +134,7 @@ def _bare(uri: str) -> str:
 def check_source_columns(
     storage: Storage,
     config: TableConfig,
-    one: FileSlice,
+    slice_: FileSlice,
     wanted: Iterable[str],
     values: Mapping[str, object],
 ) -> None:
@@ -141,7 +142,7 @@ def check_source_columns(
 
     wanted: columns to be read. values: those that come from the path instead.
     """
-    source = one.base.source if one.base else None
+    source = slice_.base.source if slice_.base else None
     lost = {name for name in config.partition_fields if name in wanted and name not in values}
     if source is None or not lost:
         return

@@ -37,7 +37,7 @@ def check_versions(
         taken[key] = max(version, taken.get(key, version))
     if not taken:
         return
-    newest = {(one.partition, one.file_id): one.base_instant for one in view.slices()}
+    newest = {(slice_.partition, slice_.file_id): slice_.base_instant for slice_ in view.slices()}
     lost = {key: at for key, at in taken.items() if newest.get(key, "") <= at[0]}
     replaced = {*view.replaced, *(_replaced_before_start(timeline) if lost else ())}
     for (partition, file_id), (_, clean) in sorted(lost.items()):
@@ -58,14 +58,14 @@ def _taken(timeline: Timeline, since: str) -> Iterator[tuple[str, str, str]]:
     newest = timeline.read(active[-1]) or {} if active else {}
     if newest.get("earliestCommitToRetain"):
         return
-    later = [one for one in active if one.requested > since]
-    for one in later:
-        yield from _files(one, timeline.read(one))
+    later = [instant for instant in active if instant.requested > since]
+    for instant in later:
+        yield from _files(instant, timeline.read(instant))
     if len(later) < len(active):
         return
-    for one in timeline.archive.instants(Span(after=since)):
-        if one.action == CLEAN:
-            yield from _files(one, timeline.archive.read(one))
+    for instant in timeline.archive.instants(Span(after=since)):
+        if instant.action == CLEAN:
+            yield from _files(instant, timeline.archive.read(instant))
 
 
 def _files(clean: Instant, metadata: dict[str, Any] | None) -> Iterator[tuple[str, str, str]]:
@@ -87,10 +87,10 @@ def _replaced_before_start(timeline: Timeline) -> set[GroupKey]:
     archive = timeline.archive
     return {
         (partition, file_id)
-        for one in archive.commits(Span(until=timeline.bound))
-        if one.action == REPLACE_COMMIT
+        for instant in archive.commits(Span(until=timeline.bound))
+        if instant.action == REPLACE_COMMIT
         for partition, ids in (
-            archive.commit_metadata(one).partition_to_replace_file_ids or {}
+            archive.commit_metadata(instant).partition_to_replace_file_ids or {}
         ).items()
         for file_id in ids
     }

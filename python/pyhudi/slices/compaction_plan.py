@@ -28,7 +28,7 @@ def compaction_plan(
 ) -> Mapping[str, Any]:
     """The requested file's record (`HoodieCompactionPlan`, version 2: names without folders)."""
     return {
-        "operations": [_operation(one) for one in slices],
+        "operations": [_operation(slice_) for slice_ in slices],
         "extraMetadata": dict(extra or {}),
         "version": 2,
         "preserveHoodieMetadata": False,
@@ -36,23 +36,23 @@ def compaction_plan(
     }
 
 
-def _operation(one: FileSlice) -> dict[str, Any]:
-    of_logs = sum(log.size for log in one.logs)
-    of_base = one.base.size if one.base else 0
-    read, write = one.size // _MIB, of_base // _MIB
+def _operation(slice_: FileSlice) -> dict[str, Any]:
+    of_logs = sum(log.size for log in slice_.logs)
+    of_base = slice_.base.size if slice_.base else 0
+    read, write = slice_.size // _MIB, of_base // _MIB
     metrics = {
-        "TOTAL_LOG_FILES": float(len(one.logs)),
+        "TOTAL_LOG_FILES": float(len(slice_.logs)),
         "TOTAL_IO_MB": float(read + write),
         "TOTAL_IO_READ_MB": float(read),
         "TOTAL_LOG_FILES_SIZE": float(of_logs),
         "TOTAL_IO_WRITE_MB": float(write),
     }
     return {
-        "baseInstantTime": one.base_instant,
-        "deltaFilePaths": [log.name for log in one.logs],
-        "dataFilePath": one.base.name if one.base else None,
-        "fileId": one.file_id,
-        "partitionPath": one.partition,
+        "baseInstantTime": slice_.base_instant,
+        "deltaFilePaths": [log.name for log in slice_.logs],
+        "dataFilePath": slice_.base.name if slice_.base else None,
+        "fileId": slice_.file_id,
+        "partitionPath": slice_.partition,
         "metrics": metrics,
     }
 

@@ -26,14 +26,14 @@ def slices_table(slices: Iterable[FileSlice]) -> pa.Table:
     """One row a slice; base_file and base_size are null for log files alone."""
     rows = [
         {
-            "partition": one.partition,
-            "file_id": one.file_id,
-            "base_instant": one.base_instant,
-            "base_file": one.base.name if one.base else None,
-            "base_size": one.base.size if one.base else None,
-            "log_files": [log.name for log in one.logs],
-            "log_size": sum(log.size for log in one.logs),
+            "partition": slice_.partition,
+            "file_id": slice_.file_id,
+            "base_instant": slice_.base_instant,
+            "base_file": slice_.base.name if slice_.base else None,
+            "base_size": slice_.base.size if slice_.base else None,
+            "log_files": [log.name for log in slice_.logs],
+            "log_size": sum(log.size for log in slice_.logs),
         }
-        for one in slices
+        for slice_ in slices
     ]
     return pa.Table.from_pylist(rows, SLICES)

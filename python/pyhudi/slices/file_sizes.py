@@ -30,7 +30,7 @@ def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:
 
     slices: as they were listed. Log files of archived commits are taken as they are.
     """
-    logs = {log.path: log for one in slices for log in one.logs}
+    logs = {log.path: log for slice_ in slices for log in slice_.logs}
     for instant in _writers(timeline, logs.values()):
         for stat in timeline.commit_metadata(instant).write_stats:
             log = logs.get(stat.path or "")
@@ -49,14 +49,14 @@ def check_listed(
         check_sizes(timeline, slices)
 
 
-def check_found(storage: Storage, one: FileSlice) -> None:
+def check_found(storage: Storage, slice_: FileSlice) -> None:
     """Raises `CorruptTable` for a file of a slice that has another size than is known of it.
 
     In a bucket nothing is asked for that: objects there come whole or not at all.
     """
     if is_remote(storage.uri):
         return
-    for file in (*([one.base] if one.base else ()), *one.logs):
+    for file in (*([slice_.base] if slice_.base else ()), *slice_.logs):
         found = storage.head(file.path) if file.checked and file.size > 0 else None
         if found is None or found.size == file.size:
             continue

@@ -54,7 +54,7 @@ class FileSystemView:
             )
             for key, group in self._live_groups()
         )
-        return self._with_sources(one for one in merged if one is not None)
+        return self._with_sources(slice_ for slice_ in merged if slice_ is not None)
 
     def base_slices(self) -> list[FileSlice]:
         """What a read-optimized query reads: the newest committed base file of every group."""
@@ -62,7 +62,7 @@ class FileSystemView:
             grouping.base_slice(grouping.committed_slices(group, self._facts))
             for _, group in self._live_groups()
         )
-        return self._with_sources(one for one in found if one is not None)
+        return self._with_sources(slice_ for slice_ in found if slice_ is not None)
 
     def unmerged_slices(self) -> list[FileSlice]:
         """The newest slice of every group: the one that a log append goes to.
@@ -76,9 +76,9 @@ class FileSystemView:
     def all_slices(self) -> list[FileSlice]:
         """Every committed slice, older ones too, of groups that are not replaced; newest first."""
         return self._with_sources(
-            one
+            slice_
             for _, group in self._live_groups()
-            for one in grouping.committed_slices(group, self._facts)
+            for slice_ in grouping.committed_slices(group, self._facts)
         )
 
     def slices_of(self, key: GroupKey) -> list[FileSlice]:

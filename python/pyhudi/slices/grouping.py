@@ -189,7 +189,7 @@ def merged_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileSli
     slices: newest first. Until a pending compaction is done, its slice lacks the base file, so the
     slice before it is joined on.
     """
-    filled = [one for one in slices if one.base is not None or one.logs]
+    filled = [slice_ for slice_ in slices if slice_.base is not None or slice_.logs]
     if not filled:
         return None
     newest = filled[0]
@@ -202,5 +202,5 @@ def merged_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileSli
 
 def base_slice(slices: Sequence[FileSlice]) -> FileSlice | None:
     """What a read-optimized query reads of a group: the newest base file alone, or nothing."""
-    newest = next((one for one in slices if one.base is not None), None)
+    newest = next((slice_ for slice_ in slices if slice_.base is not None), None)
     return None if newest is None else replace(newest, logs=())

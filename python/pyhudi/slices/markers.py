@@ -82,7 +82,8 @@ def read_all(storage: Storage, instant: str) -> list[Marker] | None:
         names = _batched(storage, type_file, files)
     parsed = (_parse(name) for name in names)
     return sorted(
-        {marker for marker in parsed if marker is not None}, key=lambda one: (one.path, one.kind)
+        {marker for marker in parsed if marker is not None},
+        key=lambda marker: (marker.path, marker.kind),
     )
 
 

@@ -122,8 +122,9 @@ def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
     """The filter's conjuncts on values as they are stored, for row groups and base rows."""
     shown_otherwise = {*task.as_text, *(name for name, _ in task.path_values)}
     conjuncts = task.where.conjuncts if task.where else ()
-    stored = [one for one in conjuncts if one[0] not in shown_otherwise]
-    return [bounds for one in bounded_by_footers(stored) for bounds in _ends_of_long_lists(one)]
+    stored = [conjunct for conjunct in conjuncts if conjunct[0] not in shown_otherwise]
+    bounded = bounded_by_footers(stored)
+    return [bounds for conjunct in bounded for bounds in _ends_of_long_lists(conjunct)]
 
 
 def _ends_of_long_lists(conjunct: Conjunct) -> tuple[Conjunct, ...]:

@@ -124,36 +124,36 @@ def slice_tasks(
 
     incremental: values of partition columns as incremental queries give them.
     """
-    if any(one.logs for one in slices):
+    if any(slice_.logs for slice_ in slices):
         _check_mergeable(state.config)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
     return [
         ReadTask(
             storage=state.storage,
-            slice=one,
+            slice=slice_,
             schema=state.columns,
             columns=columns,
             output=request.output,
             merge=rule,
             as_text=state.as_text,
-            path_values=_path_values(state, one, columns, incremental=incremental),
+            path_values=_path_values(state, slice_, columns, incremental=incremental),
             where=request.where,
             limit=request.limit,
             memory_limit=request.memory_limit,
             two_threads=request.two_threads,
             evolution=state.schema.evolution,
         )
-        for one in slices
+        for slice_ in slices
     ]
 
 
 def _path_values(
-    state: Table, one: FileSlice, columns: tuple[str, ...], *, incremental: bool
+    state: Table, slice_: FileSlice, columns: tuple[str, ...], *, incremental: bool
 ) -> tuple[tuple[str, pa.Scalar], ...]:
-    values = path_values(state.config, state.columns, one.partition, incremental=incremental)
-    wanted = (*columns, *(state.config.ordering_fields if one.logs else ()))
-    check_source_columns(state.storage, state.config, one, wanted, values)
+    values = path_values(state.config, state.columns, slice_.partition, incremental=incremental)
+    wanted = (*columns, *(state.config.ordering_fields if slice_.logs else ()))
+    check_source_columns(state.storage, state.config, slice_, wanted, values)
     return tuple(values.items())
 
 
@@ -185,7 +185,7 @@ def merge_rule(state: Table) -> MergeRule:
         delete_marker=config.merge.delete_marker,
         fields=fields,
         max_instant=last.requested if last else timeline.bound,
-        valid_instants=tuple(one.requested for one in timeline.commits) if checked else None,
+        valid_instants=tuple(commit.requested for commit in timeline.commits) if checked else None,
         timeline_start=timeline.blocks_start if checked else None,
     )
 

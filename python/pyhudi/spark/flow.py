@@ -49,7 +49,7 @@ def _arrow_type(kind: st.DataType, column: str) -> pa.DataType:
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, st.StructType):
         fields = ((f.name, _arrow_type(f.dataType, f"{column}.{f.name}")) for f in kind)
-        return pa.struct([pa.field(name, one) for name, one in fields])
+        return pa.struct([pa.field(name, arrow_type) for name, arrow_type in fields])
     if isinstance(kind, st.ArrayType):
         return pa.list_(pa.field("element", _arrow_type(kind.elementType, f"{column}.element")))
     if isinstance(kind, st.MapType):
@@ -147,7 +147,7 @@ def runs(
         if last:
             yield table.slice(0, last)
             held = table.slice(last).to_batches()
-            held_bytes = sum(one.nbytes for one in held)
+            held_bytes = sum(batch.nbytes for batch in held)
     if held:
         yield pa.Table.from_batches(held)
 

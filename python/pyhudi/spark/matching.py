@@ -186,7 +186,7 @@ def _with_place(
     count = rows.num_rows
     deletes = pa.repeat(pa.scalar(value=False), count) if marked is None else marked
     values = (pa.scalar(action, pa.int32()), home, group)
-    columns = [*(pa.repeat(one, count) for one in values), pa.nulls(count, pa.int64()), deletes]
+    columns = [*(pa.repeat(value, count) for value in values), pa.nulls(count, pa.int64()), deletes]
     for field, column in zip(PLACED, columns, strict=True):
         rows = rows.append_column(field, column)
     return rows

@@ -158,8 +158,8 @@ class PlacedFrame:
             label=f"write files of {instant}",
         )
         total = sum(known) + sum(self.counts.inserts.values())
-        check_all_written(sum(one.rows for one in written), total)
-        return [one.stats for one in written]
+        check_all_written(sum(written.rows for written in written), total)
+        return [written.stats for written in written]
 
     def _known(self, files: Sequence[PlannedFile]) -> tuple[int, ...]:
         """For each file how many rows and keys go to it that are not new."""

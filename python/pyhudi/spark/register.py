@@ -68,7 +68,7 @@ def _frame(
         return read(spark, uri, **how)
     if query == "incremental":
         return read_incremental(spark, uri, start, end, **how)
-    given = {one: how.pop(one, None) for one in ("storage_options", "options")}
+    given = {name: how.pop(name, None) for name in ("storage_options", "options")}
     table = open_table(uri, engine=SparkEngine(spark), **given)
     if query == "changes":
         return frame_of(table.changes(start, end, **how))

@@ -31,26 +31,26 @@ _OPERATORS = {
 
 def pushable(filters: Iterable[Any], schema: pa.Schema) -> tuple[FilterTuple, ...]:
     """The filters that can be applied where files are read. schema: as scans give rows."""
-    found = (_tuple(one) for one in filters)
-    return tuple(one for one in found if one is not None and _fits(one, schema))
+    found = (_tuple(given) for given in filters)
+    return tuple(triple for triple in found if triple is not None and _fits(triple, schema))
 
 
-def _tuple(one: Any) -> FilterTuple | None:
-    kind = type(one).__name__
+def _tuple(given: Any) -> FilterTuple | None:
+    kind = type(given).__name__
     if kind == "Not":
-        return _negated(one.child)
-    if len(one.attribute) != 1:
+        return _negated(given.child)
+    if len(given.attribute) != 1:
         return None
-    column = one.attribute[0]
+    column = given.attribute[0]
     if kind == "IsNull":
         return (column, "is null")
     if kind == "IsNotNull":
         return (column, "is not null")
     if kind == "In":
-        values = [value for value in one.value if value is not None]
+        values = [value for value in given.value if value is not None]
         return (column, "in", values) if values else None
-    if kind in _OPERATORS and one.value is not None:
-        return (column, _OPERATORS[kind], one.value)
+    if kind in _OPERATORS and given.value is not None:
+        return (column, _OPERATORS[kind], given.value)
     return None
 
 
@@ -60,16 +60,16 @@ def _negated(child: Any) -> FilterTuple | None:
     return (child.attribute[0], "!=", child.value)
 
 
-def _fits(one: FilterTuple, schema: pa.Schema) -> bool:
-    column = one[0]
+def _fits(triple: FilterTuple, schema: pa.Schema) -> bool:
+    column = triple[0]
     if column not in schema.names:
         return False
     kind = schema.field(column).type
-    values = one[2] if one[1] == "in" else one[2:]
+    values = triple[2] if triple[1] == "in" else triple[2:]
     if not all(_is_of(value, kind) for value in values):
         return False
     try:
-        parse_where([one], schema)
+        parse_where([triple], schema)
     except HudiError:
         return False
     return True

@@ -156,7 +156,7 @@ class Query:
         return replace(scan, request=replace(scan.request, where=both(pushed, scan.request.where)))
 
 
-_TYPES = {one.name: str(one.type) for one in fields(Query)}
+_TYPES = {field.name: str(field.type) for field in fields(Query)}
 
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:

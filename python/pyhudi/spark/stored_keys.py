@@ -131,7 +131,9 @@ def joined(
     slices (else: in those of the row's partition). filters: as of `simple.TagTask`.
     """
     wanted = _wanted(rows) if slices else None
-    tasks = [KeysTask(source, one, index.identity(one.file_id), wanted=wanted) for one in slices]
+    tasks = [
+        KeysTask(source, slice_, index.identity(slice_.file_id), wanted=wanted) for slice_ in slices
+    ]
     if filters is not None:
         hits = _candidates(rows, filters, slices, any_partition=any_partition)
         tasks = [replace(task, with_base=n in hits) for n, task in enumerate(tasks)]
@@ -165,7 +167,7 @@ class MayHold:
                 for number, slice_ in left.items()
                 if self._may_hold(slice_, keys if self.any_partition else of_path)
             ]
-            left = {number: one for number, one in left.items() if number not in hits}
+            left = {number: slice_ for number, slice_ in left.items() if number not in hits}
             yield pa.table({"slice": pa.array(hits, pa.int64())})
 
     def _may_hold(self, slice_: FileSlice, keys: Any) -> bool:

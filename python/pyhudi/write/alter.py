@@ -75,11 +75,11 @@ def _fixed_columns(storage: Storage, config: TableConfig) -> frozenset[str]:
     """Columns that keys, partitions, orderings, deletes or an index of the values depend on."""
     merge = config.merge
     named = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
-    named |= {one for one in (merge.delete_field,) if one}
-    for name, one in index_definitions(storage, config).items():
+    named |= {field for field in (merge.delete_field,) if field}
+    for name, definition in index_definitions(storage, config).items():
         kind = kind_of(name)
         if kind is None or kind.has_names:
-            named |= set(one.columns)
+            named |= set(definition.columns)
     return frozenset(named)
 
 

@@ -188,7 +188,7 @@ def _check_free(session: Session) -> None:
     timeline = session.timeline
     check_no_live_writer(session.table, timeline)
     settled = {*failed_writes(timeline), *timeline.pending(ROLLBACK)}
-    check_can_start(session.config, [one for one in timeline.pending() if one not in settled])
+    check_can_start(session.config, [begun for begun in timeline.pending() if begun not in settled])
 
 
 def _as_before(session: Session, options: MetadataOptions, undone: Unfinished) -> MetadataOptions:
@@ -246,8 +246,8 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
         left = replace(
             undone,
             by=by,
-            partitions=tuple(one for one in undone.partitions if one not in gone),
-            definitions={k: one for k, one in undone.definitions.items() if k not in gone},
+            partitions=tuple(kept for kept in undone.partitions if kept not in gone),
+            definitions={k: kept for k, kept in undone.definitions.items() if k not in gone},
         )
         kept = _take_away(table.storage, config, gone, clock, left)
         if undone:
@@ -264,7 +264,7 @@ def _dropped(config: TableConfig, name: str) -> tuple[str, ...]:
     """
     listed = tuple(dict.fromkeys((*config.metadata_partitions, *Unfinished.of(config).partitions)))
     named = (kind.name + name for kind in KINDS if kind.has_names)
-    found = next((one for one in (name, *named) if one in listed), None)
+    found = next((partition for partition in (name, *named) if partition in listed), None)
     if found is None:
         msg = f"the table has no index {name!r}"
         raise ConfigError(msg, hint=f"It has {', '.join(listed) or 'no metadata table'}.")
@@ -277,7 +277,7 @@ def _dropped(config: TableConfig, name: str) -> tuple[str, ...]:
             raise ConfigError(msg, hint=f"Drop {other} first.")
         if kind.needs == found:
             gone.append(other)
-    return tuple(one for one in listed if one in gone)
+    return tuple(partition for partition in listed if partition in gone)
 
 
 def _take_away(
@@ -292,7 +292,7 @@ def _take_away(
     undone: what is left to be done then, beside removing folders.
     """
     check_not_building(config)
-    left = [one for one in config.metadata_partitions if one not in gone]
+    left = [partition for partition in config.metadata_partitions if partition not in gone]
     undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
     if FILES in gone or not left:
         properties = (names.METADATA_PARTITIONS, _INFLIGHT)

@@ -31,7 +31,7 @@ def chosen(session: Session, partitions: Any) -> list[str]:
     if not partitions:
         msg = "no partition is named"
         raise ConfigError(msg)
-    if all(isinstance(one, str) for one in partitions):
+    if all(isinstance(partition, str) for partition in partitions):
         return list(dict.fromkeys(_checked_path(path) for path in partitions))
     return list(dict.fromkeys(_path(session, values) for values in partitions))
 
@@ -47,7 +47,7 @@ def _checked_path(path: str) -> str:
 def _is_list(partitions: Any) -> bool:
     if isinstance(partitions, str) or not isinstance(partitions, Sequence):
         return False
-    return all(isinstance(one, (str, Mapping)) for one in partitions)
+    return all(isinstance(partition, (str, Mapping)) for partition in partitions)
 
 
 def _path(session: Session, values: Mapping[str, Any] | str) -> str:

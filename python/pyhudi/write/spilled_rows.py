@@ -231,7 +231,7 @@ class _Placing:
         """All that was put."""
         fresh = self._fresh.routes()
         others = self._session.groups(list(fresh))[0]
-        others = [one for one in others if self._place(one) not in self._numbers]
+        others = [group for group in others if self._place(group) not in self._numbers]
         return PlacedRows(
             self._session,
             [*self._groups, *others],

@@ -114,7 +114,8 @@ class ExpressionIndex(PartitionKind):
         definition = question.definitions.get(name)
         if definition is None or not question.bounds_hold:
             return
-        for conjunct in (found for one in question.stored for found in implied(definition, one)):
+        tests = (test for stored in question.stored for test in implied(definition, stored))
+        for conjunct in tests:
             if definition.kind == COLUMN_STATS:
                 look = partial(within_bounds, conjunct=conjunct, partition=name)
                 yield name, question.merged_by_rule(look)
@@ -148,8 +149,8 @@ def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
 def _statistics(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
     """Those of each file with rows, and of the partition."""
     read = (
-        (name, size, value_bounds(task.definition, open_slice(one)))
-        for name, size, one in task.files
+        (name, size, value_bounds(task.definition, open_slice(read)))
+        for name, size, read in task.files
     )
     found = [(name, size, bounds) for name, size, bounds in read if bounds is not None]
     if not found:
@@ -169,9 +170,9 @@ def _batch(found: list[tuple[str, int, Bounds]]) -> pa.RecordBatch:
     columns: dict[str, pa.Array[Any]] = {
         "name": pa.array([name for name, _, _ in found], pa.string()),
         "size": pa.array([size for _, size, _ in found], pa.int64()),
-        "nulls": pa.array([one.nulls for _, _, one in found], pa.int64()),
-        "values": pa.array([one.values for _, _, one in found], pa.int64()),
-        "min": pa.array([one.min for _, _, one in found], kind),
-        "max": pa.array([one.max for _, _, one in found], kind),
+        "nulls": pa.array([bounds.nulls for _, _, bounds in found], pa.int64()),
+        "values": pa.array([bounds.values for _, _, bounds in found], pa.int64()),
+        "min": pa.array([bounds.min for _, _, bounds in found], kind),
+        "max": pa.array([bounds.max for _, _, bounds in found], kind),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -45,7 +45,7 @@ class Files(PartitionKind):
         tasks = [FileTask(recording, names, keys=(ALL_PARTITIONS,))]
         for path, entries in found.items():
             key = path or NO_PATH
-            listed = tuple((key, one.name, one.size, False) for one in entries)
+            listed = tuple((key, entry.name, entry.size, False) for entry in entries)
             tasks.append(FileTask(recording, listed, keys=(key,)))
         return InitialPartition(name, 1, tasks)
 

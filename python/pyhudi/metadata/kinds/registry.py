@@ -65,7 +65,7 @@ def new_definitions(names: Iterable[str], wish: Wish) -> Definitions:
     Raises as `new_statistics_columns` where the schema is known.
     """
     kinds = kinds_of(names)
-    return {name: one for kind, _ in kinds for name, one in kind.definition(wish).items()}
+    return {name: made for kind, _ in kinds for name, made in kind.definition(wish).items()}
 
 
 def commit_tasks(change: Change) -> list[RecordTask]:
