@@ -15,7 +15,7 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.api.changes import state_as_of
+from pyhudi.api.changes import table_as_of
 from pyhudi.api.scan import new_scan
 from pyhudi.errors import HistoryUnavailable
 from tests.helpers.rows import canonical, difference, encode_table
@@ -80,7 +80,7 @@ def test_changes_lead_from_one_commit_to_the_next(name: str, tmp_path: Path) -> 
 def range_ends(table: HudiTable) -> dict[str, str]:
     """What a range names each commit by: its requested or, from version 8 on, completion time."""
     by_completion = table.config.version.incremental_by_completion_time
-    commits = table._state.timeline.commits
+    commits = table.state.timeline.commits
     return {
         one.requested: (one.completed or "") if by_completion else one.requested for one in commits
     }
@@ -153,7 +153,7 @@ def moments(table: HudiTable) -> list[str]:
 
 def rows_as_of(table: HudiTable, moment: str) -> list[str]:
     """The table's rows at a moment, with the columns that it has now."""
-    state = state_as_of(table._state, moment)
+    state = table_as_of(table.state, moment)
     scan = new_scan(
         state,
         table.engine,

@@ -36,7 +36,7 @@ def readable() -> list[str]:
 
 def opened(golden: GoldenTables, name: str) -> tuple[HudiTable, MetadataTable]:
     table = pyhudi.open_table(str(golden.unpack(name)))
-    state = table.scan().state
+    state = table.state
     return table, MetadataTable(state.storage, state.config, state.timeline)
 
 
@@ -64,7 +64,7 @@ def test_it_lists_every_committed_base_file(name: str, golden: GoldenTables) -> 
     if "files" not in table.config.metadata_partitions:
         pytest.skip("no metadata table")
     _, metadata = opened(golden, name)
-    state = table.scan().state
+    state = table.state
     facts = (state.storage, state.config, state.timeline)
     listed = FileSystemView(*facts)
     known = FileSystemView(*facts, files=MetadataListing(metadata))
@@ -241,5 +241,5 @@ def test_an_uncommitted_delta_commit_is_passed_over(tmp_path: Path) -> None:
 
 
 def _facts(table: HudiTable) -> tuple[Storage, TableConfig, Timeline]:
-    state = table.scan().state
+    state = table.state
     return (state.storage, state.config, state.timeline)

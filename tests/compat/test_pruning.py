@@ -160,7 +160,7 @@ def test_an_expression_index_on_days_loses_no_second(name: str, golden: GoldenTa
 def test_an_expression_index_leaves_files_out_by_itself(golden: GoldenTables) -> None:
     table = pyhudi.open_table(str(golden.unpack("v9_cow_expression_index")))
     greatest = max(whole(table)["ts"].to_pylist())
-    state, where = table.scan().state, parse_where([("ts", ">", greatest + 10**7)], table.schema)
+    state, where = table.state, parse_where([("ts", ">", greatest + 10**7)], table.schema)
     access = MetadataAccess(state.storage, state.config, state.timeline, {})
     view = FileSystemView(state.storage, state.config, state.timeline)
 

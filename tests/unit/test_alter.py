@@ -87,8 +87,8 @@ def test_golden_schemas_come_out_as_hudi_wrote_them(golden: GoldenTables) -> Non
     checked = 0
     for name in ("v6_mor_schema_on_read_nested", "v9_mor_schema_on_read_types"):
         table = pyhudi.open_table(str(golden.unpack(name)))
-        for instant in table._state.timeline.commits:
-            metadata = table._state.timeline.commit_metadata(instant)
+        for instant in table.state.timeline.commits:
+            metadata = table.state.timeline.commit_metadata(instant)
             text = metadata.extra_metadata.get("latest_schema")
             if text is None or metadata.schema is None:
                 continue
@@ -266,7 +266,7 @@ def test_every_verb_writes_to_an_altered_table(
     table.delete("note = 'y'")
     table.delete_keys(pa.table({"id": ["c"]}))
     assert rows_of(table) == [{"id": "a", "n": "new", "note": "merged", "ts": 9, "new": None}]
-    past = table.scan(as_of=table._state.timeline.commits[1].requested).to_arrow()
+    past = table.scan(as_of=table.state.timeline.commits[1].requested).to_arrow()
     assert past.column_names == ["id", "n", "note", "ts"]
     table.overwrite(pa.table({"id": ["z"], "n": ["1"], "note": ["2"], "ts": [1], "new": [False]}))
     table.alter().drop_column("new").execute()
@@ -299,8 +299,8 @@ def test_what_cannot_be_altered(tmp_path: Path) -> None:
         table.alter().move_column("ts").execute()
     with pytest.raises(SchemaMismatch, match="keys, partitions or orderings"):
         table.alter().drop_column("ts").execute()
-    before = len(table._state.timeline.commits)
-    assert before == len(pyhudi.open_table(tmp_path / "t")._state.timeline.commits)
+    before = len(table.state.timeline.commits)
+    assert before == len(pyhudi.open_table(tmp_path / "t").state.timeline.commits)
     properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text() + "\nhoodie.table.cdc.enabled=true\n")
     with pytest.raises(UnsupportedTableFeature, match=r"cdc\.enabled"):

@@ -251,7 +251,7 @@ def test_nothing_goes_that_the_data_table_has(name: str, tmp_path: Path) -> None
         "hoodie.keep.max.commits": "2",
     }
     table = pyhudi.open_table(str(base), options=options)
-    start = min(one.requested for one in table._state.timeline.commits)
+    start = min(one.requested for one in table.state.timeline.commits)
     before = len(metadata_table(table.storage).timeline.archive.instants())
     table.upsert(table.scan().to_arrow().slice(0, 2))
     own = metadata_table(table.storage)
@@ -259,7 +259,7 @@ def test_nothing_goes_that_the_data_table_has(name: str, tmp_path: Path) -> None
     assert len(archived) > before
     assert max(one.requested for one in archived) < start
     times = {one.requested for one in own.timeline.completed(DELTA_COMMIT)}
-    assert times >= {one.requested for one in table.refresh()._state.timeline.commits}
+    assert times >= {one.requested for one in table.refresh().state.timeline.commits}
     found = table.check(deep=True)
     assert found.ok, str(found)
 

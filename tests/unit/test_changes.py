@@ -41,7 +41,7 @@ def open_golden(golden: GoldenTables, name: str) -> HudiTable:
 
 
 def instants(table: HudiTable) -> list[str]:
-    return [one.requested for one in table._state.timeline.commits]
+    return [one.requested for one in table.state.timeline.commits]
 
 
 def rows(found: Any) -> list[str]:
@@ -291,7 +291,7 @@ def test_a_moment_before_the_timeline_is_unknown(golden: GoldenTables) -> None:
 
 def test_rows_without_key_cannot_be_compared(golden: GoldenTables) -> None:
     table = open_golden(golden, "v9_cow_nonpart")
-    table._state = replace(table._state, config=without_keys(table))
+    table._table = replace(table.state, config=without_keys(table))
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.recordkey\.fields"):
         _ = table.diff(instants(table)[0], instants(table)[-1]).tasks
 

@@ -305,7 +305,7 @@ def test_statistics_that_do_not_hold(damaged: Callable[[str], Damaged]) -> None:
 def _slices(table: Damaged) -> Any:
     from pyhudi.slices.file_system_view import FileSystemView
 
-    state = pyhudi.open_table(str(table.base))._state  # noqa: SLF001
+    state = pyhudi.open_table(str(table.base)).state
     return FileSystemView(state.storage, state.config, state.timeline).slices()
 
 

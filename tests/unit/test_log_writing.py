@@ -85,7 +85,7 @@ def test_blocks_tell_the_rows_that_they_update(tmp_path: Path, version: int) -> 
         table.storage.native,
         base=slice_.base.path,
         logs=[log.path for log in slice_.logs],
-        schema=table._state.columns,
+        schema=table.state.columns,
         columns=["id", "v"],
         merge_mode="EVENT_TIME_ORDERING",
         ordering_fields=["ts"],

@@ -151,7 +151,7 @@ def test_a_commit_completes_after_services_of_a_faster_clock(tmp_path: Path) -> 
     table.upsert(table.scan().to_arrow().slice(0, 2))
     newest = metadata_table(table.storage).timeline.completed(DELTA_COMMIT)[-1]
     assert (newest.completed or "") > "29990101000000001"
-    assert (table.refresh()._state.timeline.commits[-1].completed or "") > (newest.completed or "")  # noqa: SLF001
+    assert (table.refresh().state.timeline.commits[-1].completed or "") > (newest.completed or "")
 
 
 def _dies_when_compacting(work: Any) -> Any:

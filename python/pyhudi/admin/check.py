@@ -32,11 +32,11 @@ from pyhudi.timeline.unique_keys import keys_are_unique
 class _Look:
     """What every part of a deep look needs."""
 
-    state: Table
+    table: Table
     engine: Engine
     view: FileSystemView
     """By the listing of storage."""
-    table: MetadataTable | None
+    metadata: MetadataTable | None
 
     @cached_property
     def slices(self) -> list[FileSlice]:
@@ -45,12 +45,12 @@ class _Look:
 
     def has(self, partition: str) -> bool:
         """Whether the metadata table can be asked for a partition."""
-        return self.table is not None and self.table.has(partition)
+        return self.metadata is not None and self.metadata.has(partition)
 
 
-def check(state: Table, engine: Engine, *, deep: bool) -> CheckResult:
+def check(table: Table, engine: Engine, *, deep: bool) -> CheckResult:
     """Compares timeline, storage and metadata table. See `HudiTable.check`."""
-    storage, config, timeline = state.storage, state.config, state.timeline
+    storage, config, timeline = table.storage, table.config, table.timeline
     stored = check_files.stored_table(storage, config)
     named = check_files.named_files(timeline)
     findings = [
@@ -58,11 +58,11 @@ def check(state: Table, engine: Engine, *, deep: bool) -> CheckResult:
         *check_files.check_partitions(stored, named),
         *check_metadata.check_folders(storage, config),
     ]
-    table = None
+    metadata = None
     if config.metadata_partitions:
-        table, found = _metadata(state, named, stored)
+        metadata, found = _metadata(table, named, stored)
         findings += found
-    look = _Look(state, engine, FileSystemView(storage, config, timeline), table)
+    look = _Look(table, engine, FileSystemView(storage, config, timeline), metadata)
     if deep:
         findings += check_files.check_archived(timeline, stored)
         findings += _contents(look, stored)
@@ -73,17 +73,17 @@ def check(state: Table, engine: Engine, *, deep: bool) -> CheckResult:
 
 
 def _metadata(
-    state: Table, named: Named, stored: StoredTable
+    table: Table, named: Named, stored: StoredTable
 ) -> tuple[MetadataTable | None, list[Finding]]:
     try:
-        findings = list(check_metadata.check_timelines(state.storage, state.timeline))
+        findings = list(check_metadata.check_timelines(table.storage, table.timeline))
     except CorruptTable:
         findings = []
-    table, found = check_metadata.open_metadata(state.storage, state.config, state.timeline)
+    metadata, found = check_metadata.open_metadata(table.storage, table.config, table.timeline)
     findings += found
-    if table is not None:
-        findings += check_metadata.check_listing(table, state.timeline, named, stored)
-    return table, findings
+    if metadata is not None:
+        findings += check_metadata.check_listing(metadata, table.timeline, named, stored)
+    return metadata, findings
 
 
 # --- the deep part --------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
         look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
     )
     findings += [finding for found in facts for finding in found]
-    if look.state.config.populate_meta_fields and RECORD_KEY in look.state.columns.names:
+    if look.table.config.populate_meta_fields and RECORD_KEY in look.table.columns.names:
         tasks, rules = _key_tasks(look, whole)
         findings += check_keys(look.engine, tasks, rules)
     return findings
@@ -113,23 +113,23 @@ def _names(slice_: FileSlice) -> Iterator[tuple[str, str]]:
 
 
 def _files_tasks(look: _Look, stored: StoredTable) -> list[FilesTask]:
-    committed = look.state.timeline.is_committed
+    committed = look.table.timeline.is_committed
     paths: dict[str, list[tuple[str, bool]]] = {}
     for path, file in stored.files.items():
         if committed(file.instant):
             paths.setdefault(file.partition, []).append((path, file.is_log))
-    return [FilesTask(look.state.storage, at, tuple(paths[at])) for at in sorted(paths)]
+    return [FilesTask(look.table.storage, at, tuple(paths[at])) for at in sorted(paths)]
 
 
 def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
-    table, state = look.table, look.state
-    if table is None:
+    metadata = look.metadata
+    if metadata is None:
         return
     columns = pa.schema([])
     if look.has(COLUMN_STATS):
-        columns = statistics_columns(table.definitions, state.columns)
+        columns = statistics_columns(metadata.definitions, look.table.columns)
     groups = {
-        name: tuple(table.file_groups(name)) if look.has(name) else ()
+        name: tuple(metadata.file_groups(name)) if look.has(name) else ()
         for name in (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
     }
     if not any(groups.values()):
@@ -141,7 +141,7 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
         here += [(log.path, True) for log in slice_.logs]
     for partition in sorted(paths):
         yield FactsTask(
-            state.storage,
+            look.table.storage,
             partition,
             tuple(paths[partition]),
             columns,
@@ -158,27 +158,27 @@ def _repeated_keys(look: _Look) -> list[Finding]:
 
 
 def _is_partitioned(look: _Look) -> bool:
-    definition = None if look.table is None else look.table.definitions.get(RECORD_INDEX)
+    definition = None if look.metadata is None else look.metadata.definitions.get(RECORD_INDEX)
     return definition is not None and definition.is_partitioned
 
 
 def _slice_tasks(look: _Look, slices: list[FileSlice]) -> list[SliceKeys | IndexKeys]:
     request = ScanRequest(output=(RECORD_KEY,))
-    reads = slice_tasks(look.state, request, slices, merge_rule(look.state))
+    reads = slice_tasks(look.table, request, slices, merge_rule(look.table))
     return [SliceKeys(read) for read in reads]
 
 
 def _key_tasks(
     look: _Look, slices: list[FileSlice]
 ) -> tuple[list[SliceKeys | IndexKeys], KeyRules]:
-    table, tasks = look.table, _slice_tasks(look, slices)
-    index = asked(IndexOptions.of(look.state.options))
+    metadata, tasks = look.metadata, _slice_tasks(look, slices)
+    index = asked(IndexOptions.of(look.table.options))
     one_table = index is not None and index.is_global and not index.is_record_index
-    if table is None or not look.has(RECORD_INDEX):
+    if metadata is None or not look.has(RECORD_INDEX):
         return tasks, KeyRules(one_table, index=False)
     partitioned = _is_partitioned(look)
     paths = sorted({slice_.partition for slice_ in slices}) if partitioned else [None]
     for path in paths:
-        groups = table.file_groups(RECORD_INDEX, path)
+        groups = metadata.file_groups(RECORD_INDEX, path)
         tasks += [IndexKeys(group, number, len(groups)) for number, group in enumerate(groups)]
     return tasks, KeyRules(not partitioned, index=True)

@@ -37,13 +37,13 @@ def check_timelines(storage: Storage, timeline: Timeline) -> Iterator[Finding]:
     Raises `CorruptTable` when it is missing.
     """
     below = storage.below(FOLDER)
-    own = Timeline.load(below, open_config(below))
+    metadata = Timeline.load(below, open_config(below))
     pending = {instant.requested for instant in timeline.pending()}
-    for time in missing_commits(timeline, own):
+    for time in missing_commits(timeline, metadata):
         yield Finding("metadata_commit_missing", "error", "", time, "a delta commit", "none")
     known = {instant.requested for instant in timeline.instants}
     unknown = []
-    for instant in own.completed(DELTA_COMMIT):
+    for instant in metadata.completed(DELTA_COMMIT):
         time = instant.requested
         if time in pending:
             wanted = "a completed instant of the table"

@@ -44,7 +44,7 @@ class Changes(Outputs):
     Rows come commit by commit.
     """
 
-    state: Table
+    table: Table
     """The table at the moment the query is about."""
     request: ChangeRequest
     engine: Engine
@@ -52,12 +52,12 @@ class Changes(Outputs):
     @property
     def schema(self) -> pa.Schema:
         """op and ts_ms are text; images are structs of the data columns, or text."""
-        return changes_schema(self.state, self.request.images)
+        return changes_schema(self.table, self.request.images)
 
     @cached_property
     def tasks(self) -> list[ChangeTask]:
         """What there is to read, for `work.changes.change_task`. Raises as `HudiTable.changes`."""
-        return plan_changes(self.state, self.request)
+        return plan_changes(self.table, self.request)
 
     def plan(self) -> pa.Table:
         """What is to be read, without reading it: instant, case, partition, file_id, files.
@@ -71,7 +71,7 @@ class Changes(Outputs):
         """The rows as a stream that reads ahead within bounds."""
         from pyhudi.query.change_rows import change_task  # noqa: PLC0415 - planning needs no core
 
-        label = f"changes {self.state.storage.uri}"
+        label = f"changes {self.table.storage.uri}"
         rows = stream(self.engine, change_task, self.tasks, self.schema, label)
         return limited(rows, self.request.limit)
 
@@ -118,20 +118,20 @@ class Diff(Outputs):
         )
 
 
-def changes_schema(state: Table, images: Images) -> pa.Schema:
+def changes_schema(table: Table, images: Images) -> pa.Schema:
     """The columns of a change query."""
     kind = pa.string()
     if images == "struct":
         # As change logs store values, also those that a scan shows as text.
-        kind = pa.struct(list(image_schema(replace(state, as_text=()))))
+        kind = pa.struct(list(image_schema(replace(table, as_text=()))))
     return pa.schema(
         [("op", pa.string()), ("ts_ms", pa.string()), ("before", kind), ("after", kind)]
     )
 
 
-def diff_rows(state: Table) -> pa.Schema:
+def diff_rows(table: Table) -> pa.Schema:
     """The columns of `work.changes.diff_task`."""
-    image = pa.struct(list(image_schema(state)))
+    image = pa.struct(list(image_schema(table)))
     return pa.schema(
         [
             ("op", pa.string()),
@@ -145,7 +145,7 @@ def diff_rows(state: Table) -> pa.Schema:
 
 
 def new_changes(
-    state: Table,
+    table: Table,
     engine: Engine,
     *,
     start: Moment | None,
@@ -158,29 +158,29 @@ def new_changes(
     if images not in get_args(Images):
         raise ConfigError(f"images is {images!r}; it is one of {', '.join(get_args(Images))}")
     check_limit(limit)
-    check_changes(state)
-    after, until = range_bounds(start, end, state.config.timezone)
-    by_completion = state.config.version.incremental_by_completion_time
-    check_range_begun(state, until, by_completion=by_completion)
+    check_changes(table)
+    after, until = range_bounds(start, end, table.config.timezone)
+    by_completion = table.config.version.incremental_by_completion_time
+    check_range_begun(table, until, by_completion=by_completion)
     request = ChangeRequest(
         start=after,
         end=until,
         images=images,
-        where=None if where is None else parse_where(where, changes_schema(state, images)),
+        where=None if where is None else parse_where(where, changes_schema(table, images)),
         limit=limit,
     )
-    return Changes(state, request, engine)
+    return Changes(table, request, engine)
 
 
-def new_diff(state: Table, engine: Engine, a: Moment, b: Moment) -> Diff:
+def new_diff(table: Table, engine: Engine, a: Moment, b: Moment) -> Diff:
     """A comparison of two moments of a table; see `HudiTable.diff`."""
-    return Diff(state_as_of(state, a), state_as_of(state, b), engine)
+    return Diff(table_as_of(table, a), table_as_of(table, b), engine)
 
 
-def state_as_of(state: Table, moment: Moment) -> Table:
+def table_as_of(table: Table, moment: Moment) -> Table:
     """The table as it was, with the columns that it has now.
 
     Raises `HistoryUnavailable` for a time that cannot be shown any more.
     """
-    instant = instant_of(moment, state.config.timezone)
-    return replace(state, timeline=timeline_as_of(state.timeline, instant))
+    instant = instant_of(moment, table.config.timezone)
+    return replace(table, timeline=timeline_as_of(table.timeline, instant))

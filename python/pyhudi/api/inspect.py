@@ -79,8 +79,8 @@ _LOGS = pa.schema(
 class Inspect:
     """Looks into a table as of the moment its handle was loaded."""
 
-    def __init__(self, state: Table) -> None:
-        self._state = state
+    def __init__(self, table: Table) -> None:
+        self._table = table
 
     @arg.checked(archived=arg.flag)
     def timeline(self, *, archived: bool = False) -> pa.Table:
@@ -91,7 +91,7 @@ class Inspect:
 
         Columns: requested, action, state, completed (null while pending or not noted), file.
         """
-        timeline = self._state.timeline
+        timeline = self._table.timeline
         instants = {
             (instant.requested, instant.completed_action): instant for instant in timeline.instants
         }
@@ -119,7 +119,7 @@ class Inspect:
         Columns: requested, completed, action, operation, partitions, files, rows_written,
         rows_inserted, rows_updated, rows_deleted, bytes.
         """
-        timeline = self._state.timeline
+        timeline = self._table.timeline
         rows = [_commit(instant, timeline.commit_metadata(instant)) for instant in timeline.commits]
         return pa.Table.from_pylist(rows, _COMMITS)
 
@@ -183,7 +183,7 @@ class Inspect:
     def _blocks(self, log: LogFile) -> Iterator[dict[str, Any]]:
         from pyhudi import _native  # noqa: PLC0415 - the other tables need no core
 
-        for block in _native.log_blocks(self._state.storage.native, log.path):
+        for block in _native.log_blocks(self._table.storage.native, log.path):
             yield {
                 "partition": log.partition,
                 "file_id": log.file_id,
@@ -206,16 +206,15 @@ class Inspect:
         from pyhudi.metadata.kinds.registry import shown  # noqa: PLC0415 - it needs the core
         from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
 
-        state = self._state
-        field = None
+        table, field = self._table, None
         if column is not None:
-            field = pa.field(column, column_type((column,), state.columns))
-        table = MetadataTable(state.storage, state.config, state.timeline)
-        return pa.Table.from_batches([shown(table, partition, field)])
+            field = pa.field(column, column_type((column,), table.columns))
+        metadata = MetadataTable(table.storage, table.config, table.timeline)
+        return pa.Table.from_batches([shown(metadata, partition, field)])
 
     def _view(self) -> FileSystemView:
-        state = self._state
-        return FileSystemView(state.storage, state.config, state.timeline)
+        table = self._table
+        return FileSystemView(table.storage, table.config, table.timeline)
 
 
 def _files(view: FileSystemView) -> Iterator[BaseFile | LogFile]:

@@ -40,7 +40,7 @@ class Scan(Outputs):
     times.
     """
 
-    state: Table
+    table: Table
     """The table at the moment the scan is about."""
     request: ScanRequest
     engine: Engine
@@ -50,7 +50,7 @@ class Scan(Outputs):
     @property
     def shown(self) -> pa.Schema:
         """All columns of the table as scans give them, Hudi's own first."""
-        return shown_schema(self.state)
+        return shown_schema(self.table)
 
     @property
     def schema(self) -> pa.Schema:
@@ -66,8 +66,8 @@ class Scan(Outputs):
         `HistoryUnavailable` for an incremental range that cannot be read in whole.
         """
         if self.span is not None:
-            return plan_incremental(self.state, self.request, self.span)
-        return plan_scan(self.state, self.request)
+            return plan_incremental(self.table, self.request, self.span)
+        return plan_scan(self.table, self.request)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream that reads ahead within bounds, by partition and file group."""
@@ -86,7 +86,7 @@ class Scan(Outputs):
         """
         if self.span is not None:
             return slices_table([task.slice for task in self.tasks])
-        return slices_table(scan_slices(self.state, self.request))
+        return slices_table(scan_slices(self.table, self.request))
 
     def explain(self) -> Explanation:
         """How the scan is planned, without reading a row: `print` it.
@@ -98,12 +98,12 @@ class Scan(Outputs):
         """
         if self.span is not None:
             raise ConfigError("the files of an incremental query come from its commits: see plan()")
-        return choose_slices(self.state, self.request).explanation
+        return choose_slices(self.table, self.request).explanation
 
     def _read(self, tasks: Sequence[ReadTask], schema: pa.Schema) -> pa.RecordBatchReader:
         from pyhudi.slices.read import read_task  # noqa: PLC0415 - planning needs no core
 
-        label = f"scan {self.state.storage.uri}"
+        label = f"scan {self.table.storage.uri}"
         return limited(stream(self.engine, read_task, tasks, schema, label), self.request.limit)
 
     def _narrow_column(self) -> str:
@@ -111,11 +111,11 @@ class Scan(Outputs):
         where = self.request.where
         if where is not None and where.columns:
             return where.columns[0]
-        return narrow_column(self.state.columns, self.state.config.partition_fields)
+        return narrow_column(self.table.columns, self.table.config.partition_fields)
 
 
 def new_scan(
-    state: Table,
+    table: Table,
     engine: Engine,
     *,
     columns: Sequence[str] | None,
@@ -130,7 +130,7 @@ def new_scan(
 
     span: the range of an incremental query, else None.
     """
-    schema = shown_schema(state)
+    schema = shown_schema(table)
     if isinstance(columns, str):
         raise ConfigError("columns is text", hint=f"Give a list: [{columns!r}].")
     if columns is not None and not columns:
@@ -151,7 +151,7 @@ def new_scan(
         memory_limit=task_memory(memory_limit, engine),
         two_threads=engine.tasks_per_process > 1,
     )
-    return Scan(state, request, engine, span)
+    return Scan(table, request, engine, span)
 
 
 def task_memory(limit: int | None, engine: Engine) -> int:

@@ -85,7 +85,7 @@ class HudiTable(WritingVerbs, IndexVerbs):
         self.options = options
         self.as_of = as_of
         """The time that the handle shows, None for the table as it is."""
-        self._state = _load(storage, options, as_of)
+        self._table = _load(storage, options, as_of)
 
     def __repr__(self) -> str:
         return f"HudiTable({self.uri!r}, type={self.type!r}, version={self.version})"
@@ -98,12 +98,12 @@ class HudiTable(WritingVerbs, IndexVerbs):
     @property
     def state(self) -> Table:
         """What reads of the handle are planned from."""
-        return self._state
+        return self._table
 
     @property
     def config(self) -> TableConfig:
         """The table's properties."""
-        return self._state.config
+        return self._table.config
 
     @property
     def name(self) -> str:
@@ -123,17 +123,17 @@ class HudiTable(WritingVerbs, IndexVerbs):
     @property
     def schema(self) -> pa.Schema:
         """The table's columns in order, without Hudi's own."""
-        shown = shown_schema(self._state)
+        shown = shown_schema(self._table)
         return shown.empty_table().select([n for n in shown.names if not is_meta(n)]).schema
 
     @property
     def inspect(self) -> Inspect:
         """Timeline, commits, files and log blocks as Arrow tables."""
-        return Inspect(self._state)
+        return Inspect(self._table)
 
     def refresh(self) -> HudiTable:
         """Looks at the table again, so that later commits are seen. Gives back the handle."""
-        self._state = _load(self.storage, self.options, self.as_of)
+        self._table = _load(self.storage, self.options, self.as_of)
         return self
 
     @arg.checked(
@@ -172,12 +172,12 @@ class HudiTable(WritingVerbs, IndexVerbs):
         been cleaned, when a write requested by then is incomplete, or for a time before the first
         commit.
         """
-        state = self._state
+        table = self._table
         if as_of is not None:
-            then = _past(self.config, state.timeline, as_of)
-            state = _state(self.storage, self.config, then, self.options)
+            then = _past(self.config, table.timeline, as_of)
+            table = _table_of(self.storage, self.config, then, self.options)
         return new_scan(
-            state,
+            table,
             self.engine,
             columns=columns,
             where=where,
@@ -223,9 +223,9 @@ class HudiTable(WritingVerbs, IndexVerbs):
         """
         bounds = range_bounds(start, end, self.config.timezone)
         span = IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
-        check_incremental(self._state, span)
+        check_incremental(self._table, span)
         return new_scan(
-            self._state,
+            self._table,
             self.engine,
             columns=columns,
             where=where,
@@ -263,7 +263,7 @@ class HudiTable(WritingVerbs, IndexVerbs):
         from pyhudi.api.changes import new_changes  # noqa: PLC0415 - scans need none of it
 
         return new_changes(
-            self._state,
+            self._table,
             self.engine,
             start=start,
             end=end,
@@ -286,7 +286,7 @@ class HudiTable(WritingVerbs, IndexVerbs):
         """
         from pyhudi.api.changes import new_diff  # noqa: PLC0415 - scans need none of it
 
-        return new_diff(self._state, self.engine, a, b)
+        return new_diff(self._table, self.engine, a, b)
 
     @arg.checked(deep=arg.flag)
     def check(self, *, deep: bool = False) -> CheckResult:
@@ -354,14 +354,14 @@ def _load_once(storage: Storage, options: Mapping[str, str], as_of: Moment | Non
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
     then = timeline if as_of is None else _past(config, timeline, as_of)
-    return _state(storage, config, then, options)
+    return _table_of(storage, config, then, options)
 
 
 def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:
     return timeline_as_of(timeline, instant_of(as_of, config.timezone))
 
 
-def _state(
+def _table_of(
     storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
 ) -> Table:
     found = table_schema(storage, config, timeline)

@@ -231,8 +231,8 @@ def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Lo
     own = dict(split(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
     groups, slices = table.groups(None if own is None else sorted(own))
     numbers = group_numbers(groups)
-    state = table.table
-    reads = slice_tasks(state, ScanRequest(output=(RECORD_KEY,)), slices, merge_rule(state))
+    request, rule = ScanRequest(output=(RECORD_KEY,)), merge_rule(table.table)
+    reads = slice_tasks(table.table, request, slices, rule)
     tasks = []
     for read in reads:
         slice_ = read.slice

@@ -86,12 +86,12 @@ def initialise(
     known = index_definitions(data.storage, config)
     defined = {**known, **parse_definitions(added)}
     source = Source(data, options, defined, memory)
-    own = _cleared(data, listed)
+    metadata_table = _cleared(data, listed)
     counted: dict[str, str] = {}
     for kind, name in kinds_of(wanted):
-        own = own.reloaded()
+        metadata_table = metadata_table.reloaded()
         partition = kind.initial(source, name)
-        made = _Making(data, own, partition, source).carry_out()
+        made = _Making(data, metadata_table, partition, source).carry_out()
         if partition.records is not None:
             counted = counted_words(data.timeline, unique=made == partition.records)
     changes = change_definitions(data.storage, config, added)
@@ -116,14 +116,14 @@ def _cleared(data: Table, listed: Sequence[str]) -> Table:
     if not listed:
         _make_table(data)
         return open_metadata_table(data)
-    own = open_metadata_table(data)
-    for folder in own.storage.list_dir("")[0]:
+    metadata_table = open_metadata_table(data)
+    for folder in metadata_table.storage.list_dir("")[0]:
         if folder != ".hoodie" and folder not in listed:
-            own.storage.delete_dir(folder)
-    for instant in own.timeline.pending(DELTA_COMMIT):
+            metadata_table.storage.delete_dir(folder)
+    for instant in metadata_table.timeline.pending(DELTA_COMMIT):
         if _is_initial(instant.requested):
-            OpenInstant(own, instant.requested, DELTA_COMMIT).remove()
-    return own.reloaded()
+            OpenInstant(metadata_table, instant.requested, DELTA_COMMIT).remove()
+    return metadata_table.reloaded()
 
 
 def _is_initial(time: str) -> bool:
@@ -141,19 +141,21 @@ class _Making:
     """The delta commit that makes one partition."""
 
     data: Table
-    own: Table
+    metadata_table: Table
     partition: InitialPartition
     source: Source
 
     def carry_out(self) -> int:
         """The number of its records."""
-        own, name = self.own, self.partition.name
-        delta = OpenInstant(own, self._instant(), DELTA_COMMIT)
-        own.storage.delete_dir(name)
+        metadata_table, name = self.metadata_table, self.partition.name
+        delta = OpenInstant(metadata_table, self._instant(), DELTA_COMMIT)
+        metadata_table.storage.delete_dir(name)
         delta.request()
         delta.begin()
-        schema = record_schema(own.config.version.metadata_schema)
-        target = StartTarget(own.storage, name, delta.time, schema, self.partition.file_ids)
+        schema = record_schema(metadata_table.config.version.metadata_schema)
+        target = StartTarget(
+            metadata_table.storage, name, delta.time, schema, self.partition.file_ids
+        )
         self._open_groups(target)
         stats = self._write(target)
         delta.keep_only(CommitMetadata(by_partition(stats)), self._base_files())
@@ -162,8 +164,8 @@ class _Making:
 
     def _instant(self) -> str:
         """The first free one (`generateUniqueInstantTime`)."""
-        known = {instant.requested for instant in self.own.timeline.completed()}
-        known |= {instant.requested for instant in self.own.timeline.pending()}
+        known = {instant.requested for instant in self.metadata_table.timeline.completed()}
+        known |= {instant.requested for instant in self.metadata_table.timeline.pending()}
         start, offset = NO_INSTANT, 0
         if self.data.config.version.metadata_starts_with_data:
             start, offset = self.source.last_instant, _FIRST_SUFFIX
@@ -187,12 +189,14 @@ class _Making:
         label = f"make {target.partition}"
         stats: list[WriteStat] = []
         for turn, tasks in enumerate(self.partition.turns()):
-            rows = self.own.engine.scan(derive_initial, tasks, RECORD_ROWS, label=label)
+            rows = self.metadata_table.engine.scan(derive_initial, tasks, RECORD_ROWS, label=label)
             write = partial(write_base, target)
-            stats += self.own.engine.exchange(rows, "route", write, stage=STAGE + turn, label=label)
+            stats += self.metadata_table.engine.exchange(
+                rows, "route", write, stage=STAGE + turn, label=label
+            )
         return stats
 
     def _base_files(self) -> list[str]:
         """With those of failed or repeated attempts, which nothing else tells apart."""
-        files = self.own.storage.list_dir(self.partition.name)[1]
+        files = self.metadata_table.storage.list_dir(self.partition.name)[1]
         return [file.path for file in files if file.name.endswith(".hfile")]

@@ -66,12 +66,12 @@ class SliceRows:
 
     def read(self, slice_: FileSlice, columns: tuple[str, ...]) -> ReadTask:
         """As `task`, of a slice that there is."""
-        return read_columns(self._state, slice_, columns)
+        return read_columns(self._table, slice_, columns)
 
     def keys(self, slice_: FileSlice, *, with_own: bool = False) -> ReadTask:
         """The reading of a slice's record keys. with_own: blocks of the commit count, too."""
         return read_columns(
-            self._state, slice_, (RECORD_KEY,), pending=self._instant if with_own else None
+            self._table, slice_, (RECORD_KEY,), pending=self._instant if with_own else None
         )
 
     def before(self, stat: WriteStat) -> FileSlice | None:
@@ -116,8 +116,8 @@ class SliceRows:
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
         if partition not in self._known:
-            state = self._state
-            view = FileSystemView(state.storage, state.config, state.timeline, {partition})
+            table = self._table
+            view = FileSystemView(table.storage, table.config, table.timeline, {partition})
             self._known[partition] = {slice_.file_id: slice_ for slice_ in view.slices()}
         return self._known[partition]
 
@@ -126,7 +126,7 @@ class SliceRows:
         return {}
 
     @cached_property
-    def _state(self) -> Table:
+    def _table(self) -> Table:
         now = self._data.reloaded()
         evolution = table_schema(now.storage, now.config, now.timeline).evolution
         schema = TableSchema(self._avro, self._schema, evolution)
@@ -142,17 +142,17 @@ def alone(slice_: FileSlice) -> list[AloneFile]:
 
 
 def read_columns(
-    state: Table, slice_: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
+    table: Table, slice_: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
 ) -> ReadTask:
     """The reading of a slice that may hold files of a pending commit.
 
     pending: the commit's instant, where its log blocks shall count as committed ones do.
     """
     request = ScanRequest(output=columns, memory_limit=_LOG_MEMORY)
-    rule = replace(merge_rule(state), max_instant=None)
+    rule = replace(merge_rule(table), max_instant=None)
     if pending is not None and rule.valid_instants is not None:
         rule = replace(rule, valid_instants=(*rule.valid_instants, pending))
-    return replace(slice_tasks(state, request, [slice_], rule)[0], path_values=())
+    return replace(slice_tasks(table, request, [slice_], rule)[0], path_values=())
 
 
 def is_log_path(path: str | None) -> bool:

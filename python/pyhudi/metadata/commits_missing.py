@@ -20,30 +20,30 @@ _MILLISECOND_TIME = 17
 """Digits of an instant; up to table version 6 those of services and initialisation have 3 more."""
 
 
-def check_not_behind(data: Timeline, own: Timeline) -> None:
+def check_not_behind(data: Timeline, metadata: Timeline) -> None:
     """Raises `CorruptTable` when a completed commit of the data table is not in the metadata table.
 
     A commit of the data table has a delta commit of the same time in the metadata table, completed
     before it (`HoodieBackedTableMetadataWriter`). Older ones may have been archived, or be in what
     the metadata table was initialised with.
     """
-    missing = missing_commits(data, own)
+    missing = missing_commits(data, metadata)
     if missing:
         raise CorruptTable(f"it is behind the table: it lacks the commit {missing[0]}")
 
 
-def missing_commits(data: Timeline, own: Timeline) -> list[str]:
+def missing_commits(data: Timeline, metadata: Timeline) -> list[str]:
     """Completed commits of the data table that the metadata table lacks, oldest first."""
-    recorded = {instant.requested for instant in own.completed()}
-    since = _first_ordinary(own)
+    recorded = {instant.requested for instant in metadata.completed()}
+    since = _first_ordinary(metadata)
     if since is not None:
         missing = [i.requested for i in data.commits if i.requested > since]
     else:
-        missing = list(_after_initialisation(data, own))
+        missing = list(_after_initialisation(data, metadata))
     return [time for time in missing if time not in recorded]
 
 
-def may_be_ahead(data: Timeline, own: Timeline) -> bool:
+def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
     """Whether a metadata table may know of commits that the data table's loaded timeline does not.
 
     True wherever it does, and at times without reason: after a partition of it was made, or while a
@@ -52,24 +52,24 @@ def may_be_ahead(data: Timeline, own: Timeline) -> bool:
     known = {instant.requested for instant in data.completed()}
     pending = {instant.requested for instant in data.pending()}
     latest = data.latest_time() or ""
-    for instant in own.completed(DELTA_COMMIT):
+    for instant in metadata.completed(DELTA_COMMIT):
         time = instant.requested
         is_later = time in pending or time[:_MILLISECOND_TIME] > latest
-        if time not in known and is_later and not _is_log_compaction(own, instant):
+        if time not in known and is_later and not _is_log_compaction(metadata, instant):
             return True
-    return bool(own.commits and pending) and _begin(own) > min(pending)
+    return bool(metadata.commits and pending) and _begin(metadata) > min(pending)
 
 
-def _begin(own: Timeline) -> str:
+def _begin(metadata: Timeline) -> str:
     """When the first commit of a metadata table was made: what was done by then may be in it."""
-    first = own.commits[0]
-    if own.completes_in_names:
+    first = metadata.commits[0]
+    if metadata.completes_in_names:
         return first.completed or first.requested
     return first.requested[:_MILLISECOND_TIME]
 
 
-def _is_log_compaction(own: Timeline, instant: Instant) -> bool:
-    return any(file.action == LOG_COMPACTION for file in own.files(instant))
+def _is_log_compaction(metadata: Timeline, instant: Instant) -> bool:
+    return any(file.action == LOG_COMPACTION for file in metadata.files(instant))
 
 
 def is_ordinary(time: str) -> bool:
@@ -77,22 +77,22 @@ def is_ordinary(time: str) -> bool:
     return len(time) <= _MILLISECOND_TIME and not time.startswith(_ORIGIN)
 
 
-def _first_ordinary(own: Timeline) -> str | None:
+def _first_ordinary(metadata: Timeline) -> str | None:
     """The first delta commit that is no initialisation and no service."""
     times = (
         instant.requested
-        for instant in own.completed(DELTA_COMMIT)
+        for instant in metadata.completed(DELTA_COMMIT)
         if is_ordinary(instant.requested)
     )
     return next(times, None)
 
 
-def _after_initialisation(data: Timeline, own: Timeline) -> Iterator[str]:
+def _after_initialisation(data: Timeline, metadata: Timeline) -> Iterator[str]:
     """Commits that a metadata table knows only if they were written to it."""
-    first = own.commits[0] if own.commits else None
+    first = metadata.commits[0] if metadata.commits else None
     if first is None:
         yield from (instant.requested for instant in data.commits)
-    elif first.requested.startswith(_ORIGIN) and own.completes_in_names:
+    elif first.requested.startswith(_ORIGIN) and metadata.completes_in_names:
         for commit in data.commits:
             if (commit.completed or commit.requested) > (first.completed or first.requested):
                 yield commit.requested
@@ -101,25 +101,25 @@ def _after_initialisation(data: Timeline, own: Timeline) -> Iterator[str]:
         yield from (commit.requested for commit in data.commits if commit.requested > start)
 
 
-def check_files(own: Timeline, partition: str, present: Mapping[str, tuple[str, int]]) -> None:
+def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[str, int]]) -> None:
     """Raises `CorruptTable` when a file of a partition of the metadata table is gone or cut off.
 
     present: file id and size of each file on storage, by name. Looked for are the newest base file
     of each file group and all log files written since, by what their commits say. Commits from
     before the partition was made do not count: it may have been dropped in between.
     """
-    made = _made(own, present)
+    made = _made(metadata, present)
     groups = {file_id for file_id, _ in present.values()}
     based: dict[str, str] = {}
-    for instant in reversed(own.commits):
-        if _order(own, instant) < made:
+    for instant in reversed(metadata.commits):
+        if _order(metadata, instant) < made:
             continue
-        if groups and groups <= based.keys() and not _may_follow(own, instant, based.values()):
+        if groups and groups <= based.keys() and not _may_follow(metadata, instant, based.values()):
             continue
-        stats = own.commit_metadata(instant).partition_to_write_stats.get(partition, ())
+        stats = metadata.commit_metadata(instant).partition_to_write_stats.get(partition, ())
         for stat in stats:
             group = stat.file_id
-            if group in based and not _may_follow(own, instant, (based[group],)):
+            if group in based and not _may_follow(metadata, instant, (based[group],)):
                 continue
             name = (stat.path or "").rsplit("/", 1)[-1]
             _check_file(f"{partition}/{name}", present.get(name), stat.file_size_in_bytes)
@@ -127,38 +127,38 @@ def check_files(own: Timeline, partition: str, present: Mapping[str, tuple[str, 
                 based[group] = instant.requested
 
 
-def _made(own: Timeline, present: Mapping[str, tuple[str, int]]) -> str:
+def _made(metadata: Timeline, present: Mapping[str, tuple[str, int]]) -> str:
     """When a partition was made, as `_order` has it; "" where nothing tells any more.
 
     Its file groups begin with log files that no task wrote.
     """
     logs = (parse_log_name(name) for name in present)
     times = {log.instant for log in logs if log is not None and log.write_token == START_TOKEN}
-    if not own.completes_in_names:
+    if not metadata.completes_in_names:
         return max(times, default="")
-    return max((_completion(own, time) for time in times), default="")
+    return max((_completion(metadata, time) for time in times), default="")
 
 
-def _completion(own: Timeline, time: str) -> str:
+def _completion(metadata: Timeline, time: str) -> str:
     """When a commit was completed, "" where no timeline says."""
     try:
-        return own.completion_time(time) or own.archive.completion_time(time)
+        return metadata.completion_time(time) or metadata.archive.completion_time(time)
     except HistoryUnavailable:
         return ""
 
 
-def _order(own: Timeline, instant: Instant) -> str:
+def _order(metadata: Timeline, instant: Instant) -> str:
     """What tells which of two commits was first."""
-    return (instant.completed or "") if own.completes_in_names else instant.requested
+    return (instant.completed or "") if metadata.completes_in_names else instant.requested
 
 
-def _may_follow(own: Timeline, instant: Instant, bases: Iterable[str]) -> bool:
+def _may_follow(metadata: Timeline, instant: Instant, bases: Iterable[str]) -> bool:
     """Whether log files of an older instant may lie on top of a base file: if completed after it.
 
     Up to table version 6 they never do.
     """
     completed = instant.completed
-    return own.completes_in_names and completed is not None and completed >= min(bases)
+    return metadata.completes_in_names and completed is not None and completed >= min(bases)
 
 
 def _check_file(path: str, found: tuple[str, int] | None, size: int) -> None:

@@ -52,10 +52,10 @@ def record_compaction() -> CompactionWork[CompactGroupTask]:
     )
 
 
-def _tasks(own: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactGroupTask]:
-    version = own.config.version
+def _tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactGroupTask]:
+    version = table.config.version
     schema = record_schema(version.metadata_schema)
-    groups = groups_of(own.storage, own.config, own.timeline, slices)
+    groups = groups_of(table.storage, table.config, table.timeline, slices)
     names_previous = not version.commit_metadata_as_json
     return [
         CompactGroupTask(group, newest, instant, schema, names_previous)

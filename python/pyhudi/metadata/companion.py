@@ -58,11 +58,11 @@ class MetadataCompanion(Companion):
         metadata, avro = commit.metadata, commit.schema.avro
         if metadata.partition_to_replace_file_ids:
             check_replaceable(table.config)
-        own = open_metadata_table(table)
-        delta = DeltaCommit(table, own, commit.instant)
+        metadata_table = open_metadata_table(table)
+        delta = DeltaCommit(table, metadata_table, commit.instant)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
         rows = SliceRows(table, commit.instant, metadata, schema, avro)
-        change = Change(table, own, commit, schema, rows, delta.groups)
+        change = Change(table, metadata_table, commit, schema, rows, delta.groups)
         delta.add(new_groups(change))
         stats = delta.write(table.engine, commit_tasks(change))
         commit.keys_indexed = sum(
@@ -78,36 +78,36 @@ class MetadataCompanion(Companion):
         """
         if FILES not in table.config.metadata_partitions:
             return
-        own, time = open_metadata_table(table), rollback.time
+        metadata_table, time = open_metadata_table(table), rollback.time
         if table.config.version.rollback_appends_command:
-            _record_left_logs(table, own, rollback)
-            own, time = own.reloaded(), f"{time}006"
-        roll_back_delta_commit(own, rollback.target, time)
+            _record_left_logs(table, metadata_table, rollback)
+            metadata_table, time = metadata_table.reloaded(), f"{time}006"
+        roll_back_delta_commit(metadata_table, rollback.target, time)
 
     def on_removal(self, table: Table, instant: str) -> None:
         """Takes the delta commit back."""
         if FILES not in table.config.metadata_partitions:
             return
-        own = open_metadata_table(table)
-        if delta_commit(own, instant) is not None:
-            observe(own)
-            roll_back_delta_commit(own, instant, own.generator.next())
+        metadata_table = open_metadata_table(table)
+        if delta_commit(metadata_table, instant) is not None:
+            observe(metadata_table)
+            roll_back_delta_commit(metadata_table, instant, metadata_table.generator.next())
 
     def after_complete(self, table: Table) -> None:
         """Runs the metadata table's own services."""
         run_services(table)
 
 
-def _record_left_logs(data: Table, own: Table, rollback: Rollback) -> None:
+def _record_left_logs(data: Table, metadata_table: Table, rollback: Rollback) -> None:
     time = rollback.time
-    known = delta_commit(own, time)
+    known = delta_commit(metadata_table, time)
     if known is not None and known.is_completed:
         return
     if known is not None:
-        roll_back_delta_commit(own, time, f"{time}006")
-        own = own.reloaded()
+        roll_back_delta_commit(metadata_table, time, f"{time}006")
+        metadata_table = metadata_table.reloaded()
     entries = tuple(_left_logs(data.storage, rollback.record["partitionMetadata"]))
-    delta = DeltaCommit(data, own, time)
+    delta = DeltaCommit(data, metadata_table, time)
     tasks = (
         [FileTask(Recording.of(data.storage, data.config.version, delta.groups), entries)]
         if entries
@@ -132,11 +132,11 @@ def _left_logs(
 class DeltaCommit:
     """One delta commit of the metadata table."""
 
-    def __init__(self, data: Table, own: Table, instant: str) -> None:
-        self._own = own
+    def __init__(self, data: Table, metadata_table: Table, instant: str) -> None:
+        self._metadata_table = metadata_table
         self._instant = instant
         partitions = data.config.metadata_partitions
-        self.groups: GroupsByPartition = groups_by_partition(own, partitions)
+        self.groups: GroupsByPartition = groups_by_partition(metadata_table, partitions)
         """The file groups of each partition, in the order of their numbers."""
         self._new_groups: list[FileGroup] = []
         self._schema = record_schema(data.config.version.metadata_schema)
@@ -153,13 +153,15 @@ class DeltaCommit:
 
         Gives what was written.
         """
-        own, version = self._own, self._own.config.version
-        delta = OpenInstant(own, self._instant, DELTA_COMMIT)
+        metadata_table, version = self._metadata_table, self._metadata_table.config.version
+        delta = OpenInstant(metadata_table, self._instant, DELTA_COMMIT)
         delta.request()
         profile = CommitMetadata(self._profile(), operation_type=OPERATION)
-        delta.begin(profile.encode_inflight(version, own.clock))
+        delta.begin(profile.encode_inflight(version, metadata_table.clock))
         rows = engine.scan(derive_rows, tasks, RECORD_ROWS, label="find metadata records")
-        target = GroupTarget(own.storage, version, self._instant, self._schema, self.groups)
+        target = GroupTarget(
+            metadata_table.storage, version, self._instant, self._schema, self.groups
+        )
         for group in self._new_groups:
             store_start_log(target, group.slice.logs[0].path)
         stats = engine.exchange(

@@ -36,21 +36,21 @@ Look = Callable[[MetadataTable, Sequence[FileSlice]], "list[bool] | None"]
 class Question:
     """One scan of a table."""
 
-    state: Table
+    table: Table
     request: ScanRequest
     access: MetadataAccess
 
     @cached_property
     def conjuncts(self) -> tuple[Conjunct, ...]:
         """The conditions of the filter."""
-        if self.request.where is None or not is_enabled(self.state.options, DATA_SKIPPING):
+        if self.request.where is None or not is_enabled(self.table.options, DATA_SKIPPING):
             return ()
         return self.request.where.conjuncts
 
     @cached_property
     def shown_otherwise(self) -> frozenset[str]:
         """Columns whose values in files may differ from those that the filter sees."""
-        return frozenset((*self.state.as_text, *self.state.config.partition_fields))
+        return frozenset((*self.table.as_text, *self.table.config.partition_fields))
 
     @cached_property
     def stored(self) -> list[Conjunct]:
@@ -60,7 +60,7 @@ class Question:
     @cached_property
     def keys(self) -> list[str] | None:
         """Every record key that a wanted row can have, None when the filter does not tell."""
-        return wanted_keys(self.state.config, self.conjuncts, self.shown_otherwise)
+        return wanted_keys(self.table.config, self.conjuncts, self.shown_otherwise)
 
     def texts(self, column: str) -> list[str] | None:
         """Texts of the values that a column may have, None when the filter does not list them."""
@@ -69,25 +69,25 @@ class Question:
     @property
     def is_of_now(self) -> bool:
         """Whether merged rows of the present are read, which is what some indexes are about."""
-        merged = not (self.request.read_optimized and self.state.config.is_merge_on_read)
-        return merged and self.state.timeline.bound is None and self.access.later is None
+        merged = not (self.request.read_optimized and self.table.config.is_merge_on_read)
+        return merged and self.table.timeline.bound is None and self.access.later is None
 
     @property
     def is_custom(self) -> bool:
         """Whether merging may make values that are in no file."""
-        config = self.state.config
+        config = self.table.config
         return config.is_merge_on_read and config.merge.mode == "CUSTOM"
 
     @cached_property
     def bounds_hold(self) -> bool:
         """Whether a column's name means the same in all files: not after renames."""
-        evolved = self.state.schema.evolution is not None
-        return not evolved and not self.state.storage.list_dir(_SCHEMA_HISTORY)[1]
+        evolved = self.table.schema.evolution is not None
+        return not evolved and not self.table.storage.list_dir(_SCHEMA_HISTORY)[1]
 
     @cached_property
     def has_unique_keys(self) -> bool:
         """Whether one place of a key is all there is, as a record index has it."""
-        return keys_are_unique(self.state.timeline)
+        return keys_are_unique(self.table.timeline)
 
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:

@@ -49,11 +49,11 @@ class MetadataTable:
         self._config = open_config(self._storage)
         # A crash between its delta commit and the data table's leaves one that must not count.
         pending = {instant.requested for instant in timeline.pending()}
-        own = Timeline.load(self._storage, self._config)
-        pending &= {instant.requested for instant in own.completed()}
-        self._timeline = own.reopened(pending) if pending else own
+        metadata = Timeline.load(self._storage, self._config)
+        pending &= {instant.requested for instant in metadata.completed()}
+        self._timeline = metadata.reopened(pending) if pending else metadata
         check_not_behind(timeline, self._timeline)
-        self.may_be_ahead: bool = may_be_ahead(timeline.uncut, own)
+        self.may_be_ahead: bool = may_be_ahead(timeline.uncut, metadata)
         """Whether it may tell of commits that the data table's timeline does not know."""
         self._opened: dict[str, _native.MetadataPartition] = {}
 

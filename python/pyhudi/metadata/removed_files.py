@@ -19,7 +19,7 @@ from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, 
 
 
 def removed_files(
-    own: Table, groups: Sequence[FileGroup], metadata: CommitMetadata
+    table: Table, groups: Sequence[FileGroup], metadata: CommitMetadata
 ) -> Iterator[tuple[str, str, int, bool]]:
     """Entries of `files` that a commit has to add. groups: those of `files`."""
     returning = [
@@ -28,7 +28,7 @@ def removed_files(
         if all(_may_begin_group(stat) for stat in stats)
     ]
     slices = [group.slice for group in groups]
-    for newest in groups_of(own.storage, own.config, own.timeline, slices):
+    for newest in groups_of(table.storage, table.config, table.timeline, slices):
         if not returning or newest.base is None or not newest.logs:
             continue
         once = _listed(replace(newest, logs=()), returning)

@@ -50,17 +50,17 @@ def run_services(data: Table) -> None:
 
 
 def _run(data: Table, options: ServiceOptions) -> None:
-    own = open_metadata_table(data)
-    observe(own)
-    remove_staged(own.storage, own.timeline.beside[1], own.clock)
-    if compaction.complete_pending(own, record_compaction()):
-        own = own.reloaded()
-    if cleaning.complete_pending(own):
-        own = own.reloaded()
-    if _clean(data, own):
-        own = own.reloaded()
-    if _compact(data, own, options):
-        own = own.reloaded()
+    metadata_table = open_metadata_table(data)
+    observe(metadata_table)
+    remove_staged(metadata_table.storage, metadata_table.timeline.beside[1], metadata_table.clock)
+    if compaction.complete_pending(metadata_table, record_compaction()):
+        metadata_table = metadata_table.reloaded()
+    if cleaning.complete_pending(metadata_table):
+        metadata_table = metadata_table.reloaded()
+    if _clean(data, metadata_table):
+        metadata_table = metadata_table.reloaded()
+    if _compact(data, metadata_table, options):
+        metadata_table = metadata_table.reloaded()
     policy = ArchivingPolicy(
         least=options.keep_commits + 1,
         most=options.archive_after + 1,
@@ -68,15 +68,15 @@ def _run(data: Table, options: ServiceOptions) -> None:
         compact_after=options.compact_after,
         before=lambda: _oldest(Timeline.load(data.storage, data.config)),
     )
-    archiving.archive(own, policy)
+    archiving.archive(metadata_table, policy)
 
 
-def _clean(data: Table, own: Table) -> str | None:
-    instant = _service_instant(own, _CLEAN_SUFFIX)
-    horizon = cleaning.oldest_retained(own.timeline, RETAINED)
-    if instant is None or horizon is None or _is_just_compacted(own.timeline):
+def _clean(data: Table, metadata_table: Table) -> str | None:
+    instant = _service_instant(metadata_table, _CLEAN_SUFFIX)
+    horizon = cleaning.oldest_retained(metadata_table.timeline, RETAINED)
+    if instant is None or horizon is None or _is_just_compacted(metadata_table.timeline):
         return None
-    return cleaning.clean(own, horizon, instant, data.config.metadata_partitions)
+    return cleaning.clean(metadata_table, horizon, instant, data.config.metadata_partitions)
 
 
 def _is_just_compacted(timeline: Timeline) -> bool:
@@ -87,37 +87,41 @@ def _is_just_compacted(timeline: Timeline) -> bool:
     return len(after) < _SINCE_COMPACTION
 
 
-def _compact(data: Table, own: Table, options: ServiceOptions) -> str | None:
+def _compact(data: Table, metadata_table: Table, options: ServiceOptions) -> str | None:
     """Compacts every slice with log files, once so many delta commits are complete."""
-    instant = _service_instant(own, _COMPACTION_SUFFIX)
-    if instant is None or not is_compaction_due(own, options.compact_after) or _waits(data, own):
+    instant = _service_instant(metadata_table, _COMPACTION_SUFFIX)
+    if (
+        instant is None
+        or not is_compaction_due(metadata_table, options.compact_after)
+        or _waits(data, metadata_table)
+    ):
         return None
-    slices = compaction.with_logs(own, data.config.metadata_partitions)
-    return compaction.compact(own, record_compaction(), slices, instant)
+    slices = compaction.with_logs(metadata_table, data.config.metadata_partitions)
+    return compaction.compact(metadata_table, record_compaction(), slices, instant)
 
 
-def is_compaction_due(own: Table, deltas: int) -> bool:
+def is_compaction_due(table: Table, deltas: int) -> bool:
     """Whether so many delta commits were completed since the last compaction.
 
     None is due while one is pending, also of the log compactions that Hudi can be told to do.
     """
-    timeline = own.timeline
+    timeline = table.timeline
     if any(not i.is_completed and i.action.endswith(COMPACTION) for i in timeline.instants):
         return False
     return len(since_compaction(timeline)) >= deltas
 
 
-def _service_instant(own: Table, suffix: str) -> str | None:
+def _service_instant(table: Table, suffix: str) -> str | None:
     """The instant of a service that is about to begin; None where the timeline allows none."""
-    if not own.config.version.metadata_services_have_suffixes:
-        return own.generator.next()
-    deltas = own.timeline.completed(DELTA_COMMIT)
+    if not table.config.version.metadata_services_have_suffixes:
+        return table.generator.next()
+    deltas = table.timeline.completed(DELTA_COMMIT)
     instant = f"{deltas[-1].requested}{suffix}" if deltas else None
-    known = {known.requested for known in own.timeline.instants}
+    known = {known.requested for known in table.timeline.instants}
     return None if instant in known else instant
 
 
-def _waits(data: Table, own: Table) -> bool:
+def _waits(data: Table, metadata_table: Table) -> bool:
     """Whether an instant of the table that is not complete may have records already.
 
     They would go into base files, and could not be told apart any more. From table version 8 on
@@ -125,7 +129,7 @@ def _waits(data: Table, own: Table) -> bool:
     which ends before that write is in its section, so pyhudi waits only for one that has died
     there. Up to version 6 it waits for every older one, as Hudi does.
     """
-    deltas = own.timeline.completed(DELTA_COMMIT)
+    deltas = metadata_table.timeline.completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
     pending = Timeline.load(data.storage, data.config).pending()
     if own.timeline.completes_in_names:

@@ -27,7 +27,7 @@ def new_statistics_columns(schema: pa.Schema, options: MetadataOptions) -> tuple
     lacks, `UnsupportedTableFeature` for one that has no bounds.
     """
     able = [field.name for field in schema if has_bounds(field.type)]
-    own = [name for name in able if not name.startswith("_hoodie_")]
+    data_columns = [name for name in able if not name.startswith("_hoodie_")]
     for name in options.stats_columns:
         field = field_at(schema, name)
         if field is None and not within_collection(schema, name):
@@ -36,7 +36,7 @@ def new_statistics_columns(schema: pa.Schema, options: MetadataOptions) -> tuple
         if field is None or not has_bounds(field.type):
             msg = f"{STATS_COLUMNS} names {name!r}, which has no statistics"
             raise UnsupportedTableFeature(msg, hint="Name plain columns, or fields of structs.")
-    chosen = options.stats_columns or tuple(own[: options.most_stats_columns])
+    chosen = options.stats_columns or tuple(data_columns[: options.most_stats_columns])
     return tuple(dict.fromkeys((*(name for name in _ALWAYS if name in able), *chosen)))
 
 
@@ -59,9 +59,9 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
     found = [(name, field_at(schema, name)) for name in definition.columns]
     named = [field.with_name(name) for name, field in found if field is not None]
     first = [field.name for field in named if field.name not in META_COLUMNS]
-    own = [field for field in able if field.name not in META_COLUMNS]
-    if first and first == [field.name for field in own[: len(first)]]:
-        named += own[len(first) : MetadataOptions.most_stats_columns]
+    data_columns = [field for field in able if field.name not in META_COLUMNS]
+    if first and first == [field.name for field in data_columns[: len(first)]]:
+        named += data_columns[len(first) : MetadataOptions.most_stats_columns]
     return pa.schema(named)
 
 

@@ -49,11 +49,11 @@ def open_metadata_table(data: Table) -> Table:
     )
 
 
-def groups_by_partition(own: Table, partitions: Collection[str]) -> GroupsByPartition:
+def groups_by_partition(table: Table, partitions: Collection[str]) -> GroupsByPartition:
     """The file groups of its partitions, in the order in which the keys' hash counts them."""
-    view = FileSystemView(own.storage, own.config, own.timeline, set(partitions))
+    view = FileSystemView(table.storage, table.config, table.timeline, set(partitions))
     found: GroupsByPartition = {name: [] for name in partitions}
-    for group in file_groups(own.timeline, view.unmerged_slices(), view.slices()):
+    for group in file_groups(table.timeline, view.unmerged_slices(), view.slices()):
         found[group.slice.partition].append(group)
     for name, groups in found.items():
         groups.sort(key=lambda group: group.slice.file_id)
@@ -61,31 +61,31 @@ def groups_by_partition(own: Table, partitions: Collection[str]) -> GroupsByPart
     return found
 
 
-def observe(own: Table) -> None:
+def observe(table: Table) -> None:
     """Makes later times greater than those of its timeline, which its services may have led on.
 
     Log files are placed by completion times: one that is smaller than a compaction's instant would
     put the file below it. Up to table version 6 the names of log files tell.
     """
-    if own.timeline.completes_in_names:
-        own.generator.observe(own.timeline)
+    if table.timeline.completes_in_names:
+        table.generator.observe(table.timeline)
 
 
 def complete_delta_commit(delta: OpenInstant, operation: str, stats: Iterable[WriteStat]) -> None:
     """Completes a delta commit of the metadata table. operation: Hudi's name of what wrote it."""
-    own = delta.table
+    table = delta.table
     metadata = CommitMetadata(
         by_partition(stats),
-        extra_metadata={SCHEMA_KEY: own.schema.avro},
+        extra_metadata={SCHEMA_KEY: table.schema.avro},
         operation_type=operation,
     )
-    observe(own)
-    delta.complete(metadata.encode(own.config.version, DELTA_COMMIT, own.clock))
+    observe(table)
+    delta.complete(metadata.encode(table.config.version, DELTA_COMMIT, table.clock))
 
 
-def delta_commit(own: Table, time: str) -> Instant | None:
+def delta_commit(table: Table, time: str) -> Instant | None:
     """Its delta commit of an instant, in any state."""
-    return own.timeline.find(time, DELTA_COMMIT)
+    return table.timeline.find(time, DELTA_COMMIT)
 
 
 def remove_metadata_table(data: Storage) -> None:
@@ -101,20 +101,20 @@ def remove_metadata_table(data: Storage) -> None:
     data.delete_dir(FOLDER)
 
 
-def roll_back_delta_commit(own: Table, target: str, time: str) -> None:
+def roll_back_delta_commit(table: Table, target: str, time: str) -> None:
     """Takes a delta commit back as the rollback `time`, be it pending, completed or not there.
 
     A completed one is made pending first, so that readers never miss files of it.
     """
-    begun = own.timeline.find(time, ROLLBACK)
+    begun = table.timeline.find(time, ROLLBACK)
     if begun is not None and begun.is_completed:
         return
-    if delta_commit(own, target) is not None:
-        own.config.layout.remove(own.storage, target, DELTA_COMMIT, State.COMPLETED)
-        own = own.reloaded()
+    if delta_commit(table, target) is not None:
+        table.config.layout.remove(table.storage, target, DELTA_COMMIT, State.COMPLETED)
+        table = table.reloaded()
     if begun is not None:
-        rollback.resume(own, own.timeline, begun)
+        rollback.resume(table, table.timeline, begun)
         return
-    instant = delta_commit(own, target)
+    instant = delta_commit(table, target)
     if instant is not None:
-        rollback.roll_back(own, own.timeline, instant, time=time)
+        rollback.roll_back(table, table.timeline, instant, time=time)

@@ -102,10 +102,12 @@ class Unfinished:
     @property
     def index_definitions(self) -> Definitions:
         """The definitions of indexes that have names of their own."""
-        own = {
+        with_names = {
             name for name in self.partitions if (kind := kind_of(name)) is None or kind.has_names
         }
-        return {name: definition for name, definition in self.definitions.items() if name in own}
+        return {
+            name: definition for name, definition in self.definitions.items() if name in with_names
+        }
 
 
 def all_of(storage: Storage, config: TableConfig, by: str = "") -> Unfinished:

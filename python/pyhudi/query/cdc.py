@@ -21,9 +21,9 @@ _WITHOUT_CHANGES = frozenset(
 """Operations that write files, but no other rows (`WriteOperationType`)."""
 
 
-def check_changes(state: Table) -> None:
+def check_changes(table: Table) -> None:
     """Raises `UnsupportedTableFeature` for a table whose changes cannot be read."""
-    config = state.config
+    config = table.config
     hint = "diff(a, b) compares two moments of any table with record keys."
     if not config.cdc_enabled:
         raise UnsupportedTableFeature("hoodie.table.cdc.enabled is not true", hint=hint)
@@ -39,48 +39,48 @@ def check_changes(state: Table) -> None:
         )
 
 
-def plan_changes(state: Table, request: ChangeRequest) -> list[ChangeTask]:
+def plan_changes(table: Table, request: ChangeRequest) -> list[ChangeTask]:
     """One task for every file that a commit of the range changed rows by, commit by commit.
 
     Raises `HistoryUnavailable` for a range that begins before the archived end, for files that are
     gone, and for a rewritten base file without change log; `UnsupportedTableFeature` for slices
     whose merge rule pyhudi lacks; `CorruptTable` for a log file that was cut.
     """
-    commits = select_commits(state, request)
+    commits = select_commits(table, request)
     partitions = {path for _, metadata in commits for path in _partitions(metadata)}
-    view = FileSystemView(state.storage, state.config, state.timeline, partitions)
-    files = ChangeFiles(state, request, view)
+    view = FileSystemView(table.storage, table.config, table.timeline, partitions)
+    files = ChangeFiles(table, request, view)
     tasks = [task for instant, metadata in commits for task in files.of_commit(instant, metadata)]
     sides = (side for task in tasks for side in (task.match.before, task.match.after))
     slices = [side.slice for side in sides if side is not None]
-    check_listed(state.storage, state.options, state.timeline, slices)
+    check_listed(table.storage, table.options, table.timeline, slices)
     return tasks
 
 
-def select_commits(state: Table, request: ChangeRequest) -> list[tuple[Instant, CommitMetadata]]:
+def select_commits(table: Table, request: ChangeRequest) -> list[tuple[Instant, CommitMetadata]]:
     """The commits of the range that changed rows, in the order of the range.
 
     A range is over requested times below table version 8 and over completion times from 8 on.
     """
-    _check_archived(state, request.start)
-    by_completion = state.config.version.incremental_by_completion_time
+    _check_archived(table, request.start)
+    by_completion = table.config.version.incremental_by_completion_time
 
     def time(instant: Instant) -> str:
         return (instant.completed or "") if by_completion else instant.requested
 
     chosen = [
         instant
-        for instant in sorted(state.timeline.commits, key=time)
+        for instant in sorted(table.timeline.commits, key=time)
         if (request.start is None or time(instant) > request.start)
         and (request.end is None or time(instant) <= request.end)
     ]
-    known = ((instant, state.timeline.commit_metadata(instant)) for instant in chosen)
-    return [(instant, what) for instant, what in known if _changes_rows(state, instant, what)]
+    known = ((instant, table.timeline.commit_metadata(instant)) for instant in chosen)
+    return [(instant, what) for instant, what in known if _changes_rows(table, instant, what)]
 
 
-def _check_archived(state: Table, start: str | None) -> None:
-    by_completion = state.config.version.incremental_by_completion_time
-    archived = state.timeline.archive.commits(Span(start, by_completion=by_completion))
+def _check_archived(table: Table, start: str | None) -> None:
+    by_completion = table.config.version.incremental_by_completion_time
+    archived = table.timeline.archive.commits(Span(start, by_completion=by_completion))
     if archived:
         end = archived[-1].requested
         raise HistoryUnavailable(
@@ -89,8 +89,8 @@ def _check_archived(state: Table, start: str | None) -> None:
         )
 
 
-def _changes_rows(state: Table, instant: Instant, metadata: CommitMetadata) -> bool:
-    compaction = state.config.is_merge_on_read and instant.action == COMMIT
+def _changes_rows(table: Table, instant: Instant, metadata: CommitMetadata) -> bool:
+    compaction = table.config.is_merge_on_read and instant.action == COMMIT
     return not compaction and (metadata.operation_type or "").upper() not in _WITHOUT_CHANGES
 
 

@@ -73,13 +73,13 @@ class ChangeTask:
 class ChangeFiles:
     """Plans commit by commit; what files there are is listed once."""
 
-    def __init__(self, state: Table, request: ChangeRequest, view: FileSystemView) -> None:
+    def __init__(self, table: Table, request: ChangeRequest, view: FileSystemView) -> None:
         # Change logs hold values as they are stored, so rows of data files are given so too.
-        self._state = replace(state, as_text=())
+        self._table = replace(table, as_text=())
         self._request = request
         self._view = view
-        self._images = image_schema(self._state)
-        self._rule = merge_rule(self._state)
+        self._images = image_schema(self._table)
+        self._rule = merge_rule(self._table)
 
     def of_commit(self, instant: Instant, metadata: CommitMetadata) -> Iterator[ChangeTask]:
         """The tasks of one commit: groups that it took away, then files that it wrote."""
@@ -131,7 +131,7 @@ class ChangeFiles:
         change_logs: tuple[str, ...] = (),
     ) -> ChangeTask:
         return ChangeTask(
-            storage=self._state.storage,
+            storage=self._table.storage,
             instant=instant.requested,
             case=case,
             partition=partition,
@@ -150,23 +150,23 @@ class ChangeFiles:
         touched_logs: tuple[str, ...] | None = None,
     ) -> MatchTask:
         # A record that was written again counts as updated even if no data column differs.
-        compared = pa.schema([self._state.columns.field(name) for name in _COMMIT_COLUMNS])
+        compared = pa.schema([self._table.columns.field(name) for name in _COMMIT_COLUMNS])
         columns = (*self._images.names, *compared.names)
-        sides = [read_side(self._state, side, rule, columns) for side in (before, after)]
+        sides = [read_side(self._table, side, rule, columns) for side in (before, after)]
         old, new = (replace(side, path_values=()) if side else None for side in sides)
         return MatchTask(
             before=old,
             after=new,
             images=self._images,
             compared=compared,
-            key_fields=key_columns(self._state.config),
+            key_fields=key_columns(self._table.config),
             touched_logs=touched_logs,
             as_json=self._request.images == "json",
         )
 
     def _lookups(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
         """The base files with the images that a change log of the table's logging mode lacks."""
-        mode = self._state.config.cdc_mode
+        mode = self._table.config.cdc_mode
         before = after = None
         if mode != "DATA_BEFORE_AFTER":
             after = self._new_base(instant, partition, stat)
@@ -185,7 +185,7 @@ class ChangeFiles:
         logs = [_present(listed.get(name), name, instant) for name in names]
         base, between = self._base_under(instant, partition, stat)
         before = (*between, *(log for log in logs if log.name != current))
-        checked = self._state.config.version.blocks_need_commit_check
+        checked = self._table.config.version.blocks_need_commit_check
         return self._match(
             _slice(partition, stat, base, before) if base or before else None,
             _slice(partition, stat, base, (*between, *logs)),

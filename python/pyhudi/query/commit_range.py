@@ -77,28 +77,28 @@ def range_bounds(
     return after, until
 
 
-def check_range_begun(state: Table, until: str | None, *, by_completion: bool) -> None:
+def check_range_begun(table: Table, until: str | None, *, by_completion: bool) -> None:
     """Raises `HistoryUnavailable` for a range that ends before the table's first commit."""
     if until is not None:
         span = Span(until=until, by_completion=by_completion)
-        check_begun(state.timeline, span, f"the range's end {until}")
+        check_begun(table.timeline, span, f"the range's end {until}")
 
 
-def select_commits(state: Table, span: IncrementalRange) -> Selection:
+def select_commits(table: Table, span: IncrementalRange) -> Selection:
     """The completed commits of a range, archived ones included.
 
     Raises `HistoryUnavailable` for a hollow commit under the policy "fail".
     """
-    timeline, by_completion = state.timeline, state.config.version.incremental_by_completion_time
+    timeline, by_completion = table.timeline, table.config.version.incremental_by_completion_time
     active: Sequence[Instant] = timeline.commits
     if not by_completion:
-        active = without_hollow(state, span.hollow_commits)
+        active = without_hollow(table, span.hollow_commits)
         by_completion = span.hollow_commits == "transition_time"
     times = Span(span.start, span.end, by_completion)
     found = {instant.requested: instant for instant in active if times.holds(instant)}
     archived = {
         instant.requested: instant
-        for instant in _archived(state, times)
+        for instant in _archived(table, times)
         if instant.requested not in found and timeline.is_committed(instant.requested)
     }
     commits = tuple(commit for _, commit in sorted({**found, **archived}.items()))
@@ -111,10 +111,10 @@ def select_commits(state: Table, span: IncrementalRange) -> Selection:
     return Selection(commits, metadata, by_completion)
 
 
-def without_hollow(state: Table, policy: HollowCommits) -> Sequence[Instant]:
+def without_hollow(table: Table, policy: HollowCommits) -> Sequence[Instant]:
     """Completed commits that a range by requested times may take."""
-    commits = state.timeline.commits
-    pending = first_incomplete_commit(state.timeline)
+    commits = table.timeline.commits
+    pending = first_incomplete_commit(table.timeline)
     if policy == "transition_time" or pending is None:
         return commits
     if commits and commits[-1].requested > pending.requested and policy == "fail":
@@ -127,19 +127,19 @@ def without_hollow(state: Table, policy: HollowCommits) -> Sequence[Instant]:
     return [commit for commit in commits if commit.requested < pending.requested]
 
 
-def _archived(state: Table, times: Span) -> Sequence[Instant]:
+def _archived(table: Table, times: Span) -> Sequence[Instant]:
     """Archived commits of a span. The archive is not touched where it can hold none.
 
     Raises `HistoryUnavailable` for a span of completion times that were not noted (Hudi before
     0.14): what was archived then is in a span without a start, and in one that starts later than
     the archive ends it is not.
     """
-    timeline, after = state.timeline, times.after
+    timeline, after = table.timeline, times.after
     reaches_back = after is None or timeline.is_before_start(after)
     if not times.by_completion:
         return timeline.archive.commits(times) if reaches_back else ()
     found = timeline.archive.commits(times)
-    if not reaches_back or state.config.layout.completion_in_name:
+    if not reaches_back or table.config.layout.completion_in_name:
         return found
     undated = [i for i in timeline.archive.commits(Span(until=times.until)) if i.completed is None]
     if undated and after is not None:
@@ -150,17 +150,17 @@ def _archived(state: Table, times: Span) -> Sequence[Instant]:
     return (*undated, *found)
 
 
-def check_archive_is_whole(state: Table, span: IncrementalRange, chosen: Selection) -> None:
+def check_archive_is_whole(table: Table, span: IncrementalRange, chosen: Selection) -> None:
     """A commit of the range that a later one built on must be known, or its rows would lack.
 
     Raises `HistoryUnavailable` naming one that is on neither timeline.
     """
-    known = {*chosen.instants, *(instant.requested for instant in state.timeline.instants)}
+    known = {*chosen.instants, *(instant.requested for instant in table.timeline.instants)}
     for metadata in chosen.metadata:
         for before in {stat.prev_commit for stat in metadata.write_stats} - known:
             in_range = before.isdecimal() and (span.start is None or before > span.start)
-            if in_range and state.timeline.is_before_start(before):
+            if in_range and table.timeline.is_before_start(before):
                 raise HistoryUnavailable(
                     f"the commit {before} is in the asked-for range, but neither on the active nor "
-                    f"on the archived timeline in {state.timeline.archive.folder}",
+                    f"on the archived timeline in {table.timeline.archive.folder}",
                 )

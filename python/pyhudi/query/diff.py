@@ -40,8 +40,8 @@ def plan_diff(before: Table, after: Table, held_bytes: int) -> list[MatchTask]:
     ]
 
 
-def _slices(state: Table) -> dict[GroupKey, FileSlice]:
-    slices = scan_slices(state, ScanRequest(output=()))
+def _slices(table: Table) -> dict[GroupKey, FileSlice]:
+    slices = scan_slices(table, ScanRequest(output=()))
     return {(slice_.partition, slice_.file_id): slice_ for slice_ in slices}
 
 
@@ -102,7 +102,7 @@ class _Touched:
     """
 
     def __init__(self, before: Table, after: Table) -> None:
-        states = sorted((before, after), key=lambda state: state.timeline.bound or "")
+        states = sorted((before, after), key=lambda table: table.timeline.bound or "")
         self._since, self._timeline = states[0].timeline.bound or "", states[1].timeline
 
     def __contains__(self, key: object) -> bool:

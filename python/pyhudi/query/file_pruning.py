@@ -1,4 +1,4 @@
-"""From a table's state and a request to the file slices that a scan reads, and how they were found.
+"""From a table and a request to the file slices that a scan reads, and how they were found.
 
 The metadata table lists partitions and files where it can be used, else storage does. Partitions
 that cannot match are left out before any of their files is listed, slices after.
@@ -33,33 +33,33 @@ class Chosen:
     explanation: Explanation
 
 
-def choose_slices(state: Table, request: ScanRequest) -> Chosen:
+def choose_slices(table: Table, request: ScanRequest) -> Chosen:
     """The slices that a scan reads; those that cannot hold a wanted row are left out.
 
     Raises `CorruptTable` for a log file that was cut, where storage lists the files;
     `HistoryUnavailable` for an earlier time whose files a cleaner of file versions removed.
     """
     conjuncts = request.where.conjuncts if request.where else ()
-    test = partition_filter(state.config, state.columns, conjuncts)
+    test = partition_filter(table.config, table.columns, conjuncts)
     wanted = _Counted(test)
-    access = MetadataAccess(state.storage, state.config, state.timeline, state.options)
-    pruner = Pruner(state, request, access)
-    found = _by_metadata(state, wanted, access, pruner)
+    access = MetadataAccess(table.storage, table.config, table.timeline, table.options)
+    pruner = Pruner(table, request, access)
+    found = _by_metadata(table, wanted, access, pruner)
     listing, by_storage = "by the metadata table", found is None
     if found is None:
         listing = f"by listing storage ({access.reason})"
         wanted.forget()
-        found = FileSystemView(state.storage, state.config, state.timeline, wanted.test), []
+        found = FileSystemView(table.storage, table.config, table.timeline, wanted.test), []
     view, steps = found
-    check_versions(state.timeline, view, test)
-    only_base = request.read_optimized or not state.config.is_merge_on_read
+    check_versions(table.timeline, view, test)
+    only_base = request.read_optimized or not table.config.is_merge_on_read
     slices = view.base_slices() if only_base else view.slices()
-    _check_still_there(state, access, is_listed=by_storage)
+    _check_still_there(table, access, is_listed=by_storage)
     slices, more = pruner.slices(slices)
-    if not checks_sizes(state.options):
+    if not checks_sizes(table.options):
         slices = [slice_.unchecked for slice_ in slices]
     elif by_storage:
-        check_listed(state.storage, state.options, state.timeline, slices)
+        check_listed(table.storage, table.options, table.timeline, slices)
     explanation = Explanation(
         listing=listing,
         partitions=len(view.partitions),
@@ -70,34 +70,34 @@ def choose_slices(state: Table, request: ScanRequest) -> Chosen:
     return Chosen(slices, explanation)
 
 
-def _check_still_there(state: Table, access: MetadataAccess, *, is_listed: bool) -> None:
-    """Raises `HistoryUnavailable` where files of the state may be missing from their list.
+def _check_still_there(table: Table, access: MetadataAccess, *, is_listed: bool) -> None:
+    """Raises `HistoryUnavailable` where files of that moment may be missing from their list.
 
     A listing of storage does not tell whether others have written since, as the metadata table
     does; so the timeline is listed after it.
     """
     later = access.later
     if is_listed:
-        later = later_timeline(state.storage, state.config, state.timeline)
+        later = later_timeline(table.storage, table.config, table.timeline)
     if later is not None:
-        check_still_there(state.timeline.uncut, later)
+        check_still_there(table.timeline.uncut, later)
 
 
 def _by_metadata(
-    state: Table, wanted: _Counted, access: MetadataAccess, pruner: Pruner
+    table: Table, wanted: _Counted, access: MetadataAccess, pruner: Pruner
 ) -> tuple[FileSystemView, list[Step]] | None:
     """The view over the files that the metadata table lists, None when it cannot be used."""
-    paths = access.use(_LISTED, lambda table: table.data_partitions())
+    paths = access.use(_LISTED, lambda metadata: metadata.data_partitions())
     if paths is None:
         return None
     left, steps = pruner.partitions([path for path in paths if wanted(path)])
 
     def load(source: MetadataListing) -> FileSystemView:
-        view = FileSystemView(state.storage, state.config, state.timeline, left, source)
+        view = FileSystemView(table.storage, table.config, table.timeline, left, source)
         view.load()
         return view
 
-    view = access.use(_LISTED, lambda table: load(MetadataListing(table)))
+    view = access.use(_LISTED, lambda metadata: load(MetadataListing(metadata)))
     return None if view is None else (view, steps)
 
 

@@ -54,13 +54,13 @@ else:
 COMMIT_TIME = "_hoodie_commit_time"
 
 
-def check_incremental(state: Table, span: IncrementalRange) -> None:
+def check_incremental(table: Table, span: IncrementalRange) -> None:
     """Whether a table can be asked for the range at all.
 
     Raises `UnsupportedTableFeature` for a table without meta columns, `ConfigError` for arguments
     that exclude each other, `HistoryUnavailable` for a range before the first commit.
     """
-    if not state.config.populate_meta_fields:
+    if not table.config.populate_meta_fields:
         raise UnsupportedTableFeature(
             "hoodie.populate.meta.fields=false: rows do not say which commit wrote them, so there "
             "are no incremental queries",
@@ -72,39 +72,39 @@ def check_incremental(state: Table, span: IncrementalRange) -> None:
         )
     if span.hollow_commits == "transition_time" and span.fallback_full_scan:
         raise ConfigError("fallback_full_scan does not go with hollow_commits='transition_time'")
-    by_completion = state.config.version.incremental_by_completion_time
+    by_completion = table.config.version.incremental_by_completion_time
     by_completion = by_completion or span.hollow_commits == "transition_time"
-    check_range_begun(state, span.end, by_completion=by_completion)
+    check_range_begun(table, span.end, by_completion=by_completion)
 
 
-def plan_incremental(state: Table, request: ScanRequest, span: IncrementalRange) -> list[ReadTask]:
+def plan_incremental(table: Table, request: ScanRequest, span: IncrementalRange) -> list[ReadTask]:
     """One task for every file slice that may hold rows of the range, by partition and file id.
 
     Raises `HistoryUnavailable` for a hollow commit, and for files that are gone;
     `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
     """
-    chosen = select_commits(state, span)
+    chosen = select_commits(table, span)
     if not chosen.commits:
         return []
-    check_archive_is_whole(state, span, chosen)
+    check_archive_is_whole(table, span, chosen)
     narrowed = replace(request, where=both(_of_commits(chosen, span), request.where))
     last = chosen.instants[-1]
-    then = replace(state, timeline=state.timeline.until(last))
+    then = replace(table, timeline=table.timeline.until(last))
     slices = _slices(then, narrowed, chosen)
     missing = _first_missing(then, slices)
     if missing is None:
         rule = _block_filter(then, chosen)
         tasks = slice_tasks(then, narrowed, slices, rule, incremental=True)
         return _with_whole_slices(then, tasks)
-    _check_fallback(state, span, missing)
-    return plan_scan(state, narrowed)
+    _check_fallback(table, span, missing)
+    return plan_scan(table, narrowed)
 
 
-def _check_fallback(state: Table, span: IncrementalRange, missing: str) -> None:
+def _check_fallback(table: Table, span: IncrementalRange, missing: str) -> None:
     """Whether a full scan may stand in for files that are gone; it is a loss, so it is told."""
     told = f"{missing} was written in the asked-for range and has been cleaned away since"
     asked = span.fallback_full_scan
-    if asked is None and state.config.version.incremental_by_completion_time:
+    if asked is None and table.config.version.incremental_by_completion_time:
         warnings.warn(
             f"{told}: the answer lacks rows of the range that were updated after it "
             "(fallback_full_scan=False refuses it, True takes it without this warning)",
@@ -116,17 +116,17 @@ def _check_fallback(state: Table, span: IncrementalRange, missing: str) -> None:
         )
 
 
-def _with_whole_slices(state: Table, tasks: list[ReadTask]) -> list[ReadTask]:
+def _with_whole_slices(table: Table, tasks: list[ReadTask]) -> list[ReadTask]:
     """Records of some columns only are completed from the whole slice, with older files.
 
     Whether there are any is seen when the log files are opened. Hudi 1.2.0 fails on such a range.
     """
-    if state.config.version.blocks_need_commit_check or not any(t.slice.logs for t in tasks):
+    if table.config.version.blocks_need_commit_check or not any(t.slice.logs for t in tasks):
         return tasks
     touched = sorted({task.slice.partition for task in tasks if task.slice.logs})
-    view = FileSystemView(state.storage, state.config, state.timeline, touched)
+    view = FileSystemView(table.storage, table.config, table.timeline, touched)
     whole = {(slice_.partition, slice_.file_id): slice_ for slice_ in view.slices()}
-    rule = merge_rule(state)
+    rule = merge_rule(table)
     return [
         replace(task, whole=WholeSlice(whole[key], rule))
         if (key := (task.slice.partition, task.slice.file_id)) in whole and task.slice.logs
@@ -149,18 +149,18 @@ def _of_commits(chosen: Selection, span: IncrementalRange) -> Where:
     return both(Where(column > span.start, (COMMIT_TIME,), bound), upper)
 
 
-def _slices(state: Table, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
+def _slices(table: Table, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
     """The newest slice of every touched group, out of files that the commits wrote alone."""
     conjuncts = request.where.conjuncts if request.where else ()
-    wanted = partition_filter(state.config, state.columns, conjuncts, incremental=True)
+    wanted = partition_filter(table.config, table.columns, conjuncts, incremental=True)
     files = _written(chosen)
     if wanted is not None:
         files = {partition: of for partition, of in files.items() if wanted(partition)}
-    view = FileSystemView(state.storage, state.config, state.timeline, files=GivenFiles(files))
-    slices = view.slices() if state.config.is_merge_on_read else view.base_slices()
+    view = FileSystemView(table.storage, table.config, table.timeline, files=GivenFiles(files))
+    slices = view.slices() if table.config.is_merge_on_read else view.base_slices()
     gone = _replaced(chosen)
     left = [slice_ for slice_ in slices if (slice_.partition, slice_.file_id) not in gone]
-    return left if checks_sizes(state.options) else [slice_.unchecked for slice_ in left]
+    return left if checks_sizes(table.options) else [slice_.unchecked for slice_ in left]
 
 
 def _written(chosen: Selection) -> dict[str, list[Entry]]:
@@ -187,10 +187,10 @@ def _replaced(chosen: Selection) -> set[tuple[str, str]]:
     }
 
 
-def _first_missing(state: Table, slices: Sequence[FileSlice]) -> str | None:
+def _first_missing(table: Table, slices: Sequence[FileSlice]) -> str | None:
     """A file of the slices that is not on storage any more."""
     touched = sorted({slice_.partition for slice_ in slices})
-    there = {file.path for _, files in list_files(state.storage, touched) for file in files}
+    there = {file.path for _, files in list_files(table.storage, touched) for file in files}
     needed = (
         file.path
         for slice_ in slices
@@ -199,9 +199,9 @@ def _first_missing(state: Table, slices: Sequence[FileSlice]) -> str | None:
     return next((path for path in needed if path not in there), None)
 
 
-def _block_filter(state: Table, chosen: Selection) -> MergeRule:
+def _block_filter(table: Table, chosen: Selection) -> MergeRule:
     """How slices are merged: log blocks of the selected commits alone count."""
-    rule = merge_rule(state)
-    if not state.config.is_merge_on_read:
+    rule = merge_rule(table)
+    if not table.config.is_merge_on_read:
         return rule
     return replace(rule, valid_instants=chosen.instants, timeline_start=None)

@@ -27,13 +27,13 @@ Keep = Callable[[Sequence["FileSlice"]], "list[bool] | None"]
 class Pruner:
     """The indexes of a table against one scan's filter."""
 
-    state: Table
+    table: Table
     request: ScanRequest
     access: MetadataAccess
 
     @cached_property
     def _question(self) -> Question:
-        return Question(self.state, self.request, self.access)
+        return Question(self.table, self.request, self.access)
 
     def partitions(self, paths: Sequence[str]) -> tuple[list[str], list[Step]]:
         """The partitions that may hold wanted rows, by what indexes tell of whole partitions."""
@@ -59,7 +59,7 @@ class Pruner:
 
     @property
     def _listed(self) -> list[str]:
-        return [name for name in self.state.config.metadata_partitions if self.access.has(name)]
+        return [name for name in self.table.config.metadata_partitions if self.access.has(name)]
 
     def _lookups(self) -> Iterator[tuple[str, Keep]]:
         """The indexes that can tell something, cheap ones first."""
@@ -72,13 +72,13 @@ class Pruner:
         return self.access.use(INSTEAD, lambda table: look(table, slices))
 
     def _by_bucket(self) -> Iterator[tuple[str, Keep]]:
-        state, conjuncts = self.state, self._question.conjuncts
+        table, conjuncts = self.table, self._question.conjuncts
         besides = self._question.shown_otherwise
-        test = simple_buckets(state.config, state.options, conjuncts, besides)
+        test = simple_buckets(table.config, table.options, conjuncts, besides)
         if test is not None:
             yield "bucket index", lambda slices: list(map(test, slices))
         rings = hash_rings(
-            state.storage, state.timeline, state.config, state.options, conjuncts, besides
+            table.storage, table.timeline, table.config, table.options, conjuncts, besides
         )
         if rings is not None:
             yield "bucket index (hash ring)", lambda slices: list(map(rings.may_match, slices))

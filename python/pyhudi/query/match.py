@@ -54,26 +54,26 @@ class MatchTask:
         return pa.schema([*self.images, *self.compared])
 
 
-def image_schema(state: Table) -> pa.Schema:
+def image_schema(table: Table) -> pa.Schema:
     """The table's data columns, nullable, as scans give them."""
-    shown = shown_schema(state)
+    shown = shown_schema(table)
     return pa.schema([f.with_nullable(True) for f in shown if not is_meta(f.name)])
 
 
 def read_side(
-    state: Table, slice_: FileSlice | None, rule: MergeRule, columns: Sequence[str]
+    table: Table, slice_: FileSlice | None, rule: MergeRule, columns: Sequence[str]
 ) -> ReadTask | None:
     """The reading of one side's columns and keys. Raises as `slice_tasks` does."""
     if slice_ is None:
         return None
-    wanted = tuple(dict.fromkeys((*columns, *_roots(state))))
-    return slice_tasks(state, ScanRequest(output=wanted), [slice_], rule)[0]
+    wanted = tuple(dict.fromkeys((*columns, *_roots(table))))
+    return slice_tasks(table, ScanRequest(output=wanted), [slice_], rule)[0]
 
 
-def _roots(state: Table) -> list[str]:
+def _roots(table: Table) -> list[str]:
     """The columns that hold the record key: of a nested field the column around it."""
-    names = state.columns.names
-    fields = key_columns(state.config)
+    names = table.columns.names
+    fields = key_columns(table.config)
     return [name if name in names else name.partition(".")[0] for name in fields]
 
 

@@ -23,7 +23,7 @@ from pyhudi.slices.table import Table
 
 
 def plan_select(
-    state: Table,
+    table: Table,
     where: Any,
     columns: tuple[str, ...],
     memory_limit: int | None,
@@ -40,45 +40,45 @@ def plan_select(
     if where is None:
         msg = "where is missing: it says which rows"
         raise ConfigError(msg, hint='Give where="true" for all rows.')
-    stored = state.config.populate_meta_fields
-    found = parse_where(where, state.columns if stored else data_schema(state.columns))
-    request = _request(state, columns, memory_limit, keys, found)
-    tasks = plan_scan(state, request)
+    stored = table.config.populate_meta_fields
+    found = parse_where(where, table.columns if stored else data_schema(table.columns))
+    request = _request(table, columns, memory_limit, keys, found)
+    tasks = plan_scan(table, request)
     return tasks if by_path and stored else [_as_stored(task, columns, keys) for task in tasks]
 
 
 def plan_slices(
-    state: Table,
+    table: Table,
     slices: Sequence[FileSlice],
     columns: tuple[str, ...],
     memory_limit: int | None,
     keys: KeySpec | None = None,
 ) -> list[ReadTask]:
-    """One task for each of some slices of the newest state, which gives `columns` of all rows.
+    """One task for each of some newest slices, which gives `columns` of all rows.
 
     Raises `CorruptTable` for a log file that was cut; the rest as `plan_select`.
     """
-    request = _request(state, columns, memory_limit, keys)
-    check_listed(state.storage, state.options, state.timeline, slices)
-    if not checks_sizes(state.options):
+    request = _request(table, columns, memory_limit, keys)
+    check_listed(table.storage, table.options, table.timeline, slices)
+    if not checks_sizes(table.options):
         slices = [slice_.unchecked for slice_ in slices]
-    tasks = slice_tasks(state, request, slices, merge_rule(state))
+    tasks = slice_tasks(table, request, slices, merge_rule(table))
     return [_as_stored(task, columns, keys) for task in tasks]
 
 
 def _request(
-    state: Table,
+    table: Table,
     columns: tuple[str, ...],
     memory_limit: int | None,
     keys: KeySpec | None,
     where: Where | None = None,
 ) -> ScanRequest:
     """For the columns, and for those that missing keys are made of."""
-    if state.config.populate_meta_fields:
+    if table.config.populate_meta_fields:
         return ScanRequest(output=columns, where=where, memory_limit=memory_limit)
     if keys is None:
         raise AssertionError
-    names = state.columns.names
+    names = table.columns.names
     roots = [name if name in names else name.split(".")[0] for name in keys.key_fields]
     needed = tuple(dict.fromkeys((*columns, *roots)))
     return ScanRequest(output=needed, where=where, memory_limit=memory_limit)

@@ -1,4 +1,4 @@
-"""From a table's state and a request to read tasks, one a file slice. No data is read here.
+"""From a table and a request to read tasks, one a file slice. No data is read here.
 
 Which columns a filter needs, which partitions can be left out and how a slice is merged is decided
 here; `slices/read.py` carries it out, in this process or in another.
@@ -14,17 +14,17 @@ from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_ta
 from pyhudi.slices.table import Table
 
 
-def plan_scan(state: Table, request: ScanRequest) -> list[ReadTask]:
+def plan_scan(table: Table, request: ScanRequest) -> list[ReadTask]:
     """One task for every file slice that may hold wanted rows, by partition and file id.
 
     Raises `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
     """
-    return slice_tasks(state, request, scan_slices(state, request), merge_rule(state))
+    return slice_tasks(table, request, scan_slices(table, request), merge_rule(table))
 
 
-def scan_slices(state: Table, request: ScanRequest) -> list[FileSlice]:
+def scan_slices(table: Table, request: ScanRequest) -> list[FileSlice]:
     """The slices that a scan reads, those that cannot match left out."""
-    return choose_slices(state, request).slices
+    return choose_slices(table, request).slices
 
 
 def output_columns(

@@ -28,35 +28,35 @@ class StepLimit:
         return over or (self.size is not None and size > self.size)
 
 
-def order_of(state: Table) -> str:
+def order_of(table: Table) -> str:
     """What times of the table's stream are: "completion" or "requested"."""
-    return "completion" if state.config.version.incremental_by_completion_time else "requested"
+    return "completion" if table.config.version.incremental_by_completion_time else "requested"
 
 
-def newest_time(state: Table) -> str | None:
+def newest_time(table: Table) -> str | None:
     """The time up to which a stream can be read, None in a table without commits."""
-    if order_of(state) == "completion":
-        return max((commit.completed or "" for commit in state.timeline.commits), default=None)
-    return max((commit.requested for commit in without_hollow(state, "block")), default=None)
+    if order_of(table) == "completion":
+        return max((commit.completed or "" for commit in table.timeline.commits), default=None)
+    return max((commit.requested for commit in without_hollow(table, "block")), default=None)
 
 
 def next_time(
-    state: Table, after: str | None, until: str | None, limit: StepLimit | None
+    table: Table, after: str | None, until: str | None, limit: StepLimit | None
 ) -> str | None:
     """The time up to which the next step reads, `after` if there is nothing to read.
 
     after: exclusive, None from the beginning. until: no further than this. limit: None for all.
     """
-    newest = newest_time(state)
+    newest = newest_time(table)
     if newest is not None and until is not None:
         newest = min(newest, until)
     if not newest or (after is not None and newest <= after):
         return after
     if limit is None:
         return newest
-    chosen = select_commits(state, IncrementalRange(after, newest, "block"))
+    chosen = select_commits(table, IncrementalRange(after, newest, "block"))
     steps = sorted(
-        (_time(state, commit), _size(metadata))
+        (_time(table, commit), _size(metadata))
         for commit, metadata in zip(chosen.commits, chosen.metadata, strict=True)
     )
     size, last = 0, None
@@ -68,8 +68,8 @@ def next_time(
     return newest
 
 
-def _time(state: Table, commit: Instant) -> str:
-    return (commit.completed or "") if order_of(state) == "completion" else commit.requested
+def _time(table: Table, commit: Instant) -> str:
+    return (commit.completed or "") if order_of(table) == "completion" else commit.requested
 
 
 def _size(metadata: CommitMetadata) -> int:

@@ -58,10 +58,10 @@ def _operation(slice_: FileSlice) -> dict[str, Any]:
 
 
 def compact_tasks(
-    state: Table, target: WriteTarget, slices: Sequence[FileSlice]
+    table: Table, target: WriteTarget, slices: Sequence[FileSlice]
 ) -> list[CompactTask]:
     """One task a slice. Raises `UnsupportedTableFeature` for a merge rule that pyhudi lacks."""
-    request = ScanRequest(output=tuple(state.columns.names))
-    reads = slice_tasks(state, request, slices, merge_rule(state))
+    request = ScanRequest(output=tuple(table.columns.names))
+    reads = slice_tasks(table, request, slices, merge_rule(table))
     # Files keep what they store, also where scans give what the partition's path says.
     return [CompactTask(target, replace(read, path_values=(), as_text=())) for read in reads]

@@ -1,6 +1,6 @@
 """The reading of one file slice: what it needs, and by which rule its records are merged.
 
-A table's state and slices that were chosen become tasks here; `read.py` carries them out, in this
+A table and slices that were chosen become tasks here; `read.py` carries them out, in this
 process or in another.
 """
 
@@ -102,18 +102,18 @@ class ScanRequest:
     """A second thread may help with each task."""
 
 
-def shown_schema(state: Table) -> pa.Schema:
+def shown_schema(table: Table) -> pa.Schema:
     """The table's columns as scans give them, meta columns first."""
     return pa.schema(
         [
-            field.with_type(pa.string()) if field.name in state.as_text else field
-            for field in state.columns
+            field.with_type(pa.string()) if field.name in table.as_text else field
+            for field in table.columns
         ]
     )
 
 
 def slice_tasks(
-    state: Table,
+    table: Table,
     request: ScanRequest,
     slices: Sequence[FileSlice],
     rule: MergeRule,
@@ -125,35 +125,35 @@ def slice_tasks(
     incremental: values of partition columns as incremental queries give them.
     """
     if any(slice_.logs for slice_ in slices):
-        _check_mergeable(state.config)
+        _check_mergeable(table.config)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
     return [
         ReadTask(
-            storage=state.storage,
+            storage=table.storage,
             slice=slice_,
-            schema=state.columns,
+            schema=table.columns,
             columns=columns,
             output=request.output,
             merge=rule,
-            as_text=state.as_text,
-            path_values=_path_values(state, slice_, columns, incremental=incremental),
+            as_text=table.as_text,
+            path_values=_path_values(table, slice_, columns, incremental=incremental),
             where=request.where,
             limit=request.limit,
             memory_limit=request.memory_limit,
             two_threads=request.two_threads,
-            evolution=state.schema.evolution,
+            evolution=table.schema.evolution,
         )
         for slice_ in slices
     ]
 
 
 def _path_values(
-    state: Table, slice_: FileSlice, columns: tuple[str, ...], *, incremental: bool
+    table: Table, slice_: FileSlice, columns: tuple[str, ...], *, incremental: bool
 ) -> tuple[tuple[str, pa.Scalar], ...]:
-    values = path_values(state.config, state.columns, slice_.partition, incremental=incremental)
-    wanted = (*columns, *(state.config.ordering_fields if slice_.logs else ()))
-    check_source_columns(state.storage, state.config, slice_, wanted, values)
+    values = path_values(table.config, table.columns, slice_.partition, incremental=incremental)
+    wanted = (*columns, *(table.config.ordering_fields if slice_.logs else ()))
+    check_source_columns(table.storage, table.config, slice_, wanted, values)
     return tuple(values.items())
 
 
@@ -166,10 +166,10 @@ def _check_mergeable(config: TableConfig) -> None:
         )
 
 
-def merge_rule(state: Table) -> MergeRule:
+def merge_rule(table: Table) -> MergeRule:
     """How the slices of a snapshot are merged, and which of their log blocks count."""
-    config, timeline = state.config, state.timeline
-    fields = _field_merge(state)
+    config, timeline = table.config, table.timeline
+    fields = _field_merge(table)
     mode = fields.mode if fields else config.merge.mode
     if not config.is_merge_on_read or mode == "CUSTOM":
         return MergeRule()
@@ -180,7 +180,7 @@ def merge_rule(state: Table) -> MergeRule:
         mode=mode,
         ordering_fields=config.ordering_fields if ordering is None else ordering,
         key_fields=key_columns(config),
-        plain_key=None if fields else plain_key(config, state.columns),
+        plain_key=None if fields else plain_key(config, table.columns),
         delete_field=config.merge.delete_field,
         delete_marker=config.merge.delete_marker,
         fields=fields,
@@ -190,11 +190,11 @@ def merge_rule(state: Table) -> MergeRule:
     )
 
 
-def _field_merge(state: Table) -> FieldMerge | None:
-    rule = field_merge(state.config)
+def _field_merge(table: Table) -> FieldMerge | None:
+    rule = field_merge(table.config)
     if rule is None or rule.fill != "defaults":
         return rule
-    return replace(rule, defaults=schema_defaults(state.schema.avro, state.columns))
+    return replace(rule, defaults=schema_defaults(table.schema.avro, table.columns))
 
 
 def key_columns(config: TableConfig) -> tuple[str, ...]:

@@ -88,8 +88,8 @@ class ExpressionIndex(PartitionKind):
         files: dict[str, list[tuple[str, int, ReadTask]]] = {}
         for slice_ in source.slices:
             here = files.setdefault(slice_.partition, [])
-            for file, size, own in alone(slice_):
-                here.append((file, size, read_columns(source.table, own, definition.columns)))
+            for file, size, of_file in alone(slice_):
+                here.append((file, size, read_columns(source.table, of_file, definition.columns)))
         recording, instant = source.recording({name: groups}), source.last_instant
         tasks = [
             ExpressionTask(recording, definition, path, tuple(here), instant, tight=True)
@@ -104,7 +104,8 @@ class ExpressionIndex(PartitionKind):
             return
         for path, files in change.rows.files.items():
             reads = tuple(
-                (file, size, change.rows.read(own, definition.columns)) for file, size, own in files
+                (file, size, change.rows.read(of_file, definition.columns))
+                for file, size, of_file in files
             )
             yield ExpressionTask(
                 change.recording, definition, path, reads, change.instant, tight=False

@@ -51,7 +51,7 @@ class Files(PartitionKind):
 
     def on_commit(self, change: Change, name: str) -> Iterator[FileTask]:
         """What was written, and what must not come back."""
-        removed = removed_files(change.own, change.groups[name], change.metadata)
+        removed = removed_files(change.metadata_table, change.groups[name], change.metadata)
         yield FileTask(change.recording, (*_entries(change.metadata), *removed))
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:

@@ -34,8 +34,7 @@ class Change:
     """A commit of the data table that the metadata table is about to keep step with."""
 
     data: Table
-    own: Table
-    """The metadata table."""
+    metadata_table: Table
     commit: Commit
     schema: pa.Schema
     """The data table's with the commit, with meta fields."""
