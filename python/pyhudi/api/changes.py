@@ -56,7 +56,7 @@ class Changes(Outputs):
 
     @cached_property
     def tasks(self) -> list[ChangeTask]:
-        """What there is to read, for `work.changes.change_task`. Raises as `HudiTable.changes`."""
+        """What there is to read, for `change_task`. Raises as `HudiTable.changes`."""
         return plan_changes(self.table, self.request)
 
     def plan(self) -> pa.Table:
@@ -97,7 +97,7 @@ class Diff(Outputs):
 
     @cached_property
     def tasks(self) -> list[MatchTask]:
-        """What there is to read, for `work.changes.diff_task`: groups that differ.
+        """What there is to read, for `query.change_rows.diff_task`: groups that differ.
 
         Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks.
         """
@@ -130,7 +130,7 @@ def changes_schema(table: Table, images: Images) -> pa.Schema:
 
 
 def diff_rows(table: Table) -> pa.Schema:
-    """The columns of `work.changes.diff_task`."""
+    """The columns of `query.change_rows.diff_task`."""
     image = pa.struct(list(image_schema(table)))
     return pa.schema(
         [

@@ -60,7 +60,7 @@ class Scan(Outputs):
 
     @cached_property
     def tasks(self) -> list[ReadTask]:
-        """What there is to read, one picklable task a file slice, for `work.read.read_task`.
+        """What there is to read, one picklable task a file slice, for `slices.read.read_task`.
 
         Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks,
         `HistoryUnavailable` for an incremental range that cannot be read in whole.

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.engine.spill_by_route import Shelf
+from pyhudi.engine.spill_by_route import PartitionedSpill
 
-_SHELF = 2
-"""A shelf holds its rows several times while it writes them."""
+_SPILL = 2
+"""A spill holds its rows several times while it writes them."""
 
 GroupRows = Callable[[], pa.Table]
 """Gives the rows of one route value."""
@@ -44,16 +44,16 @@ def brought_together(
         # One chunk, so that taking a group's rows does not go through all chunks for each group.
         table = pa.Table.from_batches(held, reader.schema).combine_chunks()
         return [(value, partial(table.take, indices)) for value, indices in groups(table, route)]
-    shelf: Shelf[str] = stack.enter_context(Shelf(in_memory // _SHELF))
+    spill: PartitionedSpill[str] = stack.enter_context(PartitionedSpill(in_memory // _SPILL))
     while held:
-        _put(shelf, held.pop(0), route)
+        _put(spill, held.pop(0), route)
     for batch in reader:
-        _put(shelf, batch, route)
-    return [(value, part.to_table) for value, part in shelf.routes().items()]
+        _put(spill, batch, route)
+    return [(value, part.to_table) for value, part in spill.routes().items()]
 
 
-def _put(shelf: Shelf[str], batch: pa.RecordBatch, route: str) -> None:
-    shelf.add(_route_values(batch, route), pa.Table.from_batches([batch]))
+def _put(spill: PartitionedSpill[str], batch: pa.RecordBatch, route: str) -> None:
+    spill.add(_route_values(batch, route), pa.Table.from_batches([batch]))
 
 
 def groups(rows: pa.Table, route: str) -> list[tuple[str, pa.Array]]:

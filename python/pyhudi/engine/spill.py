@@ -25,13 +25,13 @@ def local_files() -> Iterator[None]:
 
 
 IN_MEMORY = 64 * 1024 * 1024
-"""Bytes that a spool holds before it writes to disk."""
+"""Bytes that a spill holds before it writes to disk."""
 
 
-class Spool:
+class Spill:
     """Batches of one schema, to be read as often as wanted once all have come.
 
-    The file, if there is one, has no name and goes away with the spool.
+    The file, if there is one, has no name and goes away with the spill.
     """
 
     def __init__(self, schema: pa.Schema, in_memory: int = IN_MEMORY) -> None:

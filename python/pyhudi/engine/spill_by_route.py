@@ -2,7 +2,7 @@
 
 What does not fit in memory goes through here on its way to the files of a table: rows come in any
 order of routes, and come back one route at a time. Rows of one route keep the order they came in,
-unless the shelf sorts them.
+unless the spill sorts them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class ShelvedRows:
-    """Rows on a shelf: an Arrow stream that can be read as often as wanted while the shelf is open.
+class RouteRows:
+    """Rows of a route: an Arrow stream that can be read as often as wanted while the spill is open.
 
     Pickled, it is the rows themselves, since another machine does not have the files.
     """
@@ -53,7 +53,7 @@ class ShelvedRows:
     def __len__(self) -> int:
         return self.num_rows
 
-    def slice(self, start: int, count: int | None = None) -> ShelvedRows:
+    def slice(self, start: int, count: int | None = None) -> RouteRows:
         """Some of the rows, in their order."""
         stop = self.num_rows if count is None else start + count
         kept, first = [], 0
@@ -62,10 +62,10 @@ class ShelvedRows:
             if low < high:
                 kept.append(_Place(place.path, place.batch, place.start + low, high - low))
             first += place.rows
-        return ShelvedRows(self.schema, tuple(kept))
+        return RouteRows(self.schema, tuple(kept))
 
-    def __add__(self, other: ShelvedRows) -> ShelvedRows:
-        return ShelvedRows(self.schema, self.places + other.places)
+    def __add__(self, other: RouteRows) -> RouteRows:
+        return RouteRows(self.schema, self.places + other.places)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch in memory at a time."""
@@ -96,7 +96,7 @@ def _same(rows: pa.Table) -> pa.Table:
     return rows
 
 
-class Shelf(Generic[Route]):
+class PartitionedSpill(Generic[Route]):
     """Takes rows with their routes, and gives them back by route once all have come."""
 
     def __init__(self, in_memory: int, order: Sequence[str] = ()) -> None:
@@ -122,7 +122,7 @@ class Shelf(Generic[Route]):
         if self._held_bytes > self._limit:
             self._write()
 
-    def routes(self) -> dict[Route, ShelvedRows]:
+    def routes(self) -> dict[Route, RouteRows]:
         """The rows of every route, in ascending order of routes."""
         if self._held:
             self._write()
@@ -130,7 +130,7 @@ class Shelf(Generic[Route]):
         if schema is None:
             return {}
         return {
-            route: ShelvedRows(schema, tuple(self._places[route])) for route in sorted(self._places)
+            route: RouteRows(schema, tuple(self._places[route])) for route in sorted(self._places)
         }
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class Shelf(Generic[Route]):
         self._held = []
         self._folder.cleanup()
 
-    def __enter__(self) -> Shelf[Route]:
+    def __enter__(self) -> PartitionedSpill[Route]:
         return self
 
     def __exit__(self, *_: object) -> None:

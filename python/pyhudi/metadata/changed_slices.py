@@ -37,7 +37,7 @@ class GroupChange:
     after: FileSlice | None
 
 
-class SliceRows:
+class ChangedSlices:
     """The file groups that a commit touches, while it is still pending."""
 
     def __init__(

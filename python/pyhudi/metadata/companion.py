@@ -18,7 +18,7 @@ from pyhudi.config.actions import DELTA_COMMIT
 from pyhudi.config.metadata_names import FILES, NO_PATH, RECORD_INDEX
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
-from pyhudi.metadata.changed_slices import SliceRows
+from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
 from pyhudi.metadata.kinds.files import FileTask
 from pyhudi.metadata.kinds.protocol import Change
@@ -61,7 +61,7 @@ class MetadataCompanion(Companion):
         metadata_table = open_metadata_table(table)
         delta = DeltaCommit(table, metadata_table, commit.instant)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
-        rows = SliceRows(table, commit.instant, metadata, schema, avro)
+        rows = ChangedSlices(table, commit.instant, metadata, schema, avro)
         change = Change(table, metadata_table, commit, schema, rows, delta.groups)
         delta.add(new_groups(change))
         stats = delta.write(table.engine, commit_tasks(change))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.engine.spill import Spool
+from pyhudi.engine.spill import Spill
 from pyhudi.query.change_rows import PLACE
 
 _KEY = "key"
@@ -29,13 +29,13 @@ def paired(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBat
     A record that is the same in another file group is no change. held_bytes: about how much of what
     was put aside is in memory at once.
     """
-    deleted, inserted = Spool(rows.schema), Spool(rows.schema)
+    deleted, inserted = Spill(rows.schema), Spill(rows.schema)
     try:
         for batch in rows:
             yield from _of(batch, "u")
-            for op, spool in (("d", deleted), ("i", inserted)):
+            for op, spill in (("d", deleted), ("i", inserted)):
                 for part in _of(batch, op):
-                    spool.add(part)
+                    spill.add(part)
         if deleted.size and inserted.size:
             yield from _matched(deleted, inserted, held_bytes)
         else:
@@ -52,7 +52,7 @@ def _of(batch: pa.RecordBatch, op: str) -> Sequence[pa.RecordBatch]:
     return [found] if found.num_rows else []
 
 
-def _matched(deleted: Spool, inserted: Spool, held_bytes: int) -> Iterator[pa.RecordBatch]:
+def _matched(deleted: Spill, inserted: Spill, held_bytes: int) -> Iterator[pa.RecordBatch]:
     images = pa.schema(list(deleted.schema.field("before").type))
     buckets = -(-(deleted.size + inserted.size) // held_bytes)
     for bucket in range(buckets):
@@ -69,12 +69,12 @@ def _matched(deleted: Spool, inserted: Spool, held_bytes: int) -> Iterator[pa.Re
             yield batch.append_column(PLACE, pa.nulls(batch.num_rows, pa.string()))
 
 
-def _flat(spool: Spool, side: str, images: pa.Schema) -> pa.RecordBatchReader:
+def _flat(spill: Spill, side: str, images: pa.Schema) -> pa.RecordBatchReader:
     """The images of one side as columns, with key and place."""
     schema = pa.schema([*images, (_KEY_COLUMN, pa.string()), (_PLACE_COLUMN, pa.string())])
 
     def batches() -> Iterable[pa.RecordBatch]:
-        for batch in spool.read():
+        for batch in spill.read():
             columns = [*batch[side].flatten(), batch[_KEY], batch[PLACE]]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 

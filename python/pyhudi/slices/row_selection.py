@@ -1,4 +1,4 @@
-"""Rows picked from a table by number: taken where they are written, a batch at a time.
+"""Rows selected from a table by number: taken where they are written, a batch at a time.
 
 The rows of a write are planned for its files by number. What all files get is as large as the data,
 so taking it beforehand would hold the data twice, and on one thread.
@@ -19,7 +19,7 @@ _BATCH_ROWS = 64 * 1024
 
 
 @dataclass(frozen=True)
-class PickedRows:
+class SelectedRows:
     """Rows of a table: an Arrow stream that can be read as often as wanted.
 
     Pickled, it is the rows themselves, since another process does not have the table.
@@ -37,9 +37,9 @@ class PickedRows:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def slice(self, start: int, count: int | None = None) -> PickedRows:
+    def slice(self, start: int, count: int | None = None) -> SelectedRows:
         """Some of the rows, in their order."""
-        return PickedRows(self.table, self.numbers.slice(start, count))
+        return SelectedRows(self.table, self.numbers.slice(start, count))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows; only the batches of the table that hold any are looked at."""

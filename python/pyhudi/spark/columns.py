@@ -9,7 +9,7 @@ from pyhudi.slices.write_tasks import BASE_ROW
 SEQ = "_pyhudi_seq"
 """Number of an incoming row; rises with the order of the data."""
 ACTION = "_pyhudi_action"
-HOME = "_pyhudi_home"
+DESTINATION = "_pyhudi_destination"
 """Partition path that the row goes to."""
 GROUP = "_pyhudi_group"
 """What the file group is known by: see `placed_rows.identity`. Null in a new row."""
@@ -21,16 +21,16 @@ AT = "_pyhudi_at"
 
 NEW = 0
 """No file group has the key."""
-HIT = 1
+UPDATE = 1
 """The row goes to a file group."""
-LEAVES = 2
+REMOVE = 2
 """The row's key is deleted from a file group."""
 
 NUMBERED = pa.schema([(SEQ, pa.int64())])
 PLACED = pa.schema(
     [
         (ACTION, pa.int32()),
-        (HOME, pa.string()),
+        (DESTINATION, pa.string()),
         (GROUP, pa.string()),
         (BASE_ROW, pa.int64()),
         (DELETED, pa.bool_()),

@@ -17,7 +17,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged import row_numbers
-from pyhudi.spark.columns import ACTION, GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ
+from pyhudi.spark.columns import ACTION, DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, numbered, task_number
 from pyhudi.spark.remote import RemoteSession
@@ -26,7 +26,7 @@ from pyhudi.write.merge import inserted_rows, keyed_source
 from pyhudi.write.merge_clauses import Clause
 
 PLACE = "_pyhudi_place"
-"""`HOME` and `GROUP` together."""
+"""`DESTINATION` and `GROUP` together."""
 BETWEEN = "\n"
 
 _LIVE = 3
@@ -103,18 +103,18 @@ class Match:
             yield from _absent(self.source, given.take(left))
 
     def _changed(self, given: pa.Table, found: Matched) -> Iterator[pa.Table]:
-        home, group = given.column(HOME)[0], given.column(GROUP)[0]
+        destination, group = given.column(DESTINATION)[0], given.column(GROUP)[0]
         deletes = self.source.session.marked_deleted(found.updated)
         updated = with_types(found.updated, self.source.rows)
         for rows, action, marked in (
-            (updated, HIT, deletes),
-            (self._bare(found.deleted), LEAVES, None),
+            (updated, UPDATE, deletes),
+            (self._bare(found.deleted), REMOVE, None),
         ):
             numbers = rows.append_column(SEQ, row_numbers(rows.num_rows))
-            yield _with_place(numbers, action, home, group, marked)
+            yield _with_place(numbers, action, destination, group, marked)
         live = given.take(found.matched)
         bare = self._bare(live.select(list(_KEYS))).append_column(SEQ, live.column(SEQ))
-        yield _with_place(bare, _LIVE, home, group, None)
+        yield _with_place(bare, _LIVE, destination, group, None)
 
     def _bare(self, keys: pa.Table) -> pa.Table:
         """Keys as rows of the table with nulls for all else."""
@@ -144,7 +144,7 @@ class Resolve:
         """Placed rows."""
         for given in runs(batches, RECORD_KEY):
             action = given.column(ACTION)
-            sure = given.filter(pc.is_in(action, value_set=pa.array([HIT, LEAVES], pa.int32())))
+            sure = given.filter(pc.is_in(action, value_set=pa.array([UPDATE, REMOVE], pa.int32())))
             live = given.filter(pc.equal(action, _LIVE)).column(SEQ).combine_chunks()
             may = given.filter(pc.greater(action, _LIVE))
             may = may.filter(pc.invert(pc.is_in(may.column(SEQ), value_set=live)))
@@ -154,7 +154,7 @@ class Resolve:
             firsts = number.group_by(SEQ, use_threads=False).aggregate([("row", "min")])
             once = may.take(firsts.column("row_min"))
             hit = pc.equal(once.column(ACTION), _MAY_HIT)
-            known = pc.if_else(hit, pa.scalar(HIT, pa.int32()), pa.scalar(NEW, pa.int32()))
+            known = pc.if_else(hit, pa.scalar(UPDATE, pa.int32()), pa.scalar(NEW, pa.int32()))
             at = once.schema.get_field_index(ACTION)
             yield pa.concat_tables([sure, once.set_column(at, ACTION, known)])
 
@@ -168,7 +168,7 @@ def _absent(source: Source, given: pa.Table) -> Iterator[pa.Table]:
     at = given.take(made.numbers)
     marked = source.session.marked_deleted(rows)
     paths = rows.column(PARTITION_PATH)
-    back = pc.fill_null(pc.equal(at.column(HOME), paths), fill_value=False)
+    back = pc.fill_null(pc.equal(at.column(DESTINATION), paths), fill_value=False)
     back = pc.and_(back, pc.is_valid(at.column(GROUP)))
     action = pc.if_else(back, pa.scalar(_MAY_HIT, pa.int32()), pa.scalar(_MAY_BE_NEW, pa.int32()))
     group = pc.if_else(back, at.column(GROUP), pa.scalar(None, pa.string()))
@@ -181,11 +181,11 @@ def _absent(source: Source, given: pa.Table) -> Iterator[pa.Table]:
 
 
 def _with_place(
-    rows: pa.Table, action: int, home: Any, group: Any, marked: pa.Array[Any] | None
+    rows: pa.Table, action: int, destination: Any, group: Any, marked: pa.Array[Any] | None
 ) -> pa.Table:
     count = rows.num_rows
     deletes = pa.repeat(pa.scalar(value=False), count) if marked is None else marked
-    values = (pa.scalar(action, pa.int32()), home, group)
+    values = (pa.scalar(action, pa.int32()), destination, group)
     columns = [*(pa.repeat(value, count) for value in values), pa.nulls(count, pa.int64()), deletes]
     for field, column in zip(PLACED, columns, strict=True):
         rows = rows.append_column(field, column)

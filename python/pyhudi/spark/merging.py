@@ -18,7 +18,7 @@ from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.spark.columns import GROUP, HOME, NUMBERED, PLACED, SEQ, with_fields
+from pyhudi.spark.columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
 from pyhudi.spark.placed_frame import PlacedFrame
@@ -72,7 +72,7 @@ def _merged(placed: FrameRows, source: Source) -> FrameRows:
     """What becomes of the source's rows, as rows of the table that know where they go."""
     source = replace(source, session=RemoteSession.of(placed.session))
     schema = with_fields(with_fields(source.rows, NUMBERED), PLACED)
-    place = sf.concat_ws(BETWEEN, sf.col(HOME), sf.col(GROUP))
+    place = sf.concat_ws(BETWEEN, sf.col(DESTINATION), sf.col(GROUP))
     hit = placed.frame.where(sf.col(GROUP).isNotNull()).withColumn(PLACE, place)
     reads = _reads(placed)
     routed = hit.repartition(PLACE).sortWithinPartitions(PLACE)
@@ -85,9 +85,9 @@ def _merged(placed: FrameRows, source: Source) -> FrameRows:
 def _reads(placed: FrameRows) -> dict[str, ReadTask]:
     """How the file groups are read that have keys of the source, by `PLACE`."""
     session = placed.session
-    places = placed.frame.where(sf.col(GROUP).isNotNull()).select(HOME, GROUP).distinct()
+    places = placed.frame.where(sf.col(GROUP).isNotNull()).select(DESTINATION, GROUP).distinct()
     names = {(row[0], row[1]) for row in collected(places, "find where rows are")}
-    groups, _ = session.groups(sorted({home for home, _ in names}))
+    groups, _ = session.groups(sorted({destination for destination, _ in names}))
     named = {session.index.place(group.slice): group for group in groups}
     hit = {name: group for name, group in named.items() if name in names}
     reads = matched_slices(session, list(hit.values()))

@@ -16,13 +16,13 @@ from pyhudi.spark.columns import (
     ACTION,
     COUNTED,
     DELETED,
+    DESTINATION,
     GROUP,
-    HIT,
-    HOME,
-    LEAVES,
     NEW,
     NUMBERED,
+    REMOVE,
     TASK,
+    UPDATE,
     with_fields,
 )
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
@@ -48,7 +48,7 @@ class PlacedFrame:
     """Of the rows, with record key and partition path in front."""
     counts: Counts
     names: Sequence[tuple[str, str]] = ()
-    """Of each file group, what the rows that go there have as `HOME` and `GROUP`."""
+    """Of each file group, what the rows that go there have as `DESTINATION` and `GROUP`."""
     away: int = 0
     """Rows for file groups in another partition than they say."""
     order: tuple[str, ...] = ()
@@ -70,15 +70,15 @@ class PlacedFrame:
 
         anew: the file groups that are there go, so rows go to buckets that are to be made.
         """
-        away = (sf.col(HOME) != sf.col(PARTITION_PATH)).cast("long")
-        counted = tagged.groupBy(HOME, GROUP, ACTION, DELETED).agg(
+        away = (sf.col(DESTINATION) != sf.col(PARTITION_PATH)).cast("long")
+        counted = tagged.groupBy(DESTINATION, GROUP, ACTION, DELETED).agg(
             sf.count("*").alias("count"), sf.sum(away).alias(_AWAY)
         )
         found = collected(counted, "find where rows are")
         new = [row for row in found if row[ACTION] == NEW]
         placed = [row for row in found if row[ACTION] != NEW]
-        places = sorted({(row[HOME], row[GROUP]) for row in placed})
-        paths = sorted({row[HOME] for row in found})
+        places = sorted({(row[DESTINATION], row[GROUP]) for row in placed})
+        paths = sorted({row[DESTINATION] for row in found})
         groups = [] if anew else session.groups(paths)[0]
         groups = session.index.with_new(session, groups, places)
         names = [session.index.place(group.slice) for group in groups]
@@ -86,17 +86,17 @@ class PlacedFrame:
         updates: dict[int, Updates] = {}
         leaving: dict[int, int] = {}
         for row in placed:
-            number, count = numbers[row[HOME], row[GROUP]], row["count"]
-            if row[ACTION] == LEAVES:
+            number, count = numbers[row[DESTINATION], row[GROUP]], row["count"]
+            if row[ACTION] == REMOVE:
                 leaving[number] = leaving.get(number, 0) + count
                 continue
             before = updates.get(number, Updates(0))
             deletes = before.deletes + (count if row[DELETED] else 0)
             updates[number] = Updates(before.rows + count, deletes)
-        inserts = dict.fromkeys(sorted(row[HOME] for row in new), 0)
+        inserts = dict.fromkeys(sorted(row[DESTINATION] for row in new), 0)
         for row in new:
-            inserts[row[HOME]] += row["count"]
-        kept = [row[_AWAY] or 0 for row in placed if row[ACTION] == HIT and not row[DELETED]]
+            inserts[row[DESTINATION]] += row["count"]
+        kept = [row[_AWAY] or 0 for row in placed if row[ACTION] == UPDATE and not row[DELETED]]
         counts = Counts(groups, updates, leaving, inserts)
         return cls(session, tagged, schema, counts, names, sum(kept), order)
 

@@ -22,7 +22,7 @@ from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, LogFileTask, WriteTask
 from pyhudi.spark.balance import number_of
-from pyhudi.spark.columns import ACTION, AT, GROUP, HIT, HOME, LEAVES, NEW, SEQ, TASK
+from pyhudi.spark.columns import ACTION, AT, DESTINATION, GROUP, NEW, REMOVE, SEQ, TASK, UPDATE
 from pyhudi.spark.flow import pieces, with_types
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.placed_rows import LeavingKeys, in_partition, with_rows
@@ -38,7 +38,7 @@ class Route:
     """Says of each row which task writes it."""
 
     groups: Mapping[tuple[str, str], int]
-    """Number of the task by `HOME` and `GROUP`."""
+    """Number of the task by `DESTINATION` and `GROUP`."""
     files: Mapping[str, tuple[tuple[int, int], ...]]
     """By partition path for each task that takes new rows: the place after its last, its number."""
     firsts: Mapping[tuple[str, int], int] | None = None
@@ -55,7 +55,7 @@ class Route:
 
     def _routes(self, rows: pa.Table) -> pa.Array[Any]:
         known = _named(self.groups)
-        to_group = _looked_up(known, rows.column(HOME), rows.column(GROUP))
+        to_group = _looked_up(known, rows.column(DESTINATION), rows.column(GROUP))
         new = pc.equal(rows.column(ACTION), NEW)
         numbers = pc.indices_nonzero(new).cast(pa.int64())
         if not len(numbers):
@@ -63,8 +63,8 @@ class Route:
         fresh = rows.take(numbers)
         hashed = _native.key_parts(fresh.column(RECORD_KEY).combine_chunks(), _HASHES)
         at = pc.index_in(row_numbers(rows.num_rows), value_set=numbers)
-        homes = fresh.column(HOME).combine_chunks()
-        to_new = self._new(homes, hashed.cast(pa.int64()), by_hash=True)
+        destinations = fresh.column(DESTINATION).combine_chunks()
+        to_new = self._new(destinations, hashed.cast(pa.int64()), by_hash=True)
         return pc.coalesce(to_group, to_new.take(at))
 
     def _to_new_files(self, rows: pa.Table) -> pa.Array[Any]:
@@ -74,10 +74,10 @@ class Route:
         places = pc.add(first, rows.column(AT).combine_chunks())
         return self._new(paths, places, by_hash=False)
 
-    def _new(self, homes: pa.Array[Any], places: pa.Array[Any], *, by_hash: bool) -> Any:
+    def _new(self, destinations: pa.Array[Any], places: pa.Array[Any], *, by_hash: bool) -> Any:
         """The task of each new row, by its place or hash."""
         numbers, routes = [pa.array([], pa.int64())], [pa.array([], pa.int64())]
-        for path, of_path in split(homes, row_numbers(len(homes))):
+        for path, of_path in split(destinations, row_numbers(len(destinations))):
             files = self.files[path]
             place = places.take(of_path)
             if by_hash:
@@ -145,7 +145,7 @@ class WriteRoute:
         file = self.files[number]
         if ACTION not in rows.column_names:
             return with_rows(_recounted(file, rows.num_rows), self._typed(file, rows))
-        hit, new, gone = (_only(rows, action) for action in (HIT, NEW, LEAVES))
+        hit, new, gone = (_only(rows, action) for action in (UPDATE, NEW, REMOVE))
         if hit.num_rows + gone.num_rows != self.known[number]:
             raise HudiError(
                 "the rows changed between two jobs of one write",

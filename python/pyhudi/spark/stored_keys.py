@@ -24,7 +24,7 @@ from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_tasks import BASE_ROW
-from pyhudi.spark.columns import GROUP, HOME
+from pyhudi.spark.columns import DESTINATION, GROUP
 from pyhudi.spark.flow import collected, mapped, pieces
 
 _KEY = "_pyhudi_key"
@@ -35,7 +35,7 @@ _TASKS = 16
 """So many such MiB come to the driver."""
 _BITS = pa.schema([("bits", pa.binary())])
 _KEYS = pa.schema(
-    [(_KEY, pa.string()), (HOME, pa.string()), (GROUP, pa.string()), (BASE_ROW, pa.int64())]
+    [(_KEY, pa.string()), (DESTINATION, pa.string()), (GROUP, pa.string()), (BASE_ROW, pa.int64())]
 )
 
 
@@ -76,10 +76,10 @@ def stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
     found = found.group_by(_KEY, use_threads=False).aggregate([(BASE_ROW, "max")])
     count = found.num_rows
     at = found.column(f"{BASE_ROW}_max") if source.positions else pa.nulls(count, pa.int64())
-    home, group = (pa.repeat(pa.scalar(t), count) for t in (slice_.partition, task.group))
-    yield from pa.Table.from_arrays([found.column(_KEY), home, group, at], schema=_KEYS).to_batches(
-        max_chunksize=64 * 1024
-    )
+    destination, group = (pa.repeat(pa.scalar(t), count) for t in (slice_.partition, task.group))
+    yield from pa.Table.from_arrays(
+        [found.column(_KEY), destination, group, at], schema=_KEYS
+    ).to_batches(max_chunksize=64 * 1024)
 
 
 def _only_wanted(
@@ -125,7 +125,7 @@ def joined(
     any_partition: bool,
     filters: KeyFilter | None,
 ) -> DataFrame:
-    """The rows with `HOME`, `GROUP` and `BASE_ROW` of each file group that has their key.
+    """The rows with `DESTINATION`, `GROUP` and `BASE_ROW` of each file group that has their key.
 
     A row that none has comes once, with nulls there. any_partition: keys are looked for in all
     slices (else: in those of the row's partition). filters: as of `simple.TagTask`.
@@ -141,7 +141,7 @@ def joined(
     keys = engine.scan(stored_keys, tasks, _KEYS, label="find record keys")
     same = sf.col(RECORD_KEY) == sf.col(_KEY)
     if not any_partition:
-        same &= sf.col(PARTITION_PATH) == sf.col(HOME)
+        same &= sf.col(PARTITION_PATH) == sf.col(DESTINATION)
     # Spark thinks the keys few, and would have the driver send them all to all executors.
     joined_rows: DataFrame = rows.join(keys.hint("merge"), same, "left").drop(_KEY)
     return joined_rows

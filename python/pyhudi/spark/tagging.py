@@ -1,7 +1,7 @@
 """Steps on executors that find out where rows are, or have to go. No files are written.
 
 Each step takes the rows of one Spark task and gives rows. A placed row says where it goes by four
-columns: `ACTION`, and of a file group `HOME` and `GROUP`, with `BASE_ROW` where that is known.
+columns: `ACTION`, and of a file group `DESTINATION` and `GROUP`, with `BASE_ROW` where it is known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, row_numbers, untagged
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
-from pyhudi.spark.columns import GROUP, HIT, HOME, LEAVES, NEW, PLACED, SEQ
+from pyhudi.spark.columns import DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches
 from pyhudi.spark.remote import RemoteSession
@@ -61,8 +61,8 @@ class LookUpDeletes:
             tagged = located.tagged
             rows = given.take(tagged.rows)
             deleted = pa.repeat(pa.scalar(value=True), rows.num_rows)
-            place = _homes(self.session, located, tagged.groups)
-            yield _with_place(rows, deleted, LEAVES, place, tagged.base_rows)
+            place = _destinations(self.session, located, tagged.groups)
+            yield _with_place(rows, deleted, REMOVE, place, tagged.base_rows)
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ class Joined:
             hit = pc.is_valid(given.column(GROUP))
             gone = self.session.marked_deleted(given)
             keep = hit if self.deletes else pc.or_(hit, pc.invert(gone))
-            known = LEAVES if self.deletes else HIT
+            known = REMOVE if self.deletes else UPDATE
             action = pc.if_else(hit, pa.scalar(known, pa.int32()), pa.scalar(NEW, pa.int32()))
-            home = pc.coalesce(given.column(HOME), given.column(PARTITION_PATH))
+            destination = pc.coalesce(given.column(DESTINATION), given.column(PARTITION_PATH))
             rows = given.select([*self.columns, SEQ])
-            placed = [action, home, given.column(GROUP), given.column(BASE_ROW), gone]
+            placed = [action, destination, given.column(GROUP), given.column(BASE_ROW), gone]
             for field, column in zip(PLACED, placed, strict=True):
                 rows = rows.append_column(field, column)
             yield rows.filter(keep)
@@ -133,29 +133,31 @@ def placed_rows(
     new = new.filter(pc.invert(marked.take(new)))
     added = rows.take(new)
     nothing = pa.nulls(len(new), pa.string())
-    homes = added.column(PARTITION_PATH)
+    destinations = added.column(PARTITION_PATH)
     stays, left = rows.take(tagged.rows), rows.take(tagged.left_rows)
     parts = [
-        _with_place(added, marked.take(new), NEW, (homes, nothing), None),
+        _with_place(added, marked.take(new), NEW, (destinations, nothing), None),
         _with_place(
             stays,
             marked.take(tagged.rows),
-            HIT,
-            _homes(session, located, tagged.groups),
+            UPDATE,
+            _destinations(session, located, tagged.groups),
             tagged.base_rows,
         ),
         _with_place(
             left,
             marked.take(tagged.left_rows),
-            LEAVES,
-            _homes(session, located, tagged.left_groups),
+            REMOVE,
+            _destinations(session, located, tagged.left_groups),
             None,
         ),
     ]
     return pa.concat_tables(parts)
 
 
-def _homes(session: RemoteSession, located: Located, groups: pa.Array[Any]) -> tuple[Any, Any]:
+def _destinations(
+    session: RemoteSession, located: Located, groups: pa.Array[Any]
+) -> tuple[Any, Any]:
     """Partition path and identity of each of the numbered file groups."""
     paths = [group.slice.partition for group in located.groups]
     ids = [session.index.identity(group.slice.file_id) for group in located.groups]
@@ -184,4 +186,4 @@ def _name(session: RemoteSession, group: FileGroup) -> str:
 
 
 def _names(rows: pa.Table) -> Any:
-    return pc.binary_join_element_wise(rows.column(HOME), rows.column(GROUP), _BETWEEN)
+    return pc.binary_join_element_wise(rows.column(DESTINATION), rows.column(GROUP), _BETWEEN)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.row_selection import PickedRows
+from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
 from pyhudi.write.known_keys import without_known
 from pyhudi.write.partial_update import whole_rows
@@ -84,7 +84,7 @@ class MemoryRows:
             numbers = _sorted(rows, order)
             paths = paths.take(numbers)
         inserts = {
-            partition: rows.take(part) if order else PickedRows(rows, part)
+            partition: rows.take(part) if order else SelectedRows(rows, part)
             for partition, part in split(paths, numbers)
         }
         return PlacedRows(self.session.recovered(), inserts=inserts)
@@ -133,7 +133,9 @@ def placed(
         leaving={
             number: LeavingKeys(keys.take(at).combine_chunks()) for number, at in leaving.items()
         },
-        inserts={path: PickedRows(rows, part) for path, part in split(_paths(rows).take(new), new)},
+        inserts={
+            path: SelectedRows(rows, part) for path, part in split(_paths(rows).take(new), new)
+        },
         absent=_absent(rows, tagged),
     )
 

@@ -37,7 +37,7 @@ def sampled_row_size(parts: Iterable[Any], options: WriteOptions) -> int:
     """Bytes of a row in a base file, as some rows of the greatest part come out in Parquet.
 
     What a write that makes new files alone cuts them by; Hudi's bulk insert looks at the size of
-    the file that it writes. parts: tables or rows on a shelf.
+    the file that it writes. parts: tables or spilled rows.
     """
     from pyarrow import parquet  # noqa: PLC0415 - its import takes as long as a small upsert
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.engine.spill_by_route import Shelf, ShelvedRows
+from pyhudi.engine.spill_by_route import PartitionedSpill, RouteRows
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.located import Located
@@ -34,9 +34,9 @@ from pyhudi.write.write_context import Session
 LookUp = Callable[["Session", pa.Table, "pa.Array[Any]"], Located]
 
 _PARTS = 64
-"""So many parts of keys: data of that many times a shelf's memory are brought together."""
-_SHELF = 8
-"""A shelf holds this part of the limit before it writes."""
+"""So many parts of keys: data of that many times a spill's memory are brought together."""
+_SPILL = 8
+"""A spill holds this part of the limit before it writes."""
 _DELETED = "_pyhudi_deleted"
 
 
@@ -99,24 +99,24 @@ class SpilledRows:
             raise ConfigError(msg, hint='Give a greater memory_limit, or sort="partition".')
 
     def _by_partition(self, order: tuple[str, ...] = ()) -> PlacedRows:
-        shelf: Shelf[str] = self._shelf(order)
+        spill: PartitionedSpill[str] = self._spill(order)
         pieces = self._again(self._by_key()) if self.one_a_key else self.pieces
         for rows in pieces:
             kept = rows.filter(pc.invert(self.session.marked_deleted(rows)))
             if kept.num_rows:
-                shelf.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
-        return PlacedRows(self.session.recovered(), inserts=shelf.routes())
+                spill.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
+        return PlacedRows(self.session.recovered(), inserts=spill.routes())
 
     def _located(self, find: LookUp, order: tuple[str, ...] = ()) -> Placed:
         """By the file group that has their keys, those that none has by partition.
 
         find: what asks the index, by keys. order: of each run of rows of a file group in memory.
         """
-        shelved = self._by_key()
+        parts = self._by_key()
         session = self.session.recovered()
-        hit, fresh = self._shelf(order), self._shelf(())
+        hit, fresh = self._spill(order), self._spill(())
         place = _Placing(session, hit, fresh)
-        for batch in self._key_batches(shelved):
+        for batch in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in batch)
             deleted = keys.column(_DELETED).combine_chunks()
             located = find(session, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
@@ -127,35 +127,33 @@ class SpilledRows:
                 first += rows.num_rows
         return place.placed()
 
-    def _shelf(self, order: tuple[str, ...]) -> Shelf[Any]:
-        return self.stack.enter_context(Shelf(self.memory_limit // _SHELF, order))
+    def _spill(self, order: tuple[str, ...]) -> PartitionedSpill[Any]:
+        return self.stack.enter_context(PartitionedSpill(self.memory_limit // _SPILL, order))
 
-    def _by_key(self) -> list[ShelvedRows]:
+    def _by_key(self) -> list[RouteRows]:
         """In parts, with all rows of one key in one of them, in the order they came."""
-        shelf: Shelf[int] = self._shelf(())
+        spill: PartitionedSpill[int] = self._spill(())
         for rows in self.pieces:
             keys = rows.column(RECORD_KEY).combine_chunks()
-            shelf.add(_native.key_parts(keys, _PARTS), rows)
-        return list(shelf.routes().values())
+            spill.add(_native.key_parts(keys, _PARTS), rows)
+        return list(spill.routes().values())
 
-    def _again(self, parts: list[ShelvedRows]) -> Iterator[pa.Table]:
+    def _again(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
         for part in parts:
             rows = part.to_table()
             yield locate.combined(self.session, rows) if self.one_a_key else rows
 
-    def _key_batches(
-        self, shelved: list[ShelvedRows]
-    ) -> Iterator[list[tuple[ShelvedRows, pa.Table]]]:
+    def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
         """Parts with the keys of their rows, so many at once that these are looked up in memory."""
-        held: list[tuple[ShelvedRows, pa.Table]] = []
+        held: list[tuple[RouteRows, pa.Table]] = []
         size = 0
-        for part, rows in zip(shelved, self._again(shelved), strict=True):
+        for part, rows in zip(parts, self._again(parts), strict=True):
             # A copy of the two columns: what came from the core or a file is freed only as a whole.
             keys = rows.select([RECORD_KEY, PARTITION_PATH]).take(row_numbers(rows.num_rows))
             keys = keys.append_column(_DELETED, self.session.marked_deleted(rows))
             held.append((part, keys))
             size += keys.nbytes
-            if size > self.memory_limit // _SHELF:
+            if size > self.memory_limit // _SPILL:
                 yield held
                 held, size = [], 0
         if held:
@@ -179,7 +177,9 @@ class _Placing:
     File groups are numbered as they come up, since each look into the index has its own numbers.
     """
 
-    def __init__(self, session: Session, hit: Shelf[int], fresh: Shelf[str]) -> None:
+    def __init__(
+        self, session: Session, hit: PartitionedSpill[int], fresh: PartitionedSpill[str]
+    ) -> None:
         self._session = session
         self._hit = hit
         self._fresh = fresh

@@ -14,7 +14,7 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError
-from pyhudi.metadata.changed_slices import SliceRows
+from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
@@ -38,7 +38,7 @@ class Change:
     commit: Commit
     schema: pa.Schema
     """The data table's with the commit, with meta fields."""
-    rows: SliceRows
+    rows: ChangedSlices
     """The file groups that it touches."""
     groups: Mapping[str, Sequence[FileGroup]]
     """The file groups of each partition of the metadata table, in the order of their numbers."""

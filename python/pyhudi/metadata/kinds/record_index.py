@@ -25,7 +25,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata import partitioned
-from pyhudi.metadata.changed_slices import SliceRows, is_log_path
+from pyhudi.metadata.changed_slices import ChangedSlices, is_log_path
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
@@ -174,7 +174,7 @@ def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
 
 def _looked_at(
     task: KeysTask,
-    rows: SliceRows,
+    rows: ChangedSlices,
     config: TableConfig,
     operation: str | None,
     stats: list[WriteStat],

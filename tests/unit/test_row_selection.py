@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.slices import row_selection
-from pyhudi.slices.row_selection import PickedRows
+from pyhudi.slices.row_selection import SelectedRows
 
 
 def chunked(lengths: list[int]) -> pa.Table:
@@ -25,7 +25,7 @@ def test_rows_are_those_that_take_gives(seed: int, monkeypatch: pytest.MonkeyPat
     random = Random(seed)
     table = chunked([random.choice([0, 1, 2, 7, 30]) for _ in range(random.randint(1, 8))])
     numbers = [row for row in range(table.num_rows) if random.random() < 0.4]
-    rows = PickedRows(table, pa.array(numbers, pa.int64()))
+    rows = SelectedRows(table, pa.array(numbers, pa.int64()))
     assert pa.table(rows)["n"].to_pylist() == numbers
     assert all(batch.num_rows in {1, 2, 3} for batch in rows.batches())
     assert (rows.num_rows, len(rows)) == (len(numbers), len(numbers))
@@ -34,10 +34,10 @@ def test_rows_are_those_that_take_gives(seed: int, monkeypatch: pytest.MonkeyPat
 
 
 def test_pickled_it_is_the_rows() -> None:
-    rows = PickedRows(chunked([2, 3]), pa.array([1, 2], pa.int64()))
+    rows = SelectedRows(chunked([2, 3]), pa.array([1, 2], pa.int64()))
     assert pickle.loads(pickle.dumps(rows)).equals(pa.table({"n": pa.array([1, 2], pa.int64())}))
 
 
 def test_no_rows_have_the_schema() -> None:
-    rows = PickedRows(chunked([]), pa.array([], pa.int64()))
+    rows = SelectedRows(chunked([]), pa.array([], pa.int64()))
     assert pa.table(rows).equals(chunked([]))

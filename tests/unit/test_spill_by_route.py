@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi.engine.spill_by_route import Shelf
+from pyhudi.engine.spill_by_route import PartitionedSpill
 from pyhudi.errors import StorageError
 
 
@@ -15,18 +15,18 @@ def rows(first: int, count: int) -> pa.Table:
     return pa.table({"n": list(range(first, first + count)), "text": ["x" * 20] * count})
 
 
-def filled(shelf: Shelf[str]) -> None:
+def filled(spill: PartitionedSpill[str]) -> None:
     for first in range(0, 1000, 100):
         part = rows(first, 100)
         routes = pa.array([f"r{n % 3}" for n in part["n"].to_pylist()])
-        shelf.add(routes, part)
+        spill.add(routes, part)
 
 
 def test_rows_come_back_by_route_in_their_order() -> None:
     for in_memory in (1, 3000, 1 << 20):
-        with Shelf[str](in_memory) as shelf:
-            filled(shelf)
-            found = shelf.routes()
+        with PartitionedSpill[str](in_memory) as spill:
+            filled(spill)
+            found = spill.routes()
             assert list(found) == ["r0", "r1", "r2"]
             for number, part in enumerate(found.values()):
                 assert part.to_table()["n"].to_pylist() == list(range(number, 1000, 3))
@@ -34,9 +34,9 @@ def test_rows_come_back_by_route_in_their_order() -> None:
 
 
 def test_slices_and_sums_of_rows() -> None:
-    with Shelf[str](3000) as shelf:
-        filled(shelf)
-        part = shelf.routes()["r1"]
+    with PartitionedSpill[str](3000) as spill:
+        filled(spill)
+        part = spill.routes()["r1"]
         numbers = part.to_table()["n"].to_pylist()
         assert part.slice(30, 200).to_table()["n"].to_pylist() == numbers[30:230]
         assert len(part.slice(300)) == len(part) - 300
@@ -45,22 +45,22 @@ def test_slices_and_sums_of_rows() -> None:
 
 
 def test_a_run_is_sorted_within_its_route() -> None:
-    with Shelf[str](1 << 20, order=("n",)) as shelf:
+    with PartitionedSpill[str](1 << 20, order=("n",)) as spill:
         part = rows(0, 50)
-        shelf.add(pa.array(["a"] * 50), part.take(pa.array(range(49, -1, -1))))
-        assert shelf.routes()["a"].to_table()["n"].to_pylist() == list(range(50))
+        spill.add(pa.array(["a"] * 50), part.take(pa.array(range(49, -1, -1))))
+        assert spill.routes()["a"].to_table()["n"].to_pylist() == list(range(50))
 
 
-def test_pickled_rows_do_not_need_the_shelf() -> None:
-    with Shelf[int](1) as shelf:
-        shelf.add(pa.array([7] * 10), rows(0, 10))
-        pickled = pickle.dumps(shelf.routes()[7])
+def test_pickled_rows_do_not_need_the_spill() -> None:
+    with PartitionedSpill[int](1) as spill:
+        spill.add(pa.array([7] * 10), rows(0, 10))
+        pickled = pickle.dumps(spill.routes()[7])
     assert pickle.loads(pickled)["n"].to_pylist() == list(range(10))
 
 
-def test_an_empty_shelf_has_no_routes() -> None:
-    with Shelf[int](1) as shelf:
-        assert shelf.routes() == {}
+def test_an_empty_spill_has_no_routes() -> None:
+    with PartitionedSpill[int](1) as spill:
+        assert spill.routes() == {}
 
 
 def test_a_failing_local_disk_is_an_error_of_the_tree(
@@ -68,10 +68,10 @@ def test_a_failing_local_disk_is_an_error_of_the_tree(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(StorageError, match="local files for rows"):
-        Shelf(1)
+        PartitionedSpill(1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with Shelf[str](1) as shelf:
+    with PartitionedSpill[str](1) as spill:
         for folder in tmp_path.iterdir():
             folder.rmdir()
         with pytest.raises(StorageError, match="local files for rows"):
-            shelf.add(pa.array(["a"]), pa.table({"a": [1]}))
+            spill.add(pa.array(["a"]), pa.table({"a": [1]}))
