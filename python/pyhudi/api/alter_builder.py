@@ -50,8 +50,22 @@ class Alter:
     ) -> Alter:
         """Adds a column, null in all rows there are.
 
-        It comes last, or where `first`, `after` or `before` (names of columns beside it) say. A
-        name that a dropped column had is a new column all the same.
+        It comes last unless one of `first`, `after` and `before` is given. A name that a dropped
+        column had is a new column all the same.
+
+        Args:
+            column: its name, or path.
+            type: what it holds.
+            first: it comes before those beside it.
+            after: the name of the column beside it that it follows.
+            before: the name of the column beside it that it precedes.
+            doc: its description; None for none.
+
+        Returns:
+            A builder with the change.
+
+        Raises:
+            ConfigError: an argument is of another kind.
         """
         from pyhudi.schema.alter_changes import Add, Position  # noqa: PLC0415 - as it is needed
 
@@ -59,14 +73,35 @@ class Alter:
 
     @arg.checked(column=arg.text, name=arg.text)
     def rename_column(self, column: str, name: str) -> Alter:
-        """Gives a column another name, without the path."""
+        """Gives a column another name.
+
+        Args:
+            column: its name, or path.
+            name: the new name, without the path.
+
+        Returns:
+            A builder with the change.
+
+        Raises:
+            ConfigError: an argument is of another kind.
+        """
         from pyhudi.schema.alter_changes import Rename  # noqa: PLC0415 - as it is needed
 
         return self._with(Rename(column, name))
 
     @arg.checked(column=arg.text)
     def drop_column(self, column: str) -> Alter:
-        """Takes a column away. Its values stay in the files until those are rewritten."""
+        """Takes a column away. Its values stay in the files until those are rewritten.
+
+        Args:
+            column: its name, or path.
+
+        Returns:
+            A builder with the change.
+
+        Raises:
+            ConfigError: an argument is of another kind.
+        """
         from pyhudi.schema.alter_changes import Drop  # noqa: PLC0415 - as it is needed
 
         return self._with(Drop(column))
@@ -78,6 +113,16 @@ class Alter:
         int may become long, float, double, decimal or text; long the same but long; float and
         double what is wider, decimal or text; a decimal a wider one or text; a date text; text a
         date or decimal (null where it says something else).
+
+        Args:
+            column: its name, or path.
+            type: the new type.
+
+        Returns:
+            A builder with the change.
+
+        Raises:
+            ConfigError: an argument is of another kind.
         """
         from pyhudi.schema.alter_changes import ChangeType  # noqa: PLC0415 - as it is needed
 
@@ -85,14 +130,35 @@ class Alter:
 
     @arg.checked(column=arg.text, doc=arg.optional(arg.text))
     def set_doc(self, column: str, doc: str | None) -> Alter:
-        """Describes a column; None takes the description away."""
+        """Describes a column.
+
+        Args:
+            column: its name, or path.
+            doc: the description; None takes it away.
+
+        Returns:
+            A builder with the change.
+
+        Raises:
+            ConfigError: an argument is of another kind.
+        """
         from pyhudi.schema.alter_changes import Comment  # noqa: PLC0415 - as it is needed
 
         return self._with(Comment(column, doc))
 
     @arg.checked(column=arg.text)
     def make_nullable(self, column: str) -> Alter:
-        """Lets a column be null that was required."""
+        """Lets a column be null that was required.
+
+        Args:
+            column: its name, or path.
+
+        Returns:
+            A builder with the change.
+
+        Raises:
+            ConfigError: an argument is of another kind.
+        """
         from pyhudi.schema.alter_changes import MakeNullable  # noqa: PLC0415 - as it is needed
 
         return self._with(MakeNullable(column))
@@ -111,7 +177,20 @@ class Alter:
         after: str | None = None,
         before: str | None = None,
     ) -> Alter:
-        """Puts a column elsewhere among those beside it; last where nothing says where."""
+        """Puts a column elsewhere among those beside it; last where nothing says where.
+
+        Args:
+            column: its name, or path.
+            first: it comes before those beside it.
+            after: the name of the column beside it that it follows.
+            before: the name of the column beside it that it precedes.
+
+        Returns:
+            A builder with the change.
+
+        Raises:
+            ConfigError: an argument is of another kind.
+        """
         from pyhudi.schema.alter_changes import Move, Position  # noqa: PLC0415 - as it is needed
 
         return self._with(Move(column, Position(first, after, before)))
@@ -119,9 +198,14 @@ class Alter:
     def execute(self) -> WriteResult:
         """Carries the changes out in one commit, without touching a file.
 
-        Raises `SchemaMismatch` for a change that is not possible or changes nothing, `ConfigError`
-        for a position that is none, `UnsupportedTableFeature` for a table whose columns pyhudi does
-        not alter, `CommitConflict` for one that it must not write to now.
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: a change is not possible, or changes nothing.
+            ConfigError: there are no changes, or a position is none.
+            UnsupportedTableFeature: pyhudi does not alter the columns of such a table.
+            CommitConflict: the table must not be written to now.
         """
         if not self.changes:
             msg = "there is nothing to alter"

@@ -60,15 +60,30 @@ class Changes(Outputs):
         return plan_changes(self.table, self.request)
 
     def plan(self) -> pa.Table:
-        """What is to be read, without reading it: instant, case, partition, file_id, files.
+        """What is to be read, without reading it.
 
-        `case` says how the changes are had: `as_is` from change logs, else inferred.
+        Returns:
+            Columns instant, case, partition, file_id, files. `case` says how the changes are had:
+            `as_is` from change logs, else inferred.
+
+        Raises:
+            HistoryUnavailable: commits of the range were archived or files of it cleaned.
+            CorruptTable: the timeline is damaged.
         """
         rows = [{name: getattr(task, name) for name in PLAN.names} for task in self.tasks]
         return pa.Table.from_pylist(rows, PLAN)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream that reads ahead within bounds."""
+        """The rows as a stream that reads ahead within bounds, commit by commit.
+
+        Returns:
+            Their batches.
+
+        Raises:
+            HistoryUnavailable: commits of the range were archived or files of it cleaned.
+            CorruptTable: a file is damaged or missing; also while the stream is read.
+            ConfigError: the engine gives no Arrow stream.
+        """
         from pyhudi.query.change_rows import change_task  # noqa: PLC0415 - planning needs no core
 
         label = f"changes {self.table.storage.uri}"
@@ -104,7 +119,16 @@ class Diff(Outputs):
         return plan_diff(self.before, self.after, self.held_bytes)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream."""
+        """The rows as a stream.
+
+        Returns:
+            Their batches.
+
+        Raises:
+            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
+            CorruptTable: a file is damaged or missing; also while the stream is read.
+            ConfigError: the engine gives no Arrow stream.
+        """
         from pyhudi.query.change_rows import diff_task  # noqa: PLC0415 - planning needs no core
         from pyhudi.query.moved_rows import paired  # noqa: PLC0415
 

@@ -88,26 +88,41 @@ def create_table(
 ) -> HudiTable:
     """Makes a table, and fills it when rows are given.
 
-    schema_or_data: a `pyarrow.Schema`, or rows as `HudiTable.insert` takes them. key: the columns
-    that tell rows apart, a dot reaching into a struct; None for a table that rows are only added
-    to, under generated keys. partition_by: the columns that partition folders are named by; with
-    `column:simple` and `column:timestamp` in it, Hudi's custom key generator. order_by: the columns
-    whose greater value wins among rows of one key; without them the last write wins.
-    type: "cow" (copy-on-write) or "mor" (merge-on-read). version: 6, 8 or 9, the table version of
-    Hudi 0.14, 1.0 and 1.1. index: how the handle's writes find keys, in lower case what
-    `hoodie.index.type` takes: "record_index" (the default where keys are stored: a key stands once
-    in the table), "simple", "global_simple", "bloom", "global_bloom" or "bucket". No table stores
-    it but as a record index; a bucket index can be told from the files. A metadata table is made
-    unless `hoodie.metadata.enable` is false. options: `hoodie.…` options; the
-    table's name is the last part of the location unless `hoodie.table.name` says otherwise;
-    `hoodie.table.keygenerator.type` may choose another generator than Hudi would, and
-    `hoodie.keygen.timebased.…` say how a timestamp generator renders (zone: UTC by default);
-    `hoodie.table.cdc.enabled` has writers note changes for `changes`. Options that `open_table`
-    takes too go with the handle that is given back.
+    A metadata table is made unless `hoodie.metadata.enable` is false. Nothing is left of a table
+    whose making or first write fails.
 
-    Nothing is left of a table whose making or first write fails. Raises `ConfigError` when there is
-    a table already or arguments do not fit, `SchemaMismatch` for columns or keys that cannot be
-    stored, `UnsupportedTableFeature` for a table that pyhudi could not write to.
+    Args:
+        uri: where the table is to lie, as `open_table` takes it.
+        schema_or_data: a `pyarrow.Schema`, or rows as `HudiTable.insert` takes them.
+        key: the columns that tell rows apart, a dot reaching into a struct; None for a table that
+            rows are only added to, under generated keys.
+        partition_by: the columns that partition folders are named by, none by default; with
+            `column:simple` and `column:timestamp` in it, Hudi's custom key generator.
+        order_by: the columns whose greater value wins among rows of one key; without them the last
+            write wins.
+        type: "cow" (copy-on-write) or "mor" (merge-on-read).
+        version: the table version: 6, 8 or 9, those of Hudi 0.14, 1.0 and 1.1.
+        index: how the handle's writes find keys, in lower case what `hoodie.index.type` takes:
+            "record_index" (the default where keys are stored: a key stands once in the table),
+            "simple", "global_simple", "bloom", "global_bloom" or "bucket". No table stores it but
+            as a record index; a bucket index can be told from the files.
+        options: `hoodie.…` options by name. The table's name is the last part of the location
+            unless `hoodie.table.name` says otherwise; `hoodie.table.keygenerator.type` may choose
+            another generator than Hudi would, and `hoodie.keygen.timebased.…` say how a timestamp
+            generator renders (zone: UTC by default); `hoodie.table.cdc.enabled` has writers note
+            changes for `changes`. Options that `open_table` takes too go with the handle that is
+            given back.
+        storage_options: how a bucket is reached, as in `open_table`.
+        engine: what runs the work; by default threads of this process, one a processor.
+
+    Returns:
+        The new table's handle.
+
+    Raises:
+        ConfigError: there is a table already, or arguments do not fit.
+        SchemaMismatch: columns or keys cannot be stored.
+        UnsupportedTableFeature: pyhudi could not write to such a table.
+        StorageError: storage fails.
     """
     asked = dict(options or {})
     if index is not None:

@@ -15,7 +15,11 @@ class IndexVerbs:
     """What `HudiTable` can do to its metadata table. Rows never change by it."""
 
     def refresh(self) -> Any:
-        """Looks at the table again."""
+        """Looks at the table again.
+
+        Returns:
+            This handle.
+        """
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
@@ -42,22 +46,30 @@ class IndexVerbs:
     ) -> tuple[str, ...]:
         """Adds an index to the table's metadata table, which is made if there is none.
 
-        kind: "column_stats", "bloom_filters", "record_index" or "secondary_index". columns: those
-        with statistics; by default the first 32 that can have some, or
-        `hoodie.metadata.index.column.stats.column.list` of the handle's options; in version 6 all
-        columns. Where the table's version has them, statistics of partitions come with those of
-        columns. Every write keeps an index up to date from then on.
+        Every write keeps the index up to date from then on. Where the table's version has them,
+        statistics of partitions come with those of columns. A secondary index is over one column,
+        and needs a name and a record index. With `function` an index with statistics or bloom
+        filters is an expression index: over one column, with a name.
 
-        A secondary index is over one column, and needs a name and a record index. With `function`,
-        such as "lower" or "from_unixtime", an index with statistics or bloom filters is an
-        expression index: over one column, with a name, and with `options` as Hudi's SQL has them,
-        such as `{"format": "yyyy-MM-dd"}`. partitioned: a record index in which each data partition
-        has its own keys (table version 9).
+        Args:
+            kind: "column_stats", "bloom_filters", "record_index" or "secondary_index".
+            columns: those with statistics; by default the first 32 that can have some, or
+                `hoodie.metadata.index.column.stats.column.list` of the handle's options; in version
+                6 all columns.
+            name: of a secondary or expression index.
+            function: such as "lower" or "from_unixtime"; None for no expression.
+            options: of the expression, as Hudi's SQL has them, such as `{"format": "yyyy-MM-dd"}`.
+            partitioned: a record index in which each data partition has its own keys (table version
+                9).
 
-        Returns the partitions of the metadata table. Raises `ConfigError` for an index that is
-        there already or for wrong columns, names or options, `UnsupportedTableFeature` for another
-        kind of index, a column or function that it cannot be made of, or a table that pyhudi does
-        not write to, `CommitConflict` while other work is pending that rules it out.
+        Returns:
+            The partitions of the metadata table that were made.
+
+        Raises:
+            ConfigError: the index is there already, or columns, names or options are wrong.
+            UnsupportedTableFeature: another kind of index, a column or function that it cannot be
+                made of, or a table that pyhudi does not write to.
+            CommitConflict: other work is pending that rules it out.
         """
         from pyhudi.metadata import index_request  # noqa: PLC0415 - not for reading
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - not for reading
@@ -70,13 +82,20 @@ class IndexVerbs:
 
     @arg.checked(name=arg.text)
     def drop_index(self, name: str) -> tuple[str, ...]:
-        """Takes an index away, also one that pyhudi does not make, and gives what went.
+        """Takes an index away, also one that pyhudi does not make.
 
-        name: a partition of the metadata table, or the name that Hudi's SQL gave the index; "files"
-        for the whole metadata table. Statistics of partitions go with those of columns.
+        Statistics of partitions go with those of columns.
 
-        Raises `ConfigError` where there is no such index or another one needs it,
-        `UnsupportedTableFeature` while another writer is building an index.
+        Args:
+            name: a partition of the metadata table, or the name that Hudi's SQL gave the index;
+                "files" for the whole metadata table.
+
+        Returns:
+            The partitions of the metadata table that went.
+
+        Raises:
+            ConfigError: there is no such index, or another one needs it.
+            UnsupportedTableFeature: another writer is building an index.
         """
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
 
@@ -85,15 +104,19 @@ class IndexVerbs:
         return gone
 
     def rebuild_metadata(self) -> tuple[str, ...]:
-        """Makes the metadata table anew from what is on storage, and gives its partitions.
+        """Makes the metadata table anew from what is on storage.
 
         It gets the partitions that it had, column statistics of the same columns. A table without
         one gets what the handle's options and the table's version say. What was there is removed
         first; should the writer die, the table is read by listing until the next write makes it.
 
-        Raises `UnsupportedTableFeature` for a partition that pyhudi does not make, before anything
-        is removed, and for a table that it does not write to; `CommitConflict` while other work is
-        pending that rules it out.
+        Returns:
+            The partitions of the metadata table.
+
+        Raises:
+            UnsupportedTableFeature: a partition that pyhudi does not make, before anything is
+                removed, or a table that it does not write to.
+            CommitConflict: other work is pending that rules it out.
         """
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
 

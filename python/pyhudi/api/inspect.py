@@ -86,10 +86,16 @@ class Inspect:
     def timeline(self, *, archived: bool = False) -> pa.Table:
         """The timeline: one row an instant, in its furthest state, oldest first.
 
-        archived: with the instants that have left the active timeline; all of the archive is read
-        for them, and `file` is the archive's file.
+        Args:
+            archived: with the instants that have left the active timeline; all of the archive is
+                read for them, and `file` is the archive's file.
 
-        Columns: requested, action, state, completed (null while pending or not noted), file.
+        Returns:
+            Columns requested, action, state, completed (null while pending or not noted), file.
+
+        Raises:
+            CorruptTable: the archive is damaged.
+            ConfigError: `archived` is neither true nor false.
         """
         timeline = self._table.timeline
         instants = {
@@ -116,8 +122,12 @@ class Inspect:
     def commits(self) -> pa.Table:
         """Completed commits of the active timeline and what they wrote, oldest first.
 
-        Columns: requested, completed, action, operation, partitions, files, rows_written,
-        rows_inserted, rows_updated, rows_deleted, bytes.
+        Returns:
+            Columns requested, completed, action, operation, partitions, files, rows_written,
+            rows_inserted, rows_updated, rows_deleted, bytes.
+
+        Raises:
+            CorruptTable: the metadata of a commit are damaged.
         """
         timeline = self._table.timeline
         rows = [_commit(instant, timeline.commit_metadata(instant)) for instant in timeline.commits]
@@ -126,8 +136,9 @@ class Inspect:
     def files(self) -> pa.Table:
         """Every base and log file on storage, uncommitted and outdated ones too.
 
-        Columns: partition, file_id, kind (base or log), name, instant (the one in the name), size,
-        replaced (whether a completed replace commit took its group away).
+        Returns:
+            Columns partition, file_id, kind (base or log), name, instant (the one in the name),
+            size in bytes, replaced (whether a completed replace commit took its group away).
         """
         view = self._view()
         rows = [
@@ -147,14 +158,17 @@ class Inspect:
     def slices(self) -> pa.Table:
         """Every committed file slice, outdated ones too, the newest of a group first.
 
-        Columns: partition, file_id, base_instant, base_file, base_size, log_files, log_size.
+        Returns:
+            Columns partition, file_id, base_instant, base_file, base_size, log_files, log_size;
+            sizes in bytes.
         """
         return slices_table(self._view().all_slices())
 
     def partitions(self) -> pa.Table:
         """Partitions with what a snapshot reads there.
 
-        Columns: partition, file_groups, log_files, size.
+        Returns:
+            Columns partition, file_groups, log_files, size in bytes.
         """
         view = self._view()
         slices = view.slices()
@@ -174,7 +188,12 @@ class Inspect:
     def logs(self) -> pa.Table:
         """The blocks of the log files that a snapshot reads, in the order they are merged.
 
-        Columns: partition, file_id, log_file, offset, size, type, instant, header (all entries).
+        Returns:
+            Columns partition, file_id, log_file, offset and size in bytes, type, instant, header
+            (all entries).
+
+        Raises:
+            CorruptTable: a log file is damaged.
         """
         logs = [log for slice_ in self._view().slices() for log in slice_.logs]
         rows = [row for log in logs for row in self._blocks(log)]
@@ -199,9 +218,18 @@ class Inspect:
     def metadata(self, partition: str = "files", column: str | None = None) -> pa.Table:
         """What a partition of the metadata table says.
 
-        partition: `files`, `record_index`, `column_stats`, `partition_stats` or a secondary index.
-        column: the one whose statistics are wanted. Raises `CorruptTable` where the metadata table
-        is missing, damaged or behind, `ConfigError` for a partition that has no form as a table.
+        Args:
+            partition: `files`, `record_index`, `column_stats`, `partition_stats` or a secondary
+                index.
+            column: the one whose statistics are wanted; None where the partition has none.
+
+        Returns:
+            Its records, with columns by the kind of partition.
+
+        Raises:
+            CorruptTable: the metadata table is missing, damaged or behind.
+            ConfigError: the partition has no form as a table.
+            SchemaMismatch: the table has no such column.
         """
         from pyhudi.metadata.kinds.registry import shown  # noqa: PLC0415 - it needs the core
         from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core

@@ -36,30 +36,84 @@ class Merge:
     def when_matched_update(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
     ) -> Merge:
-        """Gives columns of the table's row new values; no key or partition columns."""
+        """Gives columns of the table's row new values.
+
+        Args:
+            values: by column, none of the key or the partition.
+            where: for which matched rows; None for all.
+
+        Returns:
+            A builder with the clause.
+
+        Raises:
+            ConfigError: there are no values.
+        """
         return self._with("update", where, values)
 
     def when_matched_update_all(self, *, where: str | pc.Expression | None = None) -> Merge:
-        """Gives the table's row the values of all columns that the source has."""
+        """Gives the table's row the values of all columns that the source has.
+
+        Args:
+            where: for which matched rows; None for all.
+
+        Returns:
+            A builder with the clause.
+        """
         return self._with("update", where, None)
 
     def when_matched_delete(self, *, where: str | pc.Expression | None = None) -> Merge:
-        """Removes the table's row."""
+        """Removes the table's row.
+
+        Args:
+            where: for which matched rows; None for all.
+
+        Returns:
+            A builder with the clause.
+        """
         return self._with("delete", where, None)
 
     @arg.checked(values=arg.by_name)
     def when_not_matched_insert(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
     ) -> Merge:
-        """Adds a row of these values, null in other columns, with the key of the source's row."""
+        """Adds a row of these values, null in other columns, with the key of the source's row.
+
+        Args:
+            values: by column of the table.
+            where: for which rows of the source; None for all. It can look at the source alone.
+
+        Returns:
+            A builder with the clause.
+
+        Raises:
+            ConfigError: there are no values.
+        """
         return self._with("insert", where, values)
 
     def when_not_matched_insert_all(self, *, where: str | pc.Expression | None = None) -> Merge:
-        """Adds the source's row, null in columns that it lacks."""
+        """Adds the source's row, null in columns that it lacks.
+
+        Args:
+            where: for which rows of the source; None for all. It can look at the source alone.
+
+        Returns:
+            A builder with the clause.
+        """
         return self._with("insert", where, None)
 
     def execute(self) -> WriteResult:
-        """Carries out the merge in one commit. See `HudiTable.merge` for what it raises."""
+        """Carries out the merge in one commit.
+
+        Returns:
+            What was written.
+
+        Raises:
+            ConfigError: there is no clause, or one cannot be carried out.
+            SchemaMismatch: the source lacks key columns or has a key twice, or values do not fit.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+        """
         if not self.clauses:
             msg = "the merge has no clause"
             raise ConfigError(msg, hint="Add when_matched_... or when_not_matched_... first.")

@@ -40,20 +40,42 @@ class Outputs(LazyRows):
 
     @abstractmethod
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream."""
+        """The rows as a stream.
+
+        Returns:
+            Their batches.
+        """
 
     def to_arrow(self) -> pa.Table:
-        """All rows in memory."""
+        """All rows in memory.
+
+        Returns:
+            One table. It raises what `to_reader` does, as all outputs do.
+        """
         return self.to_reader().read_all()
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows as a pandas DataFrame. Needs the extra `pandas`."""
+        """All rows as a pandas DataFrame. Needs the extra `pandas`.
+
+        Returns:
+            The rows, under pyarrow's mapping of types.
+
+        Raises:
+            ConfigError: pandas is not installed.
+        """
         _need("pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """All rows as a polars DataFrame. Needs the extra `polars`."""
+        """All rows as a polars DataFrame. Needs the extra `polars`.
+
+        Returns:
+            The rows.
+
+        Raises:
+            ConfigError: polars is not installed.
+        """
         _need("polars")
         import polars as pl  # noqa: PLC0415 - an extra
 
@@ -65,20 +87,40 @@ class Outputs(LazyRows):
     ) -> duckdb.DuckDBPyConnection:
         """Makes the rows a view of a DuckDB connection; each query on it reads anew.
 
-        Gives back the connection. Needs the extra `duckdb`.
+        Needs the extra `duckdb`.
+
+        Args:
+            connection: where the view is to be.
+            name: of the view.
+
+        Returns:
+            The connection.
+
+        Raises:
+            ConfigError: `connection` is none.
         """
         return connection.register(name, self)
 
     def to_spark(self) -> Any:
         """The rows as a Spark DataFrame, of a table that was opened with a `SparkEngine`.
 
-        Planned now, read by the executors at each action; see `pyhudi.spark.read`. Raises
-        `ConfigError` for another engine, `UnsupportedTableFeature` for a type that Spark lacks.
+        Planned now, read by the executors at each action; see `pyhudi.spark.read`.
+
+        Returns:
+            The DataFrame.
+
+        Raises:
+            ConfigError: the table was opened with another engine.
+            UnsupportedTableFeature: Spark lacks a type.
         """
         return spark("frames").frame_of(self)
 
     def count(self) -> int:
-        """How many rows there are."""
+        """How many rows there are.
+
+        Returns:
+            The number of rows.
+        """
         return sum(batch.num_rows for batch in self.to_reader())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

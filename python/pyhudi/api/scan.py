@@ -70,19 +70,43 @@ class Scan(Outputs):
         return plan_scan(self.table, self.request)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream that reads ahead within bounds, by partition and file group."""
+        """The rows as a stream that reads ahead within bounds.
+
+        Returns:
+            Their batches, by partition and file group.
+
+        Raises:
+            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
+            HistoryUnavailable: an incremental range cannot be read in whole.
+            CorruptTable: a file is damaged or missing; also while the stream is read.
+            ConfigError: the engine gives no Arrow stream.
+        """
         return self._read(self.tasks, self.schema)
 
     def count(self) -> int:
-        """How many rows the scan gives. Only columns that matter for it are read."""
+        """How many rows the scan gives. Only columns that matter for it are read.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
+            HistoryUnavailable: an incremental range cannot be read in whole.
+            CorruptTable: a file is damaged or missing.
+        """
         narrow = replace(self, request=replace(self.request, output=(self._narrow_column(),)))
         return sum(batch.num_rows for batch in narrow.to_reader())
 
     def plan(self) -> pa.Table:
         """The file slices to be read, without reading them.
 
-        Columns: partition, file_id, base_instant, base_file, base_size, log_files, log_size; sizes
-        in bytes, base_file null for a slice of log files alone.
+        Returns:
+            Columns partition, file_id, base_instant, base_file, base_size, log_files, log_size;
+            sizes in bytes, base_file null for a slice of log files alone.
+
+        Raises:
+            HistoryUnavailable: an incremental range cannot be read in whole.
+            CorruptTable: the timeline or the metadata table is damaged.
         """
         if self.span is not None:
             return slices_table([task.slice for task in self.tasks])
@@ -91,10 +115,13 @@ class Scan(Outputs):
     def explain(self) -> Explanation:
         """How the scan is planned, without reading a row: `print` it.
 
-        It says whether the metadata table or storage listed the files, and what each index left
-        out; its `pruned` is an Arrow table of the partitions and file slices that are not read.
+        Returns:
+            Whether the metadata table or storage listed the files, and what each index left out;
+            its `pruned` is an Arrow table of the partitions and file slices that are not read.
 
-        Raises `ConfigError` for an incremental query, whose files come from its commits.
+        Raises:
+            ConfigError: it is an incremental query, whose files come from its commits.
+            CorruptTable: the timeline is damaged.
         """
         if self.span is not None:
             raise ConfigError("the files of an incremental query come from its commits: see plan()")

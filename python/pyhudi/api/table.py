@@ -52,16 +52,25 @@ def open_table(
 ) -> HudiTable:
     """Opens a table as it is now, or as it was.
 
-    uri: the table's folder: a path, a `file://` URI, or `s3://bucket/prefix`, also as `s3a://`.
-    storage_options: how a bucket is reached, by deltalake's names (docs/storage.md); what they
-    leave open comes from the environment. options: `hoodie.…` options. engine: what runs the work,
-    by default threads of this process. as_of: what every read of the handle shows,
-    see `HudiTable.scan`; such a handle refuses writes.
+    Args:
+        uri: the table's folder: a path, a `file://` URI, or `s3://bucket/prefix`, also as `s3a://`.
+        storage_options: how a bucket is reached, by deltalake's names (docs/storage.md); what they
+            leave open comes from the environment.
+        options: `hoodie.…` options by name.
+        engine: what runs the work; by default threads of this process, one a processor.
+        as_of: the moment that every read of the handle shows, as in `HudiTable.scan`; None for the
+            table as it is. Such a handle refuses writes.
 
-    Raises `TableNotFound` when there is no table, `UnsupportedTableFeature` for one that pyhudi
-    cannot read at all, `CorruptTable` for damaged properties or timeline files, `ConfigError` for
-    an unknown option, a value that it cannot have, or an `as_of` that is no time, `StorageError`
-    where storage fails, `HistoryUnavailable` as `scan` does.
+    Returns:
+        The handle. It shows the table as it is now until it is refreshed or written to.
+
+    Raises:
+        TableNotFound: there is no table.
+        UnsupportedTableFeature: pyhudi cannot read the table at all; the message names why.
+        CorruptTable: the properties or timeline files are damaged.
+        ConfigError: an option is unknown or has a value that it cannot have, or `as_of` is no time.
+        HistoryUnavailable: the table cannot be shown as of then, see `HudiTable.scan`.
+        StorageError: storage fails.
     """
     storage = Storage(os.fspath(uri), storage_options)
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
@@ -132,7 +141,17 @@ class HudiTable(WritingVerbs, IndexVerbs):
         return Inspect(self._table)
 
     def refresh(self) -> HudiTable:
-        """Looks at the table again, so that later commits are seen. Gives back the handle."""
+        """Looks at the table again, so that later commits are seen.
+
+        Returns:
+            This handle.
+
+        Raises:
+            TableNotFound: the table is gone.
+            CorruptTable: the properties or timeline files are damaged.
+            HistoryUnavailable: the handle's `as_of` cannot be shown any more.
+            StorageError: storage fails.
+        """
         self._table = _load(self.storage, self.options, self.as_of)
         return self
 
@@ -155,22 +174,30 @@ class HudiTable(WritingVerbs, IndexVerbs):
     ) -> Scan:
         """The table's rows, merged; nothing is read before the scan's output is asked for.
 
-        columns: names in the wanted order, None for all. where: a SQL expression ("age > 30 AND
-        city = 'osaka'"), a pyarrow expression, or filter tuples as pyarrow takes them. limit: at
-        most so many rows. read_optimized: the base files alone, without the newer records in log
-        files. meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
-        as_of: the table as it was, with the schema of then: what was requested up to that instant.
-        An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601, a date or datetime.
-        Text without an offset is a time in the table's own zone
-        (`hoodie.table.timeline.timezone`), a datetime without one, and a date, this machine's local
-        time, as everywhere in Python.
-        memory_limit: bytes that log records may take in memory at any time, a quarter of the
-        machine's by default; more of them go to local files.
+        Args:
+            columns: names in the wanted order, all by default.
+            where: a SQL expression ("age > 30 AND city = 'osaka'"), a pyarrow expression, or filter
+                tuples as pyarrow takes them; None for all rows.
+            limit: at most so many rows; None for all.
+            read_optimized: the base files alone, without the newer records in log files.
+            meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
+            as_of: the table as it was, with the schema of then: what was requested up to that
+                instant. An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601, a
+                date or datetime. Text without an offset is a time in the table's own zone
+                (`hoodie.table.timeline.timezone`), a datetime without one, and a date, this
+                machine's local time, as everywhere in Python.
+            memory_limit: bytes that log records may take in memory at any time, at least a
+                megabyte; more of them go to local files. A quarter of the machine's memory by
+                default.
 
-        Raises `SchemaMismatch` for columns or values that do not fit the schema, `ConfigError` for
-        an argument that is no filter or no time, `HistoryUnavailable` when files of that time have
-        been cleaned, when a write requested by then is incomplete, or for a time before the first
-        commit.
+        Returns:
+            The scan, of the table as the handle shows it.
+
+        Raises:
+            SchemaMismatch: columns or values do not fit the schema.
+            ConfigError: an argument is no filter, no time or no number that it can be.
+            HistoryUnavailable: files of that time have been cleaned, a write requested by then is
+                incomplete, or the time is before the first commit.
         """
         table = self._table
         if as_of is not None:
@@ -207,19 +234,32 @@ class HudiTable(WritingVerbs, IndexVerbs):
     ) -> Scan:
         """Rows that commits after `start` and up to `end` wrote, as they stand at the end.
 
-        start, end: times as `scan` takes them for `as_of`; requested times below table version 8,
-        completion times from 8 on. No start, "earliest" or zeros: from the beginning. No end: up
-        to the last commit. Deletes do not show. hollow_commits: below version 8, when a write is
-        pending that is older than completed ones: "fail", "block" (read what was before it) or
-        "transition_time" (the range is of completion times). fallback_full_scan: where files of
-        the range have been cleaned, take its rows that are still current; by default, as in Hudi
-        1.2.0, from version 8 on, then with a warning. The rest is as in `scan`.
+        Deletes do not show.
 
-        Raises what `scan` raises, `HistoryUnavailable` for an end before the first commit,
-        `ConfigError` for a range that ends before it begins, `UnsupportedTableFeature` for a table
-        without meta columns.
-        Its outputs raise `HistoryUnavailable` for a hollow commit under "fail", and where files of
-        the range have been cleaned and no full scan may stand in for them.
+        Args:
+            start: a time as `scan` takes it for `as_of`; requested times below table version 8,
+                completion times from 8 on. None, "earliest" or zeros: from the beginning.
+            end: likewise; None: up to the last commit.
+            columns: names in the wanted order, all by default.
+            where: a filter, as in `scan`.
+            limit: at most so many rows; None for all.
+            meta_fields: Hudi's own columns too, in front.
+            hollow_commits: below version 8, when a write is pending that is older than completed
+                ones: "fail", "block" (read what was before it) or "transition_time" (the range is
+                of completion times).
+            fallback_full_scan: where files of the range have been cleaned, take its rows that are
+                still current. None, as in Hudi 1.2.0: from version 8 on, then with a warning.
+
+        Returns:
+            The scan. Its outputs raise `HistoryUnavailable` for a hollow commit under "fail", and
+            where files of the range have been cleaned and no full scan may stand in for them.
+
+        Raises:
+            SchemaMismatch: columns or values do not fit the schema.
+            ConfigError: an argument is no filter, no time or no number that it can be, or the range
+                ends before it begins.
+            HistoryUnavailable: the end is before the first commit.
+            UnsupportedTableFeature: the table has no meta columns.
         """
         bounds = range_bounds(start, end, self.config.timezone)
         span = IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
@@ -249,16 +289,25 @@ class HudiTable(WritingVerbs, IndexVerbs):
         Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it), `before` and
         `after`: the record's data columns as a struct, or null.
 
-        start, end: the commits after `start` and up to `end`, times as `scan` takes them for
-        `as_of`; requested times below table version 8, completion times from 8 on. No start,
-        "earliest" or zeros: from the beginning. No end: up to the last commit. where: a filter on
-        the four columns, as `scan` takes it ("op = 'd' AND before.city = 'osaka'"). limit: at most
-        so many rows. images: "json" gives them as Hudi's JSON text.
+        Args:
+            start: commits after this time, as `scan` takes it for `as_of`; requested times below
+                table version 8, completion times from 8 on. None, "earliest" or zeros: from the
+                beginning.
+            end: commits up to this time; None: up to the last.
+            where: a filter on the four columns, as `scan` takes it ("op = 'd' AND before.city =
+                'osaka'").
+            limit: at most so many rows; None for all.
+            images: "struct", or "json" for Hudi's JSON text.
 
-        Raises `UnsupportedTableFeature` for a table without `hoodie.table.cdc.enabled`,
-        `HistoryUnavailable` when commits of the range were archived or files of it cleaned, when a
-        writer rewrote a file without a change log, or for an end before the first commit;
-        `ConfigError` for wrong arguments, a range that ends before it begins among them.
+        Returns:
+            The changes; nothing is read before an output is asked for.
+
+        Raises:
+            UnsupportedTableFeature: the table is without `hoodie.table.cdc.enabled`.
+            HistoryUnavailable: commits of the range were archived or files of it cleaned, a writer
+                rewrote a file without a change log, or the end is before the first commit.
+            SchemaMismatch: the filter does not fit the columns.
+            ConfigError: arguments are wrong, or the range ends before it begins.
         """
         from pyhudi.api.changes import new_changes  # noqa: PLC0415 - scans need none of it
 
@@ -273,16 +322,24 @@ class HudiTable(WritingVerbs, IndexVerbs):
         )
 
     def diff(self, a: Moment, b: Moment) -> Diff:
-        """What differs between the table as of `a` and as of `b`, by record key.
+        """What differs between the table at one moment and at another, by record key.
 
         Columns: `op` (i, u or d), `before` and `after` (the record's data columns as a struct, or
         null), `changed` (of updates the names of the columns that differ). Only file groups that
         differ are read; no change logs are needed. A record that moved to another partition or file
-        group is no delete and insert. Both states come with the columns that the table has now.
+        group is no delete and insert. Both sides come with the columns that the table has now.
 
-        Raises `HistoryUnavailable` for a moment that is no longer known or before the first commit,
-        `ConfigError` for what is none, `UnsupportedTableFeature` for rows without key or of a merge
-        rule that pyhudi lacks.
+        Args:
+            a: the moment before, a time as `scan` takes it for `as_of`.
+            b: the moment after, likewise.
+
+        Returns:
+            The differences; nothing is read before an output is asked for.
+
+        Raises:
+            HistoryUnavailable: a moment is no longer known, or before the first commit.
+            ConfigError: a moment is no time.
+            UnsupportedTableFeature: rows are without key or of a merge rule that pyhudi lacks.
         """
         from pyhudi.api.changes import new_diff  # noqa: PLC0415 - scans need none of it
 
@@ -293,11 +350,20 @@ class HudiTable(WritingVerbs, IndexVerbs):
         """Compares the timeline, the files on storage and the metadata table; changes nothing.
 
         The table is looked at as it is now, not as the handle shows it.
-        The result has a finding for each difference, and is false when there is none. deep: look
-        into files too: footers and log blocks, statistics and bloom filters, keys that are there
-        twice, and the record index key by key. It reads the keys of all rows.
 
-        Raises `UnsupportedTableFeature`, deep, for a merge rule that pyhudi lacks.
+        Args:
+            deep: look into files too: footers and log blocks, statistics and bloom filters, keys
+                that are there twice, and the record index key by key. It reads the keys of all
+                rows.
+
+        Returns:
+            A finding for each difference; false as a condition when there is none.
+
+        Raises:
+            ConfigError: the handle was opened as of an earlier time.
+            UnsupportedTableFeature: deep, for a merge rule that pyhudi lacks.
+            CorruptTable: the properties or timeline files are damaged.
+            StorageError: storage fails.
         """
         from pyhudi.admin.check import check  # noqa: PLC0415 - reading needs none of it
 
@@ -308,19 +374,43 @@ class HudiTable(WritingVerbs, IndexVerbs):
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
         """Makes the table one of a later version; nothing else ever does.
 
-        to: 5, 6, 8 or 9. Log files are compacted first, the metadata table is removed, and made
-        again in the new version. What a writer that dies leaves undone, the next write does.
-        dry_run: say what would change, and change nothing.
+        Log files are compacted first, the metadata table is removed, and made again in the new
+        version. What a writer that dies leaves undone, the next write does.
 
-        Raises `UnsupportedTableFeature` for a table that cannot become one of that version, naming
-        the property; `CommitConflict` while a compaction, clustering or the like is pending;
-        `ConfigError` for a version that is none or not a later one.
+        Args:
+            to: the table version: 5, 6, 8 or 9.
+            dry_run: say what would change, and change nothing.
+
+        Returns:
+            What changed, or would.
+
+        Raises:
+            UnsupportedTableFeature: the table cannot become one of that version; names the
+                property.
+            CommitConflict: a compaction, clustering or the like is pending.
+            ConfigError: there is no such version, it is not a later one, or the handle was opened
+                as of an earlier time.
         """
         return self._at_version(to, up=True, dry_run=dry_run)
 
     @arg.checked(to=arg.whole, dry_run=arg.flag)
     def downgrade(self, to: int, *, dry_run: bool = False) -> VersionChange:
-        """Makes the table one of an earlier version: 8, 6, 5 or 4. As `upgrade` otherwise."""
+        """Makes the table one of an earlier version. As `upgrade` otherwise.
+
+        Args:
+            to: the table version: 8, 6, 5 or 4.
+            dry_run: say what would change, and change nothing.
+
+        Returns:
+            What changed, or would.
+
+        Raises:
+            UnsupportedTableFeature: the table cannot become one of that version; names the
+                property.
+            CommitConflict: a compaction, clustering or the like is pending.
+            ConfigError: there is no such version, it is not an earlier one, or the handle was
+                opened as of an earlier time.
+        """
         return self._at_version(to, up=False, dry_run=dry_run)
 
     def _at_version(self, to: int, *, up: bool, dry_run: bool) -> VersionChange:

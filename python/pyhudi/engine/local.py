@@ -32,7 +32,11 @@ class LocalEngine:
     Args:
         threads: how many tasks run at once; as many as there are processors by default. With 1,
             everything happens in the calling thread, in task order.
-        look_ahead_bytes: how much a scan may hold of rows that nobody has asked for yet.
+        look_ahead_bytes: how much a scan may hold of rows that nobody has asked for yet; 16 MiB by
+            default.
+
+    Raises:
+        ConfigError: one of them is less than 1.
     """
 
     @arg.checked(threads=arg.optional(arg.whole), look_ahead_bytes=arg.whole)
@@ -46,7 +50,11 @@ class LocalEngine:
     def telling(self, tell: Callable[[Step], None]) -> LocalEngine:
         """An engine like this one that tells of every call of `run` and every finished task of it.
 
-        It tells from any thread, but one at a time. It cannot be pickled if `tell` cannot.
+        Args:
+            tell: called from any thread, but by one at a time.
+
+        Returns:
+            The engine. It cannot be pickled if `tell` cannot.
         """
         told = LocalEngine(self.threads, look_ahead_bytes=self.look_ahead_bytes)
         told._tell = tell
@@ -65,7 +73,17 @@ class LocalEngine:
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """As `Engine.run`. When it ends, also by a failure, none of its tasks runs any more."""
+        """As `Engine.run`. When it ends, also by a failure, none of its tasks runs any more.
+
+        Args:
+            work: what gives the result of a task; called from several threads.
+            tasks: what there is to do.
+            stage: number of this call within the transaction, for write tokens.
+            label: what the call does, for progress.
+
+        Returns:
+            The results in task order.
+        """
         attempts = [Attempt(index, stage, index) for index in range(len(tasks))]
         threads = min(self.threads, len(tasks))
         if self._tell is not None:
@@ -91,7 +109,17 @@ class LocalEngine:
         *,
         label: str = "",  # noqa: ARG002
     ) -> pa.RecordBatchReader:
-        """As `Engine.scan`: a reader that reads ahead while its batches are used."""
+        """As `Engine.scan`: a reader that reads ahead while its batches are used.
+
+        Args:
+            work: what gives the batches of a task; called from several threads.
+            tasks: what there is to read.
+            schema: of every batch.
+            label: what the call does; not shown, since a scan has no end to tell of.
+
+        Returns:
+            The rows in task order. `SchemaMismatch` comes out while they are read.
+        """
         checked = _Checked(work, schema)
         if self.threads == 1:
             return pa.RecordBatchReader.from_batches(
@@ -109,7 +137,18 @@ class LocalEngine:
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """As `Engine.exchange`; `rows` is any object with the Arrow PyCapsule interface."""
+        """As `Engine.exchange`. Rows beyond 8 MiB go through local files.
+
+        Args:
+            rows: any object with the Arrow PyCapsule interface.
+            route: the name of the string column that says what belongs together.
+            work: what writes all rows of one value; called from several threads.
+            stage: number of this call within the transaction, for write tokens.
+            label: what the call does, for progress.
+
+        Returns:
+            The results of all calls, ordered by route value.
+        """
         from pyhudi.engine import routes  # noqa: PLC0415 - scans need none of it
 
         def write(group: tuple[str, routes.GroupRows], attempt: Attempt) -> Sequence[Result]:

@@ -80,15 +80,19 @@ _registered: dict[str, tuple[Merger, tuple[str, ...] | None]] = {}
 def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | None = None) -> None:
     """Lets pyhudi read and write tables whose records are merged by somebody's own code.
 
-    strategy: the table's `hoodie.record.merge.strategy.id`, or its
-    `hoodie.compaction.payload.class`. merger: called with two record batches of equal length, row i
-    of both being an older and a newer record of one key; gives the merged batch (any Arrow data
-    with those columns, as many rows), or that and a boolean array that marks keys to be deleted. It
-    is called once a batch and sees no deletes: a delete always beats what is older, and what is
-    newer stands. columns: those that it looks at or makes, None for all; keys and the columns
-    of the scan come along. On Spark the function travels to the executors by pickling.
+    Args:
+        strategy: the table's `hoodie.record.merge.strategy.id`, or its
+            `hoodie.compaction.payload.class`.
+        merger: called with two record batches of equal length, row i of both being an older and a
+            newer record of one key; gives the merged batch (any Arrow data with those columns, as
+            many rows), or that and a boolean array that marks keys to be deleted. It is called once
+            a batch and sees no deletes: a delete always beats what is older, and what is newer
+            stands. On Spark it travels to the executors by pickling.
+        columns: those that it looks at or makes, None for all; keys and the columns of the scan
+            come along.
 
-    Raises `ConfigError` when `merger` cannot be called.
+    Raises:
+        ConfigError: `merger` cannot be called.
     """
     if not callable(merger):
         raise ConfigError(f"a merger is a function of two record batches, not {merger!r}")
