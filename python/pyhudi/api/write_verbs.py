@@ -25,7 +25,11 @@ Progress: TypeAlias = "bool | Callable[[Step], None]"
 
 
 class WritingVerbs:
-    """What `HudiTable` can do to its table."""
+    """What `HudiTable` can do to its table.
+
+    Where a verb writes it can also raise what `upsert` raises of locks, storage and work after the
+    commit.
+    """
 
     @property
     def config(self) -> TableConfig:
@@ -33,7 +37,11 @@ class WritingVerbs:
         raise NotImplementedError
 
     def refresh(self) -> Any:
-        """Looks at the table again."""
+        """Looks at the table again.
+
+        Returns:
+            This handle.
+        """
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
@@ -57,23 +65,38 @@ class WritingVerbs:
     ) -> WriteResult:
         """Replaces rows whose keys the table has, adds the others, in one commit.
 
-        data: anything with the Arrow PyCapsule interface, such as a `pyarrow.RecordBatchReader`,
-        a pandas DataFrame, or a Spark DataFrame, whose session then does the work. schema_mode:
-        "strict" wants the table's columns, "merge" gives the table new ones and wider numbers, and
-        nulls to columns that the data lack; the same for every piece of a stream, by its schema.
-        partial: the data may lack columns, which rows of the table then keep, and which are null in
-        new rows. memory_limit: bytes, a quarter of the machine's memory by default; larger data are
-        read as a stream and go through local files. With a Spark DataFrame it is for each task,
-        512 MiB by default.
-        progress: True draws a bar in a terminal, if `rich` is installed; a function is called with
-        a `pyhudi.Step` at each step.
-
         Rows of one key among the data are combined first. Under a record index a row whose
         partition column changed stays in the partition that has its key, with a
         `PartitionChangeWarning`: `hoodie.record.index.update.partition.path` decides. An exception,
-        Ctrl-C among them, rolls the write back. Raises `SchemaMismatch` for data that do not fit,
-        `UnsupportedTableFeature` for a table that pyhudi does not write to, `CommitConflict` for
-        one that it must not write to now, `ConfigError` for wrong arguments.
+        Ctrl-C among them, rolls the write back.
+
+        Args:
+            data: anything with the Arrow PyCapsule interface, such as a
+                `pyarrow.RecordBatchReader`, a pandas DataFrame, or a Spark DataFrame, whose session
+                then does the work.
+            schema_mode: "strict" wants the table's columns, "merge" gives the table new ones and
+                wider numbers, and nulls to columns that the data lack; the same for every piece of
+                a stream, by its schema.
+            partial: the data may lack columns, which rows of the table then keep, and which are
+                null in new rows.
+            memory_limit: bytes, a quarter of the machine's memory by default; larger data are read
+                as a stream and go through local files. With a Spark DataFrame it is for each task,
+                512 MiB by default.
+            progress: True draws a bar in a terminal, if `rich` is installed; a function is called
+                with a `pyhudi.Step` at each step.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the data do not fit the table's schema or keys.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            LockTimeout: the table's lock could not be had in time.
+            AfterCommitError: the write is committed; something after it failed.
+            StorageError: storage fails; `CommitUnknown` where it may be committed all the same.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
 
@@ -95,12 +118,28 @@ class WritingVerbs:
         memory_limit: int | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Adds rows without looking for their keys, in one commit. Arguments as in `upsert`.
+        """Adds rows without looking for their keys, in one commit.
 
         A row whose key the table has stands beside the row that has it. With the option
         `hoodie.datasource.insert.dup.policy` keys are looked for: "drop" leaves out rows whose keys
         the table has, "fail" raises `SchemaMismatch`. Rows of one key among the data are not
         compared.
+
+        Args:
+            data: rows, as `upsert` takes them.
+            schema_mode: "strict" or "merge", as in `upsert`.
+            memory_limit: bytes, as in `upsert`.
+            progress: as in `upsert`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the data do not fit the table's schema or keys.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
 
@@ -128,10 +167,27 @@ class WritingVerbs:
         """Adds rows to new files, without looking for their keys, in one commit.
 
         A row whose key the table has stands beside the row that has it: bring the same data twice,
-        and every row is there twice. sort: "none", "partition" (each run of rows that is in memory
-        at once) or "global" (all rows of a partition); by `sort_columns`, else by record key. Under
-        a bucket index rows go to their buckets, where they meet rows of their keys. The rest as in
-        `upsert`.
+        and every row is there twice. Under a bucket index rows go to their buckets, where they meet
+        rows of their keys.
+
+        Args:
+            data: rows, as `upsert` takes them.
+            sort: "none", "partition" (each run of rows that is in memory at once) or "global" (all
+                rows of a partition).
+            sort_columns: what is sorted by; the record key by default.
+            schema_mode: "strict" or "merge", as in `upsert`.
+            memory_limit: bytes, as in `upsert`.
+            progress: as in `upsert`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the data do not fit the table's schema or keys.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
 
@@ -151,8 +207,21 @@ class WritingVerbs:
     ) -> WriteResult:
         """Removes the rows with the given keys, all of a key, in one commit.
 
-        keys: Arrow data with the table's key columns and, to look in their partitions only, all
-        partition columns.
+        Args:
+            keys: Arrow data with the table's key columns and, to look in their partitions only, all
+                partition columns.
+            memory_limit: bytes, as in `upsert`.
+            progress: as in `upsert`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the data do not fit the table's schema or keys.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
 
@@ -162,10 +231,25 @@ class WritingVerbs:
     def delete(
         self, where: Any, *, memory_limit: int | None = None, progress: Progress = False
     ) -> WriteResult:
-        """Removes the rows that a filter finds, in one commit; `where` as in `scan`.
+        """Removes the rows that a filter finds, in one commit.
 
         Columns are compared as they are stored, partition columns as a scan has them. Rows that
         share their key and file group with one that is found go too.
+
+        Args:
+            where: which rows, as in `scan`.
+            memory_limit: bytes, as in `upsert`.
+            progress: as in `upsert`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the filter does not fit the table's schema.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
 
@@ -180,11 +264,27 @@ class WritingVerbs:
         memory_limit: int | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Gives the rows that a filter finds new values, in one commit; `where` as in `scan`.
+        """Gives the rows that a filter finds new values, in one commit.
 
-        set: by column a SQL expression over the table's columns as text (`"fare * 2"`, `"'text'"`),
-        a pyarrow expression, or a value that is no text. Key and partition columns cannot be set. A
-        smaller value of an ordering column makes the row lose, as in an upsert.
+        A smaller value of an ordering column makes the row lose, as in an upsert.
+
+        Args:
+            where: which rows, as in `scan`.
+            set: by column a SQL expression over the table's columns as text (`"fare * 2"`,
+                `"'text'"`), a pyarrow expression, or a value that is no text. Key and partition
+                columns cannot be set.
+            memory_limit: bytes, as in `upsert`.
+            progress: as in `upsert`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the filter or a value does not fit the table's schema.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
 
@@ -194,9 +294,24 @@ class WritingVerbs:
     def overwrite(
         self, data: Any, *, memory_limit: int | None = None, progress: Progress = False
     ) -> WriteResult:
-        """Puts the data in place of all rows of the table, in one commit. Arguments as in `upsert`.
+        """Puts the data in place of all rows of the table, in one commit.
 
         Older states stay readable until a cleaner removes their files.
+
+        Args:
+            data: rows, as `upsert` takes them.
+            memory_limit: bytes, as in `upsert`.
+            progress: as in `upsert`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the data do not fit the table's schema or keys.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
 
@@ -206,7 +321,23 @@ class WritingVerbs:
     def overwrite_partitions(
         self, data: Any, *, memory_limit: int | None = None, progress: Progress = False
     ) -> WriteResult:
-        """Puts the data in place of all rows of the partitions that they are in, in one commit."""
+        """Puts the data in place of all rows of the partitions that they are in, in one commit.
+
+        Args:
+            data: rows, as `upsert` takes them.
+            memory_limit: bytes, as in `upsert`.
+            progress: as in `upsert`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the data do not fit the table's schema or keys.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+        """
         from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
 
         return self._write(
@@ -216,8 +347,19 @@ class WritingVerbs:
     def delete_partitions(self, partitions: Any) -> WriteResult:
         """Removes all rows of some partitions, in one commit.
 
-        partitions: a list of partition paths, or of mappings of every partition column to its
-        value; or a filter on partition columns, as `scan` takes it.
+        Args:
+            partitions: a list of partition paths, or of mappings of every partition column to its
+                value; or a filter on partition columns, as `scan` takes it.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the filter or a value does not fit the partition columns.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
 
@@ -229,15 +371,23 @@ class WritingVerbs:
     ) -> Merge:
         """A builder that merges a source into the table by record key; `execute` carries it out.
 
-        source: rows with the table's key and partition columns, one a key; other columns need not
-        be the table's. on: the record key's columns, for those who want to say so; nothing else can
-        be matched by. Source and changed rows must fit in memory.
+        Source and changed rows must fit in memory.
 
             table.merge(source).when_matched_update({"fare": "source.fare"})
                 .when_not_matched_insert_all().execute()
 
-        Raises, when executed, `SchemaMismatch` for a source that lacks key columns or has a key
-        twice, and for values that do not fit; `ConfigError` for clauses that cannot be carried out.
+        Args:
+            source: rows with the table's key and partition columns, one a key; other columns need
+                not be the table's.
+            on: the record key's columns, for those who want to say so; nothing else can be matched
+                by.
+            progress: as in `upsert`.
+
+        Returns:
+            The builder, without clauses.
+
+        Raises:
+            ConfigError: `on` is not the record key, or an argument is of another kind.
         """
         from pyhudi.api.merge_builder import Merge  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write import merge  # noqa: PLC0415 - reading needs none of it
@@ -257,6 +407,9 @@ class WritingVerbs:
         Columns get ids with the first such change, and keep them: no file is rewritten, and older
         files are read by the ids. Apache Hudi reads and writes such a table with
         `hoodie.schema.on.read.enable=true`.
+
+        Returns:
+            The builder, without changes.
         """
         from pyhudi.api.alter_builder import Alter  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write.alter import alter  # noqa: PLC0415 - reading needs none of it
