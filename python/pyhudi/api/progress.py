@@ -1,23 +1,34 @@
-"""Showing how far a long verb is: tasks finished of tasks to do, for each call of the engine.
+"""What a verb is handed for one call: a table whose engine tells how far it is, and what to say.
 
-The verbs know nothing of it: they are handed a table whose engine tells. A callback gets every
-step; `True` draws a bar, in a terminal where `rich` is installed.
+The verbs know nothing of it. Of tasks finished and tasks to do for each call of the engine a
+callback gets every step; `True` draws a bar, in a terminal where `rich` is installed.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
 from pyhudi.clock import SystemClock
+from pyhudi.config.commit_entries import with_entries
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Step
 from pyhudi.write.write_context import Handle, WritableTable
 
 Report: TypeAlias = Callable[[Step], None]
+
+
+def saying(table: WritableTable, entries: Mapping[str, str] | None) -> WritableTable:
+    """The table for one verb whose commit says these entries in its extra metadata.
+
+    Raises `ConfigError` for entries that are no texts by name, or have a name that is taken.
+    """
+    if entries is None:
+        return table
+    return Handle(table.storage, table.engine, with_entries(table.options, entries))
 
 
 @contextmanager

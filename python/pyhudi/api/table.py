@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from pyhudi.api.history_verbs import HistoryVerbs
 from pyhudi.api.index_verbs import IndexVerbs
 from pyhudi.api.inspect import Inspect
 from pyhudi.api.scan import Scan, new_scan
@@ -76,7 +77,7 @@ def open_table(
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
 
 
-class HudiTable(WritingVerbs, IndexVerbs):
+class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs):
     """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
 
     Get one by `open_table` or `create_table`.

@@ -61,6 +61,7 @@ class WritingVerbs:
         schema_mode: SchemaMode = "strict",
         partial: bool = False,
         memory_limit: int | None = None,
+        commit_metadata: Mapping[str, str] | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Replaces rows whose keys the table has, adds the others, in one commit.
@@ -82,6 +83,8 @@ class WritingVerbs:
             memory_limit: bytes, a quarter of the machine's memory by default; larger data are read
                 as a stream and go through local files. With a Spark DataFrame it is for each task,
                 512 MiB by default.
+            commit_metadata: texts by name that the commit says besides (Hudi's extra metadata),
+                which `history` shows; with some a write that changes nothing is a commit too.
             progress: True draws a bar in a terminal, if `rich` is installed; a function is called
                 with a `pyhudi.Step` at each step.
 
@@ -107,6 +110,7 @@ class WritingVerbs:
             schema_mode=schema_mode,
             partial=partial,
             memory_limit=memory_limit,
+            commit_metadata=commit_metadata,
         )
 
     @arg.checked(schema_mode=arg.text, memory_limit=arg.optional(arg.whole), progress=arg.progress)
@@ -116,6 +120,7 @@ class WritingVerbs:
         *,
         schema_mode: SchemaMode = "strict",
         memory_limit: int | None = None,
+        commit_metadata: Mapping[str, str] | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Adds rows without looking for their keys, in one commit.
@@ -129,6 +134,7 @@ class WritingVerbs:
             data: rows, as `upsert` takes them.
             schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
+            commit_metadata: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -144,7 +150,12 @@ class WritingVerbs:
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
 
         return self._write(
-            upsert.insert, progress, data, schema_mode=schema_mode, memory_limit=memory_limit
+            upsert.insert,
+            progress,
+            data,
+            schema_mode=schema_mode,
+            memory_limit=memory_limit,
+            commit_metadata=commit_metadata,
         )
 
     @arg.checked(
@@ -162,6 +173,7 @@ class WritingVerbs:
         sort_columns: Sequence[str] = (),
         schema_mode: SchemaMode = "strict",
         memory_limit: int | None = None,
+        commit_metadata: Mapping[str, str] | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Adds rows to new files, without looking for their keys, in one commit.
@@ -177,6 +189,7 @@ class WritingVerbs:
             sort_columns: what is sorted by; the record key by default.
             schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
+            commit_metadata: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -199,11 +212,17 @@ class WritingVerbs:
             sort_columns=sort_columns,
             schema_mode=schema_mode,
             memory_limit=memory_limit,
+            commit_metadata=commit_metadata,
         )
 
     @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def delete_keys(
-        self, keys: Any, *, memory_limit: int | None = None, progress: Progress = False
+        self,
+        keys: Any,
+        *,
+        memory_limit: int | None = None,
+        commit_metadata: Mapping[str, str] | None = None,
+        progress: Progress = False,
     ) -> WriteResult:
         """Removes the rows with the given keys, all of a key, in one commit.
 
@@ -211,6 +230,7 @@ class WritingVerbs:
             keys: Arrow data with the table's key columns and, to look in their partitions only, all
                 partition columns.
             memory_limit: bytes, as in `upsert`.
+            commit_metadata: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -225,11 +245,22 @@ class WritingVerbs:
         """
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
 
-        return self._write(upsert.delete_keys, progress, keys, memory_limit=memory_limit)
+        return self._write(
+            upsert.delete_keys,
+            progress,
+            keys,
+            memory_limit=memory_limit,
+            commit_metadata=commit_metadata,
+        )
 
     @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def delete(
-        self, where: Any, *, memory_limit: int | None = None, progress: Progress = False
+        self,
+        where: Any,
+        *,
+        memory_limit: int | None = None,
+        commit_metadata: Mapping[str, str] | None = None,
+        progress: Progress = False,
     ) -> WriteResult:
         """Removes the rows that a filter finds, in one commit.
 
@@ -239,6 +270,7 @@ class WritingVerbs:
         Args:
             where: which rows, as in `scan`.
             memory_limit: bytes, as in `upsert`.
+            commit_metadata: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -253,7 +285,13 @@ class WritingVerbs:
         """
         from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
 
-        return self._write(update_delete.delete, progress, where, memory_limit=memory_limit)
+        return self._write(
+            update_delete.delete,
+            progress,
+            where,
+            memory_limit=memory_limit,
+            commit_metadata=commit_metadata,
+        )
 
     @arg.checked(set=arg.by_name, memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def update(
@@ -262,6 +300,7 @@ class WritingVerbs:
         set: Mapping[str, Any],  # noqa: A002 - SQL's word
         *,
         memory_limit: int | None = None,
+        commit_metadata: Mapping[str, str] | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Gives the rows that a filter finds new values, in one commit.
@@ -274,6 +313,7 @@ class WritingVerbs:
                 `"'text'"`), a pyarrow expression, or a value that is no text. Key and partition
                 columns cannot be set.
             memory_limit: bytes, as in `upsert`.
+            commit_metadata: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -288,11 +328,23 @@ class WritingVerbs:
         """
         from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
 
-        return self._write(update_delete.update, progress, where, set, memory_limit=memory_limit)
+        return self._write(
+            update_delete.update,
+            progress,
+            where,
+            set,
+            memory_limit=memory_limit,
+            commit_metadata=commit_metadata,
+        )
 
     @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
     def overwrite(
-        self, data: Any, *, memory_limit: int | None = None, progress: Progress = False
+        self,
+        data: Any,
+        *,
+        memory_limit: int | None = None,
+        commit_metadata: Mapping[str, str] | None = None,
+        progress: Progress = False,
     ) -> WriteResult:
         """Puts the data in place of all rows of the table, in one commit.
 
@@ -301,31 +353,7 @@ class WritingVerbs:
         Args:
             data: rows, as `upsert` takes them.
             memory_limit: bytes, as in `upsert`.
-            progress: as in `upsert`.
-
-        Returns:
-            What was written.
-
-        Raises:
-            SchemaMismatch: the data do not fit the table's schema or keys.
-            UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
-            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
-        """
-        from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
-
-        return self._write(overwrite.overwrite, progress, data, memory_limit=memory_limit)
-
-    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
-    def overwrite_partitions(
-        self, data: Any, *, memory_limit: int | None = None, progress: Progress = False
-    ) -> WriteResult:
-        """Puts the data in place of all rows of the partitions that they are in, in one commit.
-
-        Args:
-            data: rows, as `upsert` takes them.
-            memory_limit: bytes, as in `upsert`.
+            commit_metadata: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -341,15 +369,59 @@ class WritingVerbs:
         from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
 
         return self._write(
-            overwrite.overwrite_partitions, progress, data, memory_limit=memory_limit
+            overwrite.overwrite,
+            progress,
+            data,
+            memory_limit=memory_limit,
+            commit_metadata=commit_metadata,
         )
 
-    def delete_partitions(self, partitions: Any) -> WriteResult:
+    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    def overwrite_partitions(
+        self,
+        data: Any,
+        *,
+        memory_limit: int | None = None,
+        commit_metadata: Mapping[str, str] | None = None,
+        progress: Progress = False,
+    ) -> WriteResult:
+        """Puts the data in place of all rows of the partitions that they are in, in one commit.
+
+        Args:
+            data: rows, as `upsert` takes them.
+            memory_limit: bytes, as in `upsert`.
+            commit_metadata: as in `upsert`.
+            progress: as in `upsert`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            SchemaMismatch: the data do not fit the table's schema or keys.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: it must not write to it now, or another writer changed the same file
+                groups.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+        """
+        from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
+
+        return self._write(
+            overwrite.overwrite_partitions,
+            progress,
+            data,
+            memory_limit=memory_limit,
+            commit_metadata=commit_metadata,
+        )
+
+    def delete_partitions(
+        self, partitions: Any, *, commit_metadata: Mapping[str, str] | None = None
+    ) -> WriteResult:
         """Removes all rows of some partitions, in one commit.
 
         Args:
             partitions: a list of partition paths, or of mappings of every partition column to its
                 value; or a filter on partition columns, as `scan` takes it.
+            commit_metadata: as in `upsert`.
 
         Returns:
             What was written.
@@ -363,11 +435,21 @@ class WritingVerbs:
         """
         from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
 
-        return self._write(overwrite.delete_partitions, progress=False, given=partitions)
+        return self._write(
+            overwrite.delete_partitions,
+            progress=False,
+            given=partitions,
+            commit_metadata=commit_metadata,
+        )
 
     @arg.checked(on=arg.optional(arg.names), progress=arg.progress)
     def merge(
-        self, source: Any, on: Sequence[str] | None = None, *, progress: Progress = False
+        self,
+        source: Any,
+        on: Sequence[str] | None = None,
+        *,
+        commit_metadata: Mapping[str, str] | None = None,
+        progress: Progress = False,
     ) -> Merge:
         """A builder that merges a source into the table by record key; `execute` carries it out.
 
@@ -381,6 +463,7 @@ class WritingVerbs:
                 not be the table's.
             on: the record key's columns, for those who want to say so; nothing else can be matched
                 by.
+            commit_metadata: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -397,9 +480,10 @@ class WritingVerbs:
                 f"on is {list(on)}; rows are matched by the record key",
                 hint=f"It is {', '.join(self.config.record_key_fields)}: leave `on` out.",
             )
-        return Merge(partial(self._write, merge.merge, progress, source))
+        write = partial(self._write, merge.merge, progress, source, commit_metadata=commit_metadata)
+        return Merge(write)
 
-    def alter(self) -> Alter:
+    def alter(self, *, commit_metadata: Mapping[str, str] | None = None) -> Alter:
         """A builder that changes the table's columns; `execute` carries the changes out.
 
             table.alter().rename_column("fare", "price").add_column("tip", pa.float64()).execute()
@@ -408,13 +492,23 @@ class WritingVerbs:
         files are read by the ids. Apache Hudi reads and writes such a table with
         `hoodie.schema.on.read.enable=true`.
 
+        Args:
+            commit_metadata: as in `upsert`.
+
         Returns:
             The builder, without changes.
         """
         from pyhudi.api.alter_builder import Alter  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write.alter import alter  # noqa: PLC0415 - reading needs none of it
 
-        return Alter(partial(self._write, alter, False))  # noqa: FBT003 - one file, no progress
+        return Alter(
+            partial(
+                self._write,
+                alter,
+                False,  # noqa: FBT003 - one file, no progress
+                commit_metadata=commit_metadata,
+            )
+        )
 
     def _write(
         self,
@@ -422,9 +516,10 @@ class WritingVerbs:
         progress: Progress,
         given: Any,
         *more: Any,
+        commit_metadata: Mapping[str, str] | None = None,
         **how: Any,
     ) -> WriteResult:
-        from pyhudi.api.progress import watched  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
 
         def write(handle: WritableTable, given: Any) -> WriteResult:
@@ -435,6 +530,6 @@ class WritingVerbs:
             with at_work as table:
                 return verb(table, given, *more, **how)
 
-        result = retried(self._writable(), given, write)
+        result = retried(saying(self._writable(), commit_metadata), given, write)
         self.refresh()
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyhudi.config.commit_entries import COMMIT_METADATA_PREFIX
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import MERGE_MODE
@@ -53,10 +54,6 @@ CREATE_OPTIONS = (
 )
 """What `create_table` takes besides: the table keeps it, or what follows from it."""
 
-COMMIT_METADATA_PREFIX = "_"
-"""Options whose names begin so go into the extra metadata of commits, as in Hudi by the default of
-`hoodie.datasource.write.commitmeta.key.prefix`."""
-
 _SWITCHES = (METADATA_ENABLE, DATA_SKIPPING, CHECK_SIZES)
 
 
@@ -84,11 +81,6 @@ def check_options(
 def is_handle_option(name: str) -> bool:
     """Whether a table handle takes an option of this name."""
     return name in KNOWN_OPTIONS or name.startswith(COMMIT_METADATA_PREFIX)
-
-
-def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:
-    """What the options add to the extra metadata of each commit."""
-    return {name: text for name, text in options.items() if name.startswith(COMMIT_METADATA_PREFIX)}
 
 
 def is_enabled(options: Mapping[str, str], name: str) -> bool:

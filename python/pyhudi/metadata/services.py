@@ -132,8 +132,10 @@ def _waits(data: Table, metadata_table: Table) -> bool:
     deltas = metadata_table.timeline.completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
     pending = Timeline.load(data.storage, data.config).pending()
-    if own.timeline.completes_in_names:
-        return any(delta_commit(own, instant.requested) is not None for instant in pending)
+    if metadata_table.timeline.completes_in_names:
+        return any(
+            delta_commit(metadata_table, instant.requested) is not None for instant in pending
+        )
     return any(instant.requested <= last for instant in pending)
 
 

@@ -19,6 +19,7 @@ from pyhudi.config.actions import (
     REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
+    SAVEPOINT,
     Instant,
     State,
 )
@@ -65,6 +66,7 @@ def _or_none(one: _Is) -> _Is:
 
 _ANY = _Is("value", lambda _: True)
 _TEXT = _Is("text", _is_text)
+_TEXT_OR_NONE = _or_none(_TEXT)
 _PARTITION = _Is("path of a partition", _is_partition)
 _FILE = _Is("data file of a partition", _is_file)
 
@@ -98,6 +100,11 @@ _ROLLED_BACK = {
         },
     ),
 }
+_SAVED = {
+    "savepointedBy": _TEXT_OR_NONE,
+    "comments": _TEXT_OR_NONE,
+    "partitionMetadata": _MapOf(_PARTITION, {"savepointDataFile": [_FILE]}),
+}
 _SHAPES: Mapping[tuple[str, State], Any] = {
     (ROLLBACK, State.REQUESTED): {
         "instantToRollback": {"commitTime": _TEXT, "action": _TEXT},
@@ -125,6 +132,11 @@ _SHAPES: Mapping[tuple[str, State], Any] = {
         "bootstrapPartitionMetadata": _CLEANED,
     },
     (ROLLBACK, State.COMPLETED): _ROLLED_BACK,
+    (SAVEPOINT, State.COMPLETED): _SAVED,
+    (RESTORE, State.REQUESTED): {
+        "instantsToRollback": [{"commitTime": _TEXT, "action": _TEXT}],
+        "savepointToRestoreTimestamp": _TEXT_OR_NONE,
+    },
     (RESTORE, State.COMPLETED): {"hoodieRestoreMetadata": _MapOf(_TEXT, [_ROLLED_BACK])},
 }
 

@@ -97,6 +97,10 @@ class OpenInstant:
         """Takes its requested file away, of an instant that has written nothing."""
         self._remove(State.REQUESTED)
 
+    def unpublish(self) -> None:
+        """Makes a completed instant inflight again: the completed file goes, the others stay."""
+        self._remove(State.COMPLETED)
+
     def take_publication_back(self, completion: str) -> None:
         """Removes the completed file that `publish` has made."""
         layout = self.table.config.layout

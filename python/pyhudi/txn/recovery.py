@@ -1,21 +1,28 @@
 """Making a table fit for a new write: what dead writers left is ended or removed.
 
-Pending rollbacks are carried out, failed writes rolled back, left markers and staged files removed;
-what a living writer has begun stays. Who is dead is looked at within the section in which that is
-done, and no write can be completed meanwhile.
+Pending rollbacks are carried out, failed writes rolled back, savepoints that were only begun, left
+markers and staged files removed; what a living writer has begun stays. Who is dead is looked at
+within the section in which that is done, and no write can be completed meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyhudi.config.actions import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, Instant
+from pyhudi.config.actions import (
+    COMMIT,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    ROLLBACK,
+    SAVEPOINT,
+    Instant,
+)
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import heartbeat, rollback
+from pyhudi.txn import heartbeat, rollback, savepoint
 from pyhudi.txn.left_files import remove_left_files
 
 
@@ -27,7 +34,7 @@ def recover(table: Table, check: Callable[[Timeline], None]) -> Timeline:
     """
     timeline = _load(table)
     check(timeline)
-    if _left_by_dead(table, timeline):
+    if timeline.pending(SAVEPOINT) or _left_by_dead(table, timeline):
         with table.guard.section():
             timeline = _taken_back(table)
     folders = remove_left_files(table.storage, timeline, table.clock)
@@ -49,6 +56,9 @@ def _left_by_dead(table: Table, timeline: Timeline) -> tuple[list[Instant], list
 def _taken_back(table: Table) -> Timeline:
     """Within a section: ends what the dead have left, as it is now."""
     timeline = _load(table)
+    if timeline.pending(SAVEPOINT):
+        savepoint.remove_left(table, timeline)
+        timeline = _load(table)
     rollbacks, _ = _left_by_dead(table, timeline) or ([], [])
     for pending in rollbacks:
         rollback.resume(table, timeline, pending)

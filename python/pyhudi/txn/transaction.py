@@ -34,8 +34,8 @@ from functools import partial
 from types import TracebackType
 
 from pyhudi.config.actions import State
+from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.options import commit_metadata
 from pyhudi.errors import (
     AfterCommitError,
     AfterCommitWarning,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pyhudi.config.options import commit_metadata
+from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.index.copies import groups_with_copies
 from pyhudi.index.renewal import Renewed, confirm_rings, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.engine.spill import Spool
+from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, TimelineMoved
 from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.write.write_context import Handle, WritableTable
@@ -68,7 +68,7 @@ class _Again:
 
     def __init__(self, stream: Any) -> None:
         self._schema, self._rest = given_batches(stream)
-        self._kept = Spool(self._schema, _IN_MEMORY)
+        self._kept = Spill(self._schema, _IN_MEMORY)
         self._is_begun = False
 
     def reader(self) -> pa.RecordBatchReader:

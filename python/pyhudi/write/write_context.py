@@ -80,6 +80,21 @@ class WritableTable(Protocol):
         ...
 
 
+def open_whole(handle: WritableTable, clock: Clock, config: TableConfig | None = None) -> Table:
+    """A table with its companions, for what changes its timeline and writes no rows.
+
+    Who does so enters a section of its guard, and loads it anew there. config: the table's, where
+    it has just been read. Raises `UnsupportedTableFeature` for a table that pyhudi does not write
+    to.
+    """
+    config = config or TableConfig.load(handle.storage, clock)
+    checks.check_config(config)
+    guard = Handle.of(handle, clock).guard
+    return Table.open(
+        handle.storage, config, clock, handle.engine, handle.options, _COMPANIONS, guard=guard
+    )
+
+
 @dataclass(frozen=True)
 class Handle:
     """A table's handle for one verb, whose guard all that belongs to the verb shares."""

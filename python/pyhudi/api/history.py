@@ -1,0 +1,114 @@
+"""Who did what to a table, and which of its commits are saved, as Arrow tables.
+
+For people and their queries, as `inspect.py`. Sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, SAVEPOINT, Instant
+from pyhudi.schema.internal_schema import LATEST_SCHEMA
+from pyhudi.slices.table import Table
+from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, commit_metadata_of
+from pyhudi.timeline.spans import Span
+from pyhudi.txn.savepoint import Savepoint
+
+_HISTORY = pa.schema(
+    [
+        ("instant", pa.string()),
+        ("completed", pa.string()),
+        ("action", pa.string()),
+        ("operation", pa.string()),
+        ("state", pa.string()),
+        ("rows_inserted", pa.int64()),
+        ("rows_updated", pa.int64()),
+        ("rows_deleted", pa.int64()),
+        ("files", pa.int64()),
+        ("bytes", pa.int64()),
+        ("rolled_back", pa.list_(pa.string())),
+        ("metadata", pa.map_(pa.string(), pa.string())),
+    ]
+)
+_SAVEPOINTS = pa.schema(
+    [
+        ("instant", pa.string()),
+        ("comment", pa.string()),
+        ("saved_by", pa.string()),
+        ("saved_at", pa.timestamp("ms", "UTC")),
+        ("partitions", pa.int64()),
+        ("files", pa.int64()),
+    ]
+)
+_SCHEMAS = frozenset({SCHEMA_KEY, LATEST_SCHEMA})
+"""Entries of the extra metadata that every commit has, and that nobody looks for here."""
+
+
+def history(table: Table, limit: int | None, since: str | None, *, archived: bool) -> pa.Table:
+    """One row an instant, the newest first; see `HudiTable.history`."""
+    timeline = table.timeline
+    instants = {(one.requested, one.completed_action): one for one in timeline.instants}
+    active = instants.keys()
+    if archived:
+        past = timeline.archive.instants(Span(after=since, until=timeline.bound))
+        instants = {**{(one.requested, one.action): one for one in past}, **instants}
+    newest_first = sorted(instants.items(), reverse=True)
+    wanted = [(key, one) for key, one in newest_first if since is None or one.requested > since]
+    rows = [_row(table, one, active=key in active) for key, one in wanted[:limit]]
+    return pa.Table.from_pylist(rows, _HISTORY)
+
+
+def savepoint_table(savepoints: Iterable[Savepoint]) -> pa.Table:
+    """One row a savepoint; see `HudiTable.savepoints`."""
+    rows = [
+        {
+            "instant": saved.instant,
+            "comment": saved.comment,
+            "saved_by": saved.saved_by,
+            "saved_at": saved.saved_at_ms,
+            "partitions": len(saved.files),
+            "files": saved.file_count,
+        }
+        for saved in savepoints
+    ]
+    return pa.Table.from_pylist(rows, _SAVEPOINTS)
+
+
+def _row(table: Table, instant: Instant, *, active: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "instant": instant.requested,
+        "completed": instant.completed,
+        "action": instant.action,
+        "state": instant.state.value,
+    }
+    if not instant.is_completed:
+        return row
+    timeline = table.timeline
+    record = (timeline.read(instant) if active else timeline.archive.read(instant)) or {}
+    if instant.action in COMMIT_ACTIONS:
+        return row | _written(commit_metadata_of(record, instant.file_name))
+    if instant.action == SAVEPOINT:
+        said = {"comment": record.get("comments"), "saved_by": record.get("savepointedBy")}
+        return row | {"metadata": _said(said)}
+    taken_back = {ROLLBACK: "commitsRollback", RESTORE: "instantsToRollback"}.get(instant.action)
+    return row if taken_back is None else row | {"rolled_back": record.get(taken_back)}
+
+
+def _written(metadata: CommitMetadata) -> dict[str, Any]:
+    stats = metadata.write_stats
+    return {
+        "operation": metadata.operation_type,
+        "rows_inserted": sum(stat.num_inserts for stat in stats),
+        "rows_updated": sum(stat.num_update_writes for stat in stats),
+        "rows_deleted": sum(stat.num_deletes for stat in stats),
+        "files": len(stats),
+        "bytes": sum(stat.total_write_bytes for stat in stats),
+        "metadata": _said(metadata.extra_metadata),
+    }
+
+
+def _said(entries: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    return [(name, text) for name, text in sorted(entries.items()) if text and name not in _SCHEMAS]

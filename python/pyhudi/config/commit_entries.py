@@ -1,0 +1,50 @@
+"""What a caller has commits say: entries of their extra metadata, from options or for one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyhudi.config.property_names import KEYS
+from pyhudi.errors import ConfigError
+
+COMMIT_METADATA_PREFIX = "_"
+"""Options whose names begin so go into the extra metadata of commits, as in Hudi by the default of
+`hoodie.datasource.write.commitmeta.key.prefix`."""
+
+_FOR_ONE_CALL = "pyhudi.commit.metadata."
+"""Stands before the names of entries of one call, of which any will do, among the options."""
+
+_TAKEN = frozenset({"schema", "latest_schema", KEYS})
+"""Names of what every commit says of itself."""
+
+
+def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
+    """The options of one call whose commit says these entries besides.
+
+    Raises `ConfigError` for entries that are no texts by name, or have a name that is taken.
+    """
+    if not isinstance(entries, Mapping):
+        raise ConfigError("commit_metadata is no mapping", hint='Give {"name": "text"}.')
+    for name, text in entries.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise ConfigError(
+                f"commit_metadata has {name!r}: {text!r}", hint="Names and values are texts."
+            )
+        if not name or name in _TAKEN:
+            msg = f"commit_metadata has the name {name!r}, which is taken"
+            raise ConfigError(msg, hint="Choose another name.")
+    return {**options, **{f"{_FOR_ONE_CALL}{name}": text for name, text in entries.items()}}
+
+
+def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:
+    """What the options add to the extra metadata of each commit."""
+    always = {
+        name: text for name, text in options.items() if name.startswith(COMMIT_METADATA_PREFIX)
+    }
+    once = {
+        name.removeprefix(_FOR_ONE_CALL): text
+        for name, text in options.items()
+        if name.startswith(_FOR_ONE_CALL)
+    }
+    return {**always, **once}

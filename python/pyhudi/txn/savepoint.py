@@ -1,0 +1,204 @@
+"""Savepoints: commits whose files cleaners spare, so that the table can be restored to them.
+
+A savepoint bears the instant of its commit. Nothing is requested: an empty inflight file, then the
+completed one with the names of the files that the table consists of as of the commit. A writer that
+dies in between leaves an inflight file, which protects nothing and which the next writer removes.
+Source: `SavepointActionExecutor` (1.2.0). Hudi may save files that a clean is about to delete; that
+is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.config.actions import CLEAN, SAVEPOINT, Instant
+from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
+from pyhudi.slices.cleaned import check_versions
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Table
+from pyhudi.timeline import Timeline, content
+from pyhudi.txn.open_instant import OpenInstant
+
+SAVED_BY = "pyhudi"
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """A commit that is saved."""
+
+    instant: str
+    """Of the commit."""
+    files: Mapping[str, tuple[str, ...]]
+    """Names of base and log files by partition path."""
+    comment: str = ""
+    saved_by: str = ""
+    saved_at_ms: int = 0
+    """Epoch milliseconds."""
+
+    @property
+    def file_count(self) -> int:
+        """How many files it protects."""
+        return sum(map(len, self.files.values()))
+
+
+def savepoints(timeline: Timeline) -> list[Savepoint]:
+    """The savepoints of a timeline, oldest commit first."""
+    return [_parsed(one, timeline.read(one) or {}) for one in timeline.completed(SAVEPOINT)]
+
+
+def saved_instants(timeline: Timeline) -> set[str]:
+    """The commits that are saved."""
+    return {one.requested for one in timeline.completed(SAVEPOINT)}
+
+
+def create(table: Table, comment: str = "", instant: str | None = None) -> Savepoint:
+    """Saves a completed commit of the active timeline, the newest by default.
+
+    Raises `HistoryUnavailable` for a commit that is not there, or of which files may have been
+    cleaned, `ConfigError` for one that is saved already, `CommitConflict` where a pending clean is
+    about to take files of it, `LockTimeout` where others hold the table's lock.
+    """
+    with table.guard.section():
+        return _create(table.reloaded(), comment, instant)
+
+
+def _create(table: Table, comment: str, instant: str | None) -> Savepoint:
+    table.generator.observe(table.timeline)
+    commit = _commit(table.timeline, instant)
+    if commit.requested in saved_instants(table.timeline):
+        msg = f"the commit {commit.requested} is saved already"
+        raise ConfigError(msg, hint="savepoints() lists what is saved.")
+    _check_not_cleaned(table.timeline, commit)
+    saved = Savepoint(
+        commit.requested, _files_as_of(table, commit), comment, SAVED_BY, table.clock.now_ms()
+    )
+    _check_not_to_be_cleaned(table.timeline, saved)
+    _write(table, saved)
+    return saved
+
+
+def delete(table: Table, instant: str) -> None:
+    """Takes a savepoint away, or what a writer that died has left of one.
+
+    Raises `ConfigError` where there is none, `LockTimeout` where others hold the table's lock.
+    """
+    with table.guard.section():
+        _delete(table.reloaded(), instant)
+
+
+def _delete(table: Table, instant: str) -> None:
+    found = table.timeline.find(instant, SAVEPOINT)
+    if found is None:
+        msg = f"there is no savepoint of {instant}"
+        raise ConfigError(msg, hint="savepoints() lists what is saved.")
+    if found.is_completed:
+        OpenInstant(table, instant, SAVEPOINT).unpublish()
+    OpenInstant(table, instant, SAVEPOINT).remove()
+
+
+def remove_left(table: Table, timeline: Timeline) -> None:
+    """Removes savepoints that were begun only. Their writers must be known to be dead."""
+    for left in timeline.pending(SAVEPOINT):
+        OpenInstant(table, left.requested, SAVEPOINT).remove()
+
+
+def _write(table: Table, saved: Savepoint) -> None:
+    savepoint = OpenInstant(table, saved.instant, SAVEPOINT)
+    if not savepoint.is_inflight:
+        savepoint.begin()
+    record = _record(saved)
+    savepoint.complete(content.encode_container("HoodieSavepointMetadata", record, table.clock))
+
+
+# --- which commit, which files --------------------------------------------------------------------
+
+
+def _commit(timeline: Timeline, instant: str | None) -> Instant:
+    found = timeline.last_commit
+    if instant is not None:
+        found = next((one for one in timeline.commits if one.requested == instant), None)
+    if found is None:
+        what = "completed commit" if instant is None else f"completed commit {instant}"
+        msg = f"the active timeline has no {what}"
+        raise HistoryUnavailable(msg, hint="inspect.commits() tells what there is.")
+    return found
+
+
+def _check_not_cleaned(timeline: Timeline, commit: Instant) -> None:
+    """Raises `HistoryUnavailable` for a commit from before the newest clean's horizon."""
+    horizon = _oldest_uncleaned(timeline)
+    if commit.requested < horizon:
+        msg = f"{commit.requested} is before {horizon}: files of it may have been cleaned"
+        raise HistoryUnavailable(msg, hint=f"Save {horizon} or a later commit.")
+
+
+def _oldest_uncleaned(timeline: Timeline) -> str:
+    """The first commit that is as it was; where a clean has no horizon the last one before it."""
+    clean = max(
+        (one for one in timeline.instants if one.action == CLEAN),
+        key=lambda one: one.requested,
+        default=None,
+    )
+    if clean is None:
+        return timeline.commits[0].requested
+    if clean.is_completed:
+        horizon = (timeline.read(clean) or {}).get("earliestCommitToRetain")
+    else:
+        plan = timeline.plan(clean) or {}
+        horizon = (plan.get("earliestInstantToRetain") or {}).get("timestamp")
+    before = [one.requested for one in timeline.commits if one.requested <= clean.requested]
+    return horizon or max(before, default=timeline.commits[0].requested)
+
+
+def _files_as_of(table: Table, commit: Instant) -> dict[str, tuple[str, ...]]:
+    """Names of the files that a reader of that time reads, by partition path."""
+    cut = table.timeline.until(commit.requested)
+    view = FileSystemView(table.storage, table.config, cut)
+    check_versions(cut, view, None)
+    found: dict[str, list[str]] = {path: [] for path in view.partitions}
+    for slice_ in view.slices():
+        names = found[slice_.partition]
+        if slice_.base is not None:
+            names.append(slice_.base.name)
+        names += (log.name for log in slice_.logs)
+    return {path: tuple(names) for path, names in found.items()}
+
+
+def _check_not_to_be_cleaned(timeline: Timeline, saved: Savepoint) -> None:
+    """Raises `CommitConflict` where a clean that is planned deletes a file of the savepoint."""
+    for clean in timeline.pending(CLEAN):
+        planned = (timeline.plan(clean) or {}).get("filePathsToBeDeletedPerPartition") or {}
+        for path, files in planned.items():
+            names = {file["filePath"].rsplit("/", 1)[-1] for file in files}
+            if not names.isdisjoint(saved.files.get(path, ())):
+                msg = f"{clean} is about to delete files of {saved.instant}"
+                raise CommitConflict(msg, hint="Save a later commit.")
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def _record(saved: Savepoint) -> dict[str, Any]:
+    return {
+        "savepointedBy": saved.saved_by,
+        "savepointedAt": saved.saved_at_ms,
+        "comments": saved.comment,
+        "partitionMetadata": {
+            path: {"partitionPath": path, "savepointDataFile": list(names)}
+            for path, names in saved.files.items()
+        },
+        "version": 1,
+    }
+
+
+def _parsed(instant: Instant, record: Mapping[str, Any]) -> Savepoint:
+    partitions = record.get("partitionMetadata") or {}
+    return Savepoint(
+        instant.requested,
+        {path: tuple(part.get("savepointDataFile") or ()) for path, part in partitions.items()},
+        record.get("comments") or "",
+        record.get("savepointedBy") or "",
+        int(record.get("savepointedAt") or 0),
+    )
