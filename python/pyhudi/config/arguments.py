@@ -82,9 +82,9 @@ def names(name: str, value: Any) -> None:
     # An iterator would be used up by the check.
     if iter(value) is value:
         raise _no(name, value, "a list of texts, which can be read twice")
-    for one in value:
-        if not isinstance(one, str):
-            raise ConfigError(f"{name} has {one!r}, which is no text")
+    for each in value:
+        if not isinstance(each, str):
+            raise ConfigError(f"{name} has {each!r}, which is no text")
 
 
 def name_or_names(name: str, value: Any) -> None:
@@ -97,9 +97,9 @@ def by_name(name: str, value: Any) -> None:
     """A mapping whose keys are text."""
     if not isinstance(value, Mapping):
         raise _no(name, value, "a mapping")
-    for one in value:
-        if not isinstance(one, str):
-            raise ConfigError(f"{name} has the name {one!r}, which is no text")
+    for key in value:
+        if not isinstance(key, str):
+            raise ConfigError(f"{name} has the name {key!r}, which is no text")
 
 
 def location(name: str, value: Any) -> None:

@@ -58,7 +58,7 @@ def number(
 def choice(options: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
     """One of the allowed texts, in any case. Raises `ConfigError` for anything else."""
     text = options.get(name, default).strip().lower()
-    found = next((one for one in allowed if one.lower() == text), None)
+    found = next((choice for choice in allowed if choice.lower() == text), None)
     if found is None:
         hint = f"One of {', '.join(allowed)}."
         raise ConfigError(f"{name} is {options[name]!r}", hint=hint)

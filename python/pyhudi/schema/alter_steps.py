@@ -127,7 +127,7 @@ def _below(
 ) -> tuple[Slot, ...]:
     """The parts of a type, with what is at `steps` changed."""
     parts = parts_of(kind)
-    if all(one.name != steps[0] for one in parts):
+    if all(slot.name != steps[0] for slot in parts):
         msg = f"there is no column {path!r}"
         raise SchemaMismatch(msg, hint=_hint(parts))
 
@@ -139,17 +139,17 @@ def _below(
         below = _below(slot.kind, steps[1:], path, change)
         return replace(slot, kind=with_parts(slot.kind, below))
 
-    return tuple(changed(one) for one in parts)
+    return tuple(changed(slot) for slot in parts)
 
 
 def _hint(parts: tuple[Slot, ...]) -> str:
-    names = [repr(one.name) for one in parts if not one.name.startswith(META_PREFIX)]
+    names = [repr(slot.name) for slot in parts if not slot.name.startswith(META_PREFIX)]
     return f"There are {', '.join(names)}." if names else ""
 
 
 def _index(struct: Struct, name: str, path: str) -> int:
-    for at, one in enumerate(struct.fields):
-        if one.name == name:
+    for at, slot in enumerate(struct.fields):
+        if slot.name == name:
             return at
     msg = f"there is no column {path!r}"
     raise SchemaMismatch(msg, hint=_hint(struct.fields))
@@ -170,9 +170,9 @@ def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> 
     if not name or (name.startswith(META_PREFIX) and name != _IS_DELETED):
         msg = f"{name!r} is no name for a column"
         raise SchemaMismatch(msg)
-    for one in struct.fields:
-        if one.name.lower() == name.lower() and one.name != besides:
-            msg = f"there is a column {one.name!r} beside {path!r} already"
+    for slot in struct.fields:
+        if slot.name.lower() == name.lower() and slot.name != besides:
+            msg = f"there is a column {slot.name!r} beside {path!r} already"
             raise SchemaMismatch(msg)
 
 
@@ -190,7 +190,7 @@ def _renamed(struct: Struct, change: Rename, name: str) -> Struct:
 def _dropped(struct: Struct, change: Drop, name: str) -> Struct:
     at = _index(struct, name, change.path)
     fields = struct.fields[:at] + struct.fields[at + 1 :]
-    if all(one.name.startswith(META_PREFIX) for one in fields):
+    if all(slot.name.startswith(META_PREFIX) for slot in fields):
         msg = f"column {change.path!r} is the last one"
         raise SchemaMismatch(msg)
     return replace(struct, fields=fields)
@@ -208,7 +208,8 @@ def _placed(struct: Struct, slot: Slot, position: Position, path: str) -> Struct
     fields = list(struct.fields)
     if position.first:
         at = next(
-            (n for n, one in enumerate(fields) if not one.name.startswith(META_PREFIX)), len(fields)
+            (n for n, other in enumerate(fields) if not other.name.startswith(META_PREFIX)),
+            len(fields),
         )
     elif position.after is not None:
         at = _index(struct, position.after, position.after) + 1

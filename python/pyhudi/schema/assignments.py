@@ -101,7 +101,7 @@ def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> SetValu
     if isinstance(value, str):
         value = parse_expression(value, names, what)
     if isinstance(value, pc.Expression):
-        is_column = any(value.equals(pc.field(one.name)) for one in names.values())
+        is_column = any(value.equals(pc.field(field.name)) for field in names.values())
         return SetValue(value, kind, is_column)
     made = literal(value, kind, what)
     check_elements(pa.chunked_array([pa.repeat(made, 1)]), what)
@@ -123,7 +123,7 @@ class _Reader:
     def __init__(self, names: Names, what: str) -> None:
         self._names, self._what = names, what
         self._within = 0
-        self._columns = pa.schema({one.name: one for one in names.values()}.values())
+        self._columns = pa.schema({field.name: field for field in names.values()}.values())
 
     def read(self, node: Any) -> pc.Expression:
         self._check(node)
@@ -235,13 +235,14 @@ def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) ->
     Raises `SchemaMismatch` where one cannot be computed or does not fit its type.
     """
     expressions = {
-        name: one.expression if isinstance(one, SetValue) else one for name, one in columns.items()
+        name: value.expression if isinstance(value, SetValue) else value
+        for name, value in columns.items()
     }
     values = zip(columns.items(), _projected(table, expressions).columns, strict=True)
     return pa.table(
         {
-            name: one.fitted(column, name) if isinstance(one, SetValue) else column
-            for (name, one), column in values
+            name: value.fitted(column, name) if isinstance(value, SetValue) else column
+            for (name, value), column in values
         }
     )
 

@@ -276,7 +276,7 @@ def _is_kept(value: Any, made: Any) -> bool:
         return math.isinf(made) == math.isinf(value)
     if isinstance(made, dict) and isinstance(value, Mapping):
         return set(value) <= set(made) and all(
-            _is_kept(value.get(name), one) for name, one in made.items()
+            _is_kept(value.get(name), item) for name, item in made.items()
         )
     if isinstance(made, list):
         items = list(value.items() if isinstance(value, Mapping) else value)

@@ -80,13 +80,13 @@ class ColumnReader:
         return avro, space
 
     def _struct(self, avro: Json, space: str, known: Json) -> Struct:
-        fields = {one["name"]: one for one in known.get("fields", ())}
+        fields = {field["name"]: field for field in known.get("fields", ())}
         name = f"{space}.{avro['name']}".lstrip(".")
         taken = {"type", "name", "namespace", "fields"}
         props = {key: value for key, value in avro.items() if key not in taken}
         return Struct(
             name,
-            tuple(self._field(one, space, fields.get(one["name"])) for one in avro["fields"]),
+            tuple(self._field(field, space, fields.get(field["name"])) for field in avro["fields"]),
             props,
         )
 
@@ -142,7 +142,7 @@ class AvroWriter:
             case Mapped():
                 return {"type": "map", "values": self._type(kind.value, place)}
         self._named.setdefault(kind.name, None)
-        fields = [self._field(one, kind.name) for one in kind.fields]
+        fields = [self._field(slot, kind.name) for slot in kind.fields]
         space, _, name = kind.name.rpartition(".")
         head = {"type": "record", "name": name, "namespace": space, **kind.props}
         if not space:
@@ -202,7 +202,7 @@ def document(kind: Kind) -> Json:
                 "value": document(value.kind),
                 "value_optional": value.optional,
             }
-    return {"type": "record", "fields": [_fielddocument(one) for one in kind.fields]}
+    return {"type": "record", "fields": [_fielddocument(slot) for slot in kind.fields]}
 
 
 def _fielddocument(slot: Slot) -> Json:

@@ -42,7 +42,7 @@ class ColumnTree:
         if not isinstance(root, Struct):
             msg = "the table's Avro schema is not a record"
             raise UnsupportedTableFeature(msg)
-        greatest = max((NEW, *(one.id for one in _slots(root)), *_key_ids(root)))
+        greatest = max((NEW, *(slot.id for slot in _slots(root)), *_key_ids(root)))
         return cls(root, max(greatest, int(known.get("max_column_id", NEW)))).numbered()
 
     def numbered(self) -> ColumnTree:
@@ -66,21 +66,21 @@ class ColumnTree:
 
 
 def _slots(kind: Kind) -> Iterator[Slot]:
-    for one in parts_of(kind):
-        yield one
-        yield from _slots(one.kind)
+    for slot in parts_of(kind):
+        yield slot
+        yield from _slots(slot.kind)
 
 
 def _key_ids(kind: Kind) -> Iterator[int]:
     if isinstance(kind, Mapped):
         yield kind.key_id
-    for one in parts_of(kind):
-        yield from _key_ids(one.kind)
+    for slot in parts_of(kind):
+        yield from _key_ids(slot.kind)
 
 
 def _numbered(kind: Any, ids: Iterator[int]) -> Any:
     """The ids of one level come before those of what is below it."""
     if isinstance(kind, Mapped) and kind.key_id == NEW:
         kind = replace(kind, key_id=next(ids))
-    level = [replace(one, id=next(ids)) if one.id == NEW else one for one in parts_of(kind)]
-    return with_parts(kind, tuple(replace(one, kind=_numbered(one.kind, ids)) for one in level))
+    level = [replace(slot, id=next(ids)) if slot.id == NEW else slot for slot in parts_of(kind)]
+    return with_parts(kind, tuple(replace(slot, kind=_numbered(slot.kind, ids)) for slot in level))

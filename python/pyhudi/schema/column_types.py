@@ -48,7 +48,7 @@ class Struct:
 
     def field_named(self, name: str) -> Slot | None:
         """The field of a name, None when there is none."""
-        return next((one for one in self.fields if one.name == name), None)
+        return next((slot for slot in self.fields if slot.name == name), None)
 
 
 @dataclass(frozen=True)

@@ -161,9 +161,9 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
     text = storage.read(path).decode(errors="replace")
     document = _load(text, path)
     try:
-        found = {_time_of(one["version_id"]): one for one in document["schemas"]}
-        for one in found.values():
-            _table(one)
+        found = {_time_of(version["version_id"]): version for version in document["schemas"]}
+        for version in found.values():
+            _table(version)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path, error) from error
     return text, found
@@ -252,7 +252,7 @@ def _inside(kind: pa.DataType) -> tuple[str, pa.DataType | None]:
 
 
 def _identity_as_none(sources: Map) -> Map | None:
-    same = all(one.name == one.stored and not one.parts for one in sources)
+    same = all(source.name == source.stored and not source.parts for source in sources)
     return None if same else sources
 
 

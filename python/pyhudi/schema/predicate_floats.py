@@ -62,7 +62,7 @@ def compare_any_floats(left: pc.Expression, op: str, right: pc.Expression) -> pc
 def among_floats(left: pc.Expression, values: Iterable[float], kind: pa.DataType) -> pc.Expression:
     """Whether a floating column is one of some values; false where it is null."""
     given = list(values)
-    numbers = [one for one in given if not math.isnan(one)]
+    numbers = [number for number in given if not math.isnan(number)]
     zeros = [0.0, -0.0] if 0.0 in numbers else []
     found = left.isin(pa.array([*numbers, *zeros], kind))
     return found | pc.is_nan(left) if len(numbers) < len(given) else found
@@ -82,15 +82,15 @@ def bounded_by_footers(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
     Footers tell -0.0 from 0.0, so zeros are given as the one that surely lies within.
     """
     return [
-        _with_both_zeros(one) if at.is_floating(one[2].type) else one
-        for one in conjuncts
-        if not (at.is_floating(one[2].type) and one[1] in (">", ">="))
+        _with_both_zeros(conjunct) if at.is_floating(conjunct[2].type) else conjunct
+        for conjunct in conjuncts
+        if not (at.is_floating(conjunct[2].type) and conjunct[1] in (">", ">="))
     ]
 
 
 def _with_both_zeros(conjunct: Conjunct) -> Conjunct:
     name, op, values = conjunct
-    numbers = [0.0 if one == 0 else one for one in values.to_pylist()]
+    numbers = [0.0 if number == 0 else number for number in values.to_pylist()]
     if op in ("=", "in") and 0.0 in numbers:
         return name, "in", pa.array([*numbers, -0.0], values.type)
     return name, op, pa.array(numbers, values.type)

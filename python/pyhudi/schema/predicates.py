@@ -117,12 +117,12 @@ class Where:
     """Conditions that every kept row meets; there can be more in the expression."""
 
 
-def both(one: Where, other: Where | None) -> Where:
+def both(where: Where, other: Where | None) -> Where:
     """The filter that wants both; None wants nothing."""
     if other is None:
-        return one
-    columns = tuple(dict.fromkeys((*one.columns, *other.columns)))
-    return Where(one.expression & other.expression, columns, (*one.conjuncts, *other.conjuncts))
+        return where
+    columns = tuple(dict.fromkeys((*where.columns, *other.columns)))
+    return Where(where.expression & other.expression, columns, (*where.conjuncts, *other.conjuncts))
 
 
 def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
@@ -170,7 +170,7 @@ def _membership(column: Path, values: Sequence[Any], schema: pa.Schema) -> pc.Ex
     literals = [typed_scalar(v, kind, ".".join(column)) for v in values if v is not None]
     left = pc.field(*column)
     # A number that the column cannot hold is in no row.
-    fitting = [one.as_py() for one in literals if one.type == kind]
+    fitting = [literal.as_py() for literal in literals if literal.type == kind]
     if pa.types.is_floating(kind):
         among = among_floats(left, fitting, kind)
     else:

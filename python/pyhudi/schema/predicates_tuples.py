@@ -26,33 +26,33 @@ def _is_list(value: Any) -> bool:
 
 
 def _all_of(filters: Iterable[Any]) -> predicates.Condition:
-    return predicates.And(tuple(_of_tuple(one) for one in filters))
+    return predicates.And(tuple(_of_tuple(given) for given in filters))
 
 
-def _of_tuple(one: Any) -> predicates.Condition:
-    if not _is_list(one) or len(one) not in (2, 3) or not isinstance(one[0], str):
-        raise ConfigError(f"where: {one!r} is not (column, op, value)")
-    column, op = (one[0],), " ".join(str(one[1]).lower().split())
-    if op in ("is null", "is not null") and (len(one) == 2 or one[2] is None):
+def _of_tuple(given: Any) -> predicates.Condition:
+    if not _is_list(given) or len(given) not in (2, 3) or not isinstance(given[0], str):
+        raise ConfigError(f"where: {given!r} is not (column, op, value)")
+    column, op = (given[0],), " ".join(str(given[1]).lower().split())
+    if op in ("is null", "is not null") and (len(given) == 2 or given[2] is None):
         return (
             predicates.IsNull(column)
             if op == "is null"
             else predicates.Not(predicates.IsNull(column))
         )
-    if len(one) == 2 or one[2] is None:
+    if len(given) == 2 or given[2] is None:
         raise ConfigError(
-            f"where: {one!r} lacks a value", hint='Nulls are found by (column, "is null").'
+            f"where: {given!r} lacks a value", hint='Nulls are found by (column, "is null").'
         )
-    value = one[2]
+    value = given[2]
     if op in ("in", "not in"):
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-            raise ConfigError(f"where: {one!r} needs a list of values")
+            raise ConfigError(f"where: {given!r} needs a list of values")
         found = predicates.In(column, tuple(value))
         return found if op == "in" else predicates.Not(found)
     op = {"==": "=", "<>": "!="}.get(op, op)
     if op not in predicates.COMPARISONS:
         raise ConfigError(
-            f"where: the operator {one[1]!r} is not known",
+            f"where: the operator {given[1]!r} is not known",
             hint=f"One of {', '.join(predicates.COMPARISONS)}, in, not in, is null, is not null.",
         )
     return predicates.Compare(column, op, value)

@@ -23,7 +23,7 @@ def parse_one(text: str, what: str, *, hint: str = "") -> Any:
     takes more of Python's stack with each level, and some thirty levels always fit.
     """
     try:
-        statements = [one for one in sqlglot.parse(text) if one is not None]
+        statements = [statement for statement in sqlglot.parse(text) if statement is not None]
     except SqlglotError as error:
         msg = f"{what}: {_shown(text)} is not a SQL expression: {_plain(error)}"
         raise ConfigError(msg, hint=hint) from error

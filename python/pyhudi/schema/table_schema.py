@@ -86,7 +86,9 @@ def within_collection(schema: pa.Schema, path: str) -> bool:
     steps = path.split(".")
     starts = [field_at(schema, ".".join(steps[:depth])) for depth in range(1, len(steps))]
     return any(
-        pa.types.is_list(one.type) or pa.types.is_map(one.type) for one in starts if one is not None
+        pa.types.is_list(field.type) or pa.types.is_map(field.type)
+        for field in starts
+        if field is not None
     )
 
 

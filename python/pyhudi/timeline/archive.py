@@ -44,11 +44,11 @@ class Archive:
         found = self._format.instants(span)
         if not found:
             check_in_force(self._storage, self._layout)
-        return tuple(sorted(found, key=lambda one: (one.requested, one.action)))
+        return tuple(sorted(found, key=lambda instant: (instant.requested, instant.action)))
 
     def commits(self, span: Span | None = None) -> tuple[Instant, ...]:
         """Archived commits, delta commits and replace commits of a span, oldest first."""
-        return tuple(one for one in self.instants(span) if one.action in COMMIT_ACTIONS)
+        return tuple(commit for commit in self.instants(span) if commit.action in COMMIT_ACTIONS)
 
     def last_clean(self) -> Instant | None:
         """The newest archived clean."""

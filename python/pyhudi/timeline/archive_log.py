@@ -42,7 +42,7 @@ class ArchiveLogs:
 
     def instants(self, span: Span | None) -> list[Instant]:
         """Completed instants of a span. `completed` is None where old releases did not note it."""
-        return [one for one in self._index() if span is None or span.holds(one)]
+        return [instant for instant in self._index() if span is None or span.holds(instant)]
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the instant's completed file."""

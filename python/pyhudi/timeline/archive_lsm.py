@@ -43,8 +43,8 @@ class LsmHistory:
         """Archived instants of a span."""
         asked = span or Span()
         names = [name for name in self._files() if _may_hold(name, asked)]
-        found = [one for name in names for one in self._instants(name, asked)]
-        return [one for one in found if asked.holds(one)]
+        found = [instant for name in names for instant in self._instants(name, asked)]
+        return [instant for instant in found if asked.holds(instant)]
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the instant's completed file."""

@@ -61,7 +61,7 @@ def add_to_history(storage: Storage, folder: str, instants: Sequence[ArchivedIns
     """Adds instants to a history, which is made if need be. Nothing is written without instants."""
     if not instants:
         return
-    ordered = sorted(instants, key=lambda one: (one.requested, one.action))
+    ordered = sorted(instants, key=lambda instant: (instant.requested, instant.action))
     name = f"{ordered[0].requested}_{ordered[-1].requested}_0.parquet"
     manifest = current_manifest(storage, folder)
     if name in manifest.files:  # a writer died before it took them off the active timeline
@@ -139,11 +139,11 @@ def _bounds(name: str) -> tuple[str, str]:
 
 def _table(instants: Sequence[ArchivedInstant]) -> pa.Table:
     columns = [
-        [one.requested for one in instants],
-        [one.completed for one in instants],
-        [one.action for one in instants],
-        [one.metadata for one in instants],
-        [one.plan for one in instants],
+        [instant.requested for instant in instants],
+        [instant.completed for instant in instants],
+        [instant.action for instant in instants],
+        [instant.metadata for instant in instants],
+        [instant.plan for instant in instants],
         [1] * len(instants),
     ]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]

@@ -53,5 +53,5 @@ def _remove(
 ) -> None:
     """Completed files go last, so that nobody takes the instant for a pending one."""
     files = [file for instant in instants for file in timeline.files(instant)]
-    for file in sorted(files, key=lambda one: one.is_completed):
+    for file in sorted(files, key=lambda file: file.is_completed):
         storage.delete(config.layout.path(file.file_name))

@@ -25,14 +25,14 @@ def later_timeline(storage: Storage, config: TableConfig, timeline: Timeline) ->
     A commit that is taken back leaves a rollback, so that is told too. An empty timeline is told.
     """
     now = Timeline.load(storage, config)
-    known = {(one.requested, one.action) for one in timeline.uncut.completed()}
-    done = {(one.requested, one.action) for one in now.completed()}
+    known = {(instant.requested, instant.action) for instant in timeline.uncut.completed()}
+    done = {(instant.requested, instant.action) for instant in now.completed()}
     return now if done - known or (known and not done) else None
 
 
 def check_still_there(then: Timeline, now: Timeline) -> None:
     """Raises `HistoryUnavailable` where files that were current `then` may be gone `now`."""
-    lost = next((one for one in then.commits if not now.is_committed(one.requested)), None)
+    lost = next((commit for commit in then.commits if not now.is_committed(commit.requested)), None)
     if lost is not None:
         raise HistoryUnavailable(
             f"{lost} is not on the timeline any more: since the table was opened the commit was "
@@ -56,10 +56,10 @@ def _later_cleans(then: Timeline, now: Timeline) -> Iterator[tuple[str | None, s
     as when it keeps a number of file versions. Where cleans may have been archived, the newest of
     those tells enough: horizons only rise.
     """
-    known = {one.requested for one in then.completed(CLEAN)}
-    for one in now.completed(CLEAN):
-        if one.requested not in known:
-            yield from _horizon(now.read(one), one.requested)
+    known = {clean.requested for clean in then.completed(CLEAN)}
+    for clean in now.completed(CLEAN):
+        if clean.requested not in known:
+            yield from _horizon(now.read(clean), clean.requested)
     archived = now.archive.last_clean() if _is_archived(then, now) else None
     if archived is not None and archived.requested not in known:
         yield from _horizon(now.archive.read(archived), archived.requested)

@@ -46,7 +46,7 @@ def manifest_numbers(storage: Storage, folder: str) -> list[int]:
     """Numbers of all manifests that are there."""
     names = (entry.name for entry in storage.list_dir(folder)[1])
     digits = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
-    return [int(one) for one in digits if one.isdecimal()]
+    return [int(number) for number in digits if number.isdecimal()]
 
 
 def read_manifest(storage: Storage, folder: str, number: int) -> Manifest | None:
@@ -57,7 +57,7 @@ def read_manifest(storage: Storage, folder: str, number: int) -> Manifest | None
         return None
     found = parse_json(data, path)
     try:
-        files = {str(one["fileName"]): int(one["fileLen"]) for one in found["files"]}
+        files = {str(entry["fileName"]): int(entry["fileLen"]) for entry in found["files"]}
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise CorruptTable(f"{path}: not a timeline manifest", file=path) from error
     return Manifest(number, files)

@@ -57,7 +57,7 @@ def first_incomplete_commit(timeline: Timeline) -> Instant | None:
     Rows can still come into the past through it.
     """
     pending = timeline.pending(*COMMIT_ACTIONS)
-    return next((one for one in pending if not timeline.is_clustering(one)), None)
+    return next((write for write in pending if not timeline.is_clustering(write)), None)
 
 
 def schema_before_start(timeline: Timeline) -> str | None:

@@ -60,8 +60,8 @@ def _is_file(value: Any) -> bool:
     return isinstance(value, str) and value.rsplit("/", 1)[-1] not in ("", ".", "..")
 
 
-def _or_none(one: _Is) -> _Is:
-    return _Is(one.what, lambda value: value is None or value == "" or one.holds(value))
+def _or_none(shape: _Is) -> _Is:
+    return _Is(shape.what, lambda value: value is None or value == "" or shape.holds(value))
 
 
 _ANY = _Is("value", lambda _: True)

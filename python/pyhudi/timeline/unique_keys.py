@@ -117,7 +117,7 @@ def _newest_first(
     for instant in reversed(active):
         yield instant, timeline.commit_metadata
     known = {instant.requested for instant in active}
-    archived = [one for one in timeline.archive.commits() if one.requested not in known]
+    archived = [commit for commit in timeline.archive.commits() if commit.requested not in known]
     for instant in reversed(archived[-_ARCHIVED_MOST:]):
         yield instant, timeline.archive.commit_metadata
     if len(archived) > _ARCHIVED_MOST:
