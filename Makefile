@@ -49,7 +49,7 @@ setup: $(STAMPS)/native ## the development environment in .venv, with the extens
 	@echo "setup: ready; try $(BIN)/python examples/demo.py"
 
 .PHONY: demo
-demo: $(STAMPS)/native ## reads, upserts and deletes in a table that Apache Hudi wrote; no JVM
+demo: $(STAMPS)/extension ## reads, upserts and deletes in a table that Apache Hudi wrote; no JVM
 	$(BIN)/python examples/demo.py
 
 .PHONY: wheel
@@ -194,7 +194,7 @@ fmt: $(STAMPS)/develop ## formats all code, and mends what the linter can
 
 .PHONY: lock
 lock: $(STAMPS)/uv ## resolves the Python dependency groups anew
-	for group in develop spark35 spark4 bench; do \
+	for group in build develop spark35 spark4 bench; do \
 	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	    --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade \
 	    --group "pyproject.toml:$$group" --output-file "requirements/$$group.txt"; \
@@ -213,13 +213,21 @@ clean: ## removes what was built; environments and the oracle stay
 
 # ---------------------------------------------------------------- environments
 
-$(STAMPS)/develop: requirements/develop.txt
+# With what compiling and running take and no more: the demo is the first thing that is made.
+$(STAMPS)/build: requirements/build.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/python $(PIP) --require-hashes --requirement $<
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/develop: requirements/develop.txt | $(STAMPS)/build
 	$(BIN)/python $(PIP) --require-hashes --requirement requirements/develop.txt
 	@mkdir -p $(@D) && touch $@
 
-$(STAMPS)/native: $(STAMPS)/develop $(RUST_SOURCES)
+$(STAMPS)/extension: $(STAMPS)/build $(RUST_SOURCES)
 	PIP_QUIET=1 $(BIN)/maturin develop --locked --quiet
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/native: $(STAMPS)/develop $(STAMPS)/extension
 	@mkdir -p $(@D) && touch $@
 
 # An unoptimised wheel: the same crates as every other target, so that nothing is built again.
