@@ -11,21 +11,6 @@
 //! Avro schemas are parsed by this crate and handed to arrow-avro and apache-avro with names of
 //! our own, so their rules for names, aliases, attributes and enums never matter; see
 //! `canonical` and `datum::schema`.
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing
-    )
-)]
 
 mod arrow_type;
 mod canonical;

@@ -1,4 +1,5 @@
 //! Container files: those of Apache Hudi byte for byte, and damaged ones.
+#![cfg(test)]
 
 use std::io::Write;
 

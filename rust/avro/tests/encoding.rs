@@ -1,4 +1,5 @@
 //! Arrow batches to Avro records: casts, nulls, layouts that must not leak into the bytes.
+#![cfg(test)]
 
 use std::sync::Arc;
 

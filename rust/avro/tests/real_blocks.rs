@@ -1,4 +1,5 @@
 //! Log blocks that Apache Hudi wrote: decoded, and encoded again to the same bytes.
+#![cfg(test)]
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Decimal128Type, Int32Type, TimestampMicrosecondType};

@@ -1,4 +1,5 @@
 //! Reading records with another schema than they were written with.
+#![cfg(test)]
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{

@@ -1,4 +1,5 @@
 //! Avro to Arrow schemas and back: names, unions, references, what is refused.
+#![cfg(test)]
 
 use std::sync::Arc;
 

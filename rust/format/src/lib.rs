@@ -5,21 +5,6 @@
 //!
 //! Every length that comes from a file is checked against what is left before anything is sliced
 //! or allocated: damaged input is a [`FormatError`] with an offset, never a panic.
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing
-    )
-)]
 
 pub mod bloom;
 mod cursor;

@@ -1,5 +1,5 @@
 //! HFiles that Hudi and HBase wrote; where each is from stands in `data/README.md`.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![cfg(test)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

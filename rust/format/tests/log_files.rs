@@ -1,5 +1,5 @@
 //! Log files that Hudi wrote; where each is from stands in `data/README.md`.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![cfg(test)]
 
 use bytes::Bytes;
 use pyhudi_format::log::{

@@ -1,4 +1,5 @@
 //! Records merged field by field, one rule a test, and records that leave a map and come back.
+#![cfg(test)]
 
 use std::sync::Arc;
 

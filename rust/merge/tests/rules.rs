@@ -1,4 +1,5 @@
 //! The ordering rules, one scenario a test, and a slow model that the key map must agree with.
+#![cfg(test)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -64,20 +64,20 @@ impl LogSource {
     }
 }
 
-/// A block that counts, and the number of its source.
-pub(crate) struct ChosenBlock {
-    pub(crate) source: usize,
+/// A block that counts, and where it is.
+pub(crate) struct ChosenBlock<'a> {
+    pub(crate) source: &'a LogSource,
     pub(crate) block: LogBlock,
 }
 
 /// The blocks of a slice that count, oldest first. `sources` come in log-file order.
-pub(crate) fn choose_blocks(
-    sources: &[LogSource],
+pub(crate) fn choose_blocks<'a>(
+    sources: &'a [LogSource],
     filter: &BlockFilter,
-) -> Result<(Vec<ChosenBlock>, BlockCounts)> {
+) -> Result<(Vec<ChosenBlock<'a>>, BlockCounts)> {
     let mut instants = Instants::default();
     let mut counts = BlockCounts::default();
-    for (number, source) in sources.iter().enumerate() {
+    for source in sources {
         for block in source.scan() {
             let block = block.map_err(|error| SliceError::format(&source.path, 0, error))?;
             counts.read += u64::from(block.block_type != BlockType::Corrupt);
@@ -88,7 +88,7 @@ pub(crate) fn choose_blocks(
                     counts.rollback += 1;
                     instants.roll_back(source, &block)?;
                 }
-                _ => instants.add(number, source, block, filter)?,
+                _ => instants.add(source, block, filter)?,
             }
         }
     }
@@ -97,19 +97,13 @@ pub(crate) fn choose_blocks(
 
 /// Blocks by instant, instants in the order first seen.
 #[derive(Default)]
-struct Instants {
+struct Instants<'a> {
     order: Vec<String>,
-    blocks: HashMap<String, Vec<ChosenBlock>>,
+    blocks: HashMap<String, Vec<ChosenBlock<'a>>>,
 }
 
-impl Instants {
-    fn add(
-        &mut self,
-        number: usize,
-        source: &LogSource,
-        block: LogBlock,
-        filter: &BlockFilter,
-    ) -> Result<()> {
+impl<'a> Instants<'a> {
+    fn add(&mut self, source: &'a LogSource, block: LogBlock, filter: &BlockFilter) -> Result<()> {
         let Some(instant) = block.instant_time().map(str::to_owned) else {
             return Err(SliceError::Corrupt {
                 file: source.path.clone(),
@@ -123,10 +117,8 @@ impl Instants {
         if !self.blocks.contains_key(&instant) {
             self.order.push(instant.clone());
         }
-        self.blocks.entry(instant).or_default().push(ChosenBlock {
-            source: number,
-            block,
-        });
+        let chosen = ChosenBlock { source, block };
+        self.blocks.entry(instant).or_default().push(chosen);
         Ok(())
     }
 
@@ -143,12 +135,14 @@ impl Instants {
     }
 
     /// Puts log-compacted blocks in the place of the newest block they stand for.
-    fn resolve(mut self) -> Vec<ChosenBlock> {
+    fn resolve(mut self) -> Vec<ChosenBlock<'a>> {
         let mut stands_for: HashMap<String, String> = HashMap::new();
         let mut newest_first: Vec<String> = Vec::new();
         for instant in self.order.iter().rev() {
-            let compacted: Vec<String> = self.blocks[instant]
-                .first()
+            let compacted: Vec<String> = self
+                .blocks
+                .get(instant)
+                .and_then(|blocks| blocks.first())
                 .map(|first| {
                     first
                         .block

@@ -160,7 +160,7 @@ impl<'a> Spelling<'a> {
 
     /// Whether the first and the last place for each separator are where it stands.
     fn reads_one_way(&self, key: &str, columns: &[StringArray], row: usize) -> bool {
-        let mut at = self.fields[0].len() + 1;
+        let mut at = self.fields.first().map_or(0, String::len) + 1;
         let mut stands = Vec::with_capacity(self.between.len());
         for (column, separator) in columns.iter().zip(&self.between) {
             at += match column.is_valid(row).then(|| column.value(row)) {

@@ -4,9 +4,6 @@
 //! key map, stream the base file past it. Writing: Parquet base files and log files as Hudi's Avro
 //! writers make them. What to read and how to name what is written is the caller's decision.
 
-#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
-
 mod adapt;
 mod base;
 mod blocks;

@@ -151,7 +151,7 @@ impl LogMap {
                 let masks = map.winners();
                 let counts = map.counts();
                 let rows = rows.into_iter();
-                let masked = rows.map(|(number, rows)| (rows, Some(masks[number].clone())));
+                let masked = rows.map(|(number, rows)| (rows, masks.get(number).cloned()));
                 (Winners(masked.collect()), counts)
             }
             Self::Fields(mut map) => {

@@ -109,6 +109,15 @@ pub(crate) fn repeated(text: &str, rows: usize) -> Result<StringArray> {
     )?)
 }
 
+/// The batch with another column in the place of one of its own.
+pub(crate) fn with_column(batch: &RecordBatch, at: usize, column: ArrayRef) -> Result<RecordBatch> {
+    let mut columns = batch.columns().to_vec();
+    if let Some(place) = columns.get_mut(at) {
+        *place = column;
+    }
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
+}
+
 #[cfg(test)]
 mod tests {
     use arrow::array::Array;

@@ -72,7 +72,8 @@ impl Read for PageRead {
             self.at = end;
         }
         let count = buffer.len().min(self.window.len());
-        self.window.copy_to_slice(&mut buffer[..count]);
+        let (read, _) = buffer.split_at_mut(count);
+        self.window.copy_to_slice(read);
         Ok(count)
     }
 }

@@ -8,7 +8,10 @@ use pyhudi_format::log::{LogBlock, row_positions};
 use crate::blocks::ChosenBlock;
 
 /// The positions of each block, in block order; none when keys must decide.
-pub(crate) fn positions_of(blocks: &[ChosenBlock], base_instant: &str) -> Option<Vec<Vec<u64>>> {
+pub(crate) fn positions_of(
+    blocks: &[ChosenBlock<'_>],
+    base_instant: &str,
+) -> Option<Vec<Vec<u64>>> {
     blocks
         .iter()
         .map(|chosen| of_block(&chosen.block, base_instant))

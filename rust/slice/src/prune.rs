@@ -54,7 +54,8 @@ pub(crate) fn keep_row_groups(
             }
         }
     }
-    Ok((0..groups.len()).filter(|group| keep[*group]).collect())
+    let kept = keep.iter().enumerate().filter(|(_, keep)| **keep);
+    Ok(kept.map(|(group, _)| group).collect())
 }
 
 /// For each row group whether it may match; none when the statistics say nothing about the filter.

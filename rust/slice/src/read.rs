@@ -150,17 +150,17 @@ impl SliceReader {
         ReadStats::add(&self.stats.rollback_blocks, counts.rollback as usize);
         self.choose_key(&blocks);
         if let Some(positions) = self.usable_positions(&blocks)
-            && let Some(stage) = self.collect(&sources, &blocks, Some(&positions))?
+            && let Some(stage) = self.collect(&blocks, Some(&positions))?
         {
             ReadStats::add(&self.stats.by_position, 1);
             return Ok(stage);
         }
-        let stage = self.collect(&sources, &blocks, None)?;
+        let stage = self.collect(&blocks, None)?;
         stage.ok_or_else(|| SliceError::Schema("keys do not fit their records".to_owned()))
     }
 
     /// Goes by the plain key column where it is read anyway, so that the key is not decoded twice.
-    fn choose_key(&mut self, blocks: &[ChosenBlock]) {
+    fn choose_key(&mut self, blocks: &[ChosenBlock<'_>]) {
         let read = &mut self.read;
         let Some(field) = read.merge.plain_key.clone() else {
             return;
@@ -168,7 +168,7 @@ impl SliceReader {
         let only_files = read.incoming.rows.is_none() && read.incoming.delete_keys.is_none();
         let whole = read.evolution.is_none() && read.bootstrap.is_none();
         // A partial record may lack the column; an HFile block may have its key as its own key only.
-        let odd = |chosen: &ChosenBlock| {
+        let odd = |chosen: &ChosenBlock<'_>| {
             chosen.block.is_partial() || chosen.block.block_type == BlockType::HfileData
         };
         if only_files && whole && read.columns.contains(&field) && !blocks.iter().any(odd) {
@@ -176,7 +176,7 @@ impl SliceReader {
         }
     }
 
-    fn usable_positions(&self, blocks: &[ChosenBlock]) -> Option<Vec<Vec<u64>>> {
+    fn usable_positions(&self, blocks: &[ChosenBlock<'_>]) -> Option<Vec<Vec<u64>>> {
         let incoming = &self.read.incoming;
         let only_logs = incoming.rows.is_none() && incoming.delete_keys.is_none();
         let instant = self.read.base_instant.as_ref()?;
@@ -187,8 +187,7 @@ impl SliceReader {
     /// Collects the log side. None when a block has another number of records than of positions.
     fn collect(
         &mut self,
-        sources: &[LogSource],
-        blocks: &[ChosenBlock],
+        blocks: &[ChosenBlock<'_>],
         positions: Option<&[Vec<u64>]>,
     ) -> Result<Option<Stage>> {
         let columns = Columns::of(&self.read, positions.is_some())?;
@@ -204,7 +203,7 @@ impl SliceReader {
         let spill = self.read.spill.clone();
         let parts = parts_for(blocks, spill.as_ref());
         let mut side = LogSide::new(shape, kind, spill.as_ref(), parts, 0, self.read.batch_rows)?;
-        if !self.read_blocks(sources, blocks, positions, shape, &mut side)? {
+        if !self.read_blocks(blocks, positions, shape, &mut side)? {
             return Ok(None);
         }
         self.take_incoming(&mut side)?;
@@ -215,8 +214,7 @@ impl SliceReader {
 
     fn read_blocks(
         &self,
-        sources: &[LogSource],
-        blocks: &[ChosenBlock],
+        blocks: &[ChosenBlock<'_>],
         positions: Option<&[Vec<u64>]>,
         shape: &Shape,
         side: &mut LogSide<'_>,
@@ -229,11 +227,10 @@ impl SliceReader {
             evolution: self.read.evolution.as_ref(),
         };
         for (number, chosen) in blocks.iter().enumerate() {
-            let known = positions.map(|all| all[number].as_slice());
+            let known = positions.map(|all| all.get(number).map_or(&[][..], Vec::as_slice));
             let mut seen = 0;
             let mut fits = true;
-            let source = &sources[chosen.source];
-            decode.block(source, &chosen.block, &mut |records| {
+            decode.block(chosen.source, &chosen.block, &mut |records| {
                 let count = records.len();
                 let own = known.map(|known| known.get(seen..seen + count).unwrap_or_default());
                 seen += count;
@@ -410,13 +407,15 @@ impl SliceReader {
 
     /// The leading columns, in the output's schema unless they hold nulls that it does not allow.
     fn fitted(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns = batch.columns()[..self.out.fields().len()].to_vec();
+        let wanted = self.out.fields();
+        let columns: Vec<_> = batch.columns().iter().take(wanted.len()).cloned().collect();
         let broken = |(column, field): (&ArrayRef, &FieldRef)| {
             !field.is_nullable() && column.null_count() > 0
         };
-        let schema = if columns.iter().zip(self.out.fields()).any(broken) {
-            let fields = batch.schema().fields()[..columns.len()].to_vec();
-            Arc::new(Schema::new(fields))
+        let schema = if columns.iter().zip(wanted).any(broken) {
+            let schema = batch.schema();
+            let fields = schema.fields().iter().take(columns.len());
+            Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()))
         } else {
             Arc::clone(&self.out)
         };
@@ -431,7 +430,7 @@ impl SliceReader {
 const MOST_PARTS: u64 = 32;
 
 /// Into how many parts to split a log side, so that each fits in memory.
-fn parts_for(blocks: &[ChosenBlock], spill: Option<&SpillOptions>) -> usize {
+fn parts_for(blocks: &[ChosenBlock<'_>], spill: Option<&SpillOptions>) -> usize {
     let bytes: u64 = blocks.iter().map(|chosen| chosen.block.content_len).sum();
     let room = spill.map_or(u64::MAX, |spill| (spill.memory_limit as u64 / 4).max(1));
     (bytes.saturating_mul(EXPANSION) / room + 1).clamp(4, MOST_PARTS) as usize

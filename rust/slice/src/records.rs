@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use pyhudi_avro::{AvroError, DatumDecoder, field_names};
@@ -18,6 +18,7 @@ use crate::base::{BATCH_BYTES, read_parquet_block};
 use crate::blocks::LogSource;
 use crate::error::{Result, SliceError};
 use crate::evolve::{Evolution, evolve, stored_names};
+use crate::meta::with_column;
 
 /// What a block holds.
 pub(crate) enum LogRecords<'a> {
@@ -243,8 +244,7 @@ fn flush(
 }
 
 fn with_keys(batch: RecordBatch, keys: &[Bytes], source: &LogSource) -> Result<RecordBatch> {
-    let schema = batch.schema();
-    let Ok(at) = schema.index_of(RECORD_KEY) else {
+    let Ok(at) = batch.schema().index_of(RECORD_KEY) else {
         return Ok(batch);
     };
     let stored = batch.column(at);
@@ -263,9 +263,7 @@ fn with_keys(batch: RecordBatch, keys: &[Bytes], source: &LogSource) -> Result<R
             offset: None,
             what: format!("an HFile key is not UTF-8: {error}"),
         })?;
-    let mut columns = batch.columns().to_vec();
-    columns[at] = Arc::new(StringArray::from(texts)) as ArrayRef;
-    Ok(RecordBatch::try_new(schema, columns)?)
+    with_column(&batch, at, Arc::new(StringArray::from(texts)))
 }
 
 fn deletes(

@@ -54,7 +54,7 @@ impl SliceKeys {
         };
         let mut log = VecDeque::new();
         for chosen in choose_blocks(&sources, &read.filter)?.0 {
-            decode.block(&sources[chosen.source], &chosen.block, &mut |records| {
+            decode.block(chosen.source, &chosen.block, &mut |records| {
                 if let LogRecords::Rows(batch) = records {
                     log.push_back(batch);
                 }

@@ -78,7 +78,9 @@ impl Spill {
         let mut split = vec![Vec::new(); parts];
         for row in 0..keys.len() {
             let hash = keys.hash(&self.hasher, row) >> 32;
-            split[hash as usize % parts].push(row as u32);
+            if let Some(part) = split.get_mut(hash as usize % parts) {
+                part.push(row as u32);
+            }
         }
         split
     }

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use parquet::errors::ParquetError;
 use pyhudi_format::bloom::BloomFilter;
 use pyhudi_store::{Store, StoreError, StoreWriter};
@@ -12,7 +12,7 @@ use pyhudi_store::{Store, StoreError, StoreWriter};
 use crate::FILE_NAME;
 use crate::adapt::adapt;
 use crate::error::{Result, SliceError};
-use crate::meta::repeated;
+use crate::meta::{repeated, with_column};
 use crate::parquet_file::ParquetFile;
 use crate::parquet_form::{Codec, ParquetForm};
 
@@ -130,14 +130,13 @@ impl<'a> BaseWriter<'a> {
         ) else {
             return Ok(batch);
         };
-        let mut columns = batch.columns().to_vec();
         let names = match self.names.take() {
             Some(names) if names.len() >= batch.num_rows() => names,
             _ => repeated(name, batch.num_rows())?,
         };
-        columns[at] = Arc::new(names.slice(0, batch.num_rows())) as ArrayRef;
+        let mine = Arc::new(names.slice(0, batch.num_rows()));
         self.names = Some(names);
-        Ok(RecordBatch::try_new(batch.schema(), columns)?)
+        with_column(&batch, at, mine)
     }
 
     fn note_keys(&mut self, batch: &RecordBatch) -> Result<()> {

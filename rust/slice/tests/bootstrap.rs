@@ -1,4 +1,5 @@
 //! A skeleton and its source read as one base file.
+#![cfg(test)]
 
 use std::fs::File;
 use std::path::PathBuf;

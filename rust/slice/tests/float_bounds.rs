@@ -1,4 +1,5 @@
 //! Bounds of floating numbers in the footers of what is written: those of the order of their type.
+#![cfg(test)]
 
 use std::fs::File;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Log files of metadata as JSON lines.
-#![allow(clippy::unwrap_used)]
+#![cfg(test)]
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,4 +1,5 @@
 //! A file slice written and read back: what is written, merged, pruned, and how damage shows.
+#![cfg(test)]
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -238,12 +238,9 @@ fn base64(out: &mut String, value: &[u8]) {
             word << 8 | u32::from(chunk.get(at).copied().unwrap_or(0))
         });
         for at in 0..4 {
-            let digit = ALPHABET[(word >> (18 - 6 * at) & 63) as usize];
-            out.push(if at <= chunk.len() {
-                char::from(digit)
-            } else {
-                '='
-            });
+            let digit = ALPHABET.get((word >> (18 - 6 * at) & 63) as usize);
+            let digit = digit.filter(|_| at <= chunk.len());
+            out.push(digit.map_or('=', |digit| char::from(*digit)));
         }
     }
     out.push('"');

@@ -61,8 +61,7 @@ impl LogKeys {
         };
         let mut batches = VecDeque::new();
         for chosen in choose_blocks(&sources, &BlockFilter::default())?.0 {
-            let source = &sources[chosen.source];
-            decode.block(source, &chosen.block, &mut |records| {
+            decode.block(chosen.source, &chosen.block, &mut |records| {
                 let keys = match records {
                     LogRecords::Rows(batch) => self.keys.of(&batch)?,
                     LogRecords::Deletes { keys, .. } => keys,

@@ -14,7 +14,7 @@ mod logged;
 mod lookup;
 mod side;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{filter_record_batch, take_record_batch};
@@ -141,14 +141,15 @@ impl Changes {
             return Ok(());
         };
         let mut pairs = Vec::new();
-        let mut fresh = vec![false; side.keys.len()];
-        let mut unclear = vec![false; side.keys.len()];
+        let mut fresh = Vec::with_capacity(side.keys.len());
+        let mut unclear = Vec::with_capacity(side.keys.len());
         for row in 0..side.keys.len() {
-            match self.matcher.find(side.keys.value(row), side.place(row)) {
-                Found::Nothing => fresh[row] = true,
-                Found::Unclear => unclear[row] = true,
-                Found::One(at) => pairs.push((self.matcher.take(at), row)),
+            let found = self.matcher.find(side.keys.value(row), side.place(row));
+            if let Found::One(at) = found {
+                pairs.push((self.matcher.take(at), row));
             }
+            fresh.push(found == Found::Nothing);
+            unclear.push(found == Found::Unclear);
         }
         self.updates(&side, &pairs)?;
         self.inserts(&side, fresh)?;
@@ -165,48 +166,48 @@ impl Changes {
         self.stage = Stage::Left;
         let sides = std::mem::take(&mut self.unclear);
         let mut pairs: Vec<Vec<(Location, usize)>> = vec![Vec::new(); sides.len()];
-        let mut open: Vec<(usize, usize)> = sides
+        let mut open: Vec<(usize, &Side, usize)> = sides
             .iter()
             .enumerate()
-            .flat_map(|(number, side)| (0..side.keys.len()).map(move |row| (number, row)))
+            .flat_map(|(number, side)| (0..side.keys.len()).map(move |row| (number, side, row)))
             .collect();
         for round in [Round::Equal, Round::Here, Round::Anywhere] {
             let mut comparisons = Comparisons::default();
             let mut left = Vec::new();
-            for (number, row) in open {
-                match self.pick(&sides, number, row, round, &mut comparisons)? {
-                    Some(at) => pairs[number].push((self.matcher.take(at), row)),
-                    None => left.push((number, row)),
+            for (number, side, row) in open {
+                let found = self.pick((number, side), row, round, &mut comparisons)?;
+                match found.zip(pairs.get_mut(number)) {
+                    Some((at, mine)) => mine.push((self.matcher.take(at), row)),
+                    None => left.push((number, side, row)),
                 }
             }
             open = left;
         }
-        for (number, side) in sides.iter().enumerate() {
-            self.updates(side, &pairs[number])?;
-            let mut fresh = vec![false; side.keys.len()];
-            for (_, row) in open.iter().filter(|(of, _)| *of == number) {
-                fresh[*row] = true;
-            }
-            self.inserts(side, fresh)?;
+        for (number, (side, pairs)) in sides.iter().zip(&pairs).enumerate() {
+            self.updates(side, pairs)?;
+            let open = open.iter().filter(|(of, ..)| *of == number);
+            let fresh: HashSet<usize> = open.map(|(.., row)| *row).collect();
+            let fresh = (0..side.keys.len()).map(|row| fresh.contains(&row));
+            self.inserts(side, fresh.collect())?;
         }
         Ok(())
     }
 
     fn pick(
         &self,
-        sides: &[Side],
-        number: usize,
+        side: (usize, &Side),
         row: usize,
         round: Round,
         comparisons: &mut Comparisons,
     ) -> Result<Option<u32>> {
-        let side = &sides[number];
-        let place = (round != Round::Anywhere).then(|| side.place(row));
-        for at in self.matcher.free(side.keys.value(row), place) {
+        let (key, place) = (side.1.keys.value(row), side.1.place(row));
+        let place = (round != Round::Anywhere).then_some(place);
+        for at in self.matcher.free(key, place) {
             let (batch, old_row) = self.matcher.location(at);
-            if round != Round::Equal
-                || comparisons.equal((number, side), (batch, &self.older[batch]), row, old_row)?
-            {
+            let Some(older) = self.older.get(batch) else {
+                continue;
+            };
+            if round != Round::Equal || comparisons.equal(side, (batch, older), row, old_row)? {
                 return Ok(Some(at));
             }
         }

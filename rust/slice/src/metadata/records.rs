@@ -170,9 +170,7 @@ impl Records {
             if self.is_complete(wanted) {
                 break;
             }
-            let Some(source) = sources.get(chosen.source) else {
-                continue;
-            };
+            let source = chosen.source;
             match chosen.block.block_type {
                 BlockType::HfileData => self.read_block(source, &chosen.block, wanted)?,
                 BlockType::Delete => self.delete(source, &chosen.block, wanted)?,

@@ -42,18 +42,16 @@ impl Windows {
     pub(super) fn plan(&mut self, range: &Range<u64>) -> Plan {
         let meets = |one: &Window| one.start <= range.start && range.start <= one.end();
         // The newest that reaches farthest: windows may overlap.
-        let at = (0..self.0.len())
-            .filter(|at| meets(&self.0[*at]))
-            .max_by_key(|at| self.0[*at].end());
-        let Some(at) = at else {
+        let met = self.0.iter().enumerate().filter(|(_, one)| meets(one));
+        let Some((at, _)) = met.max_by_key(|(_, one)| one.end()) else {
             return Plan::Fetch {
                 known: Bytes::new(),
                 ahead: LEAST,
             };
         };
-        let skip = (range.start - self.0[at].start) as usize;
-        if range.end <= self.0[at].end() {
-            let window = self.0.remove(at);
+        let window = self.0.remove(at);
+        let skip = (range.start - window.start) as usize;
+        if range.end <= window.end() {
             let bytes = window
                 .bytes
                 .slice(skip..skip + (range.end - range.start) as usize);
@@ -61,7 +59,6 @@ impl Windows {
             return Plan::Known(bytes);
         }
         // The window has been read to its end: the next one takes its place.
-        let window = self.0.remove(at);
         let most = (KEPT / (self.0.len() as u64 + 1)).clamp(LEAST, MOST);
         Plan::Fetch {
             known: window.bytes.slice(skip..),
@@ -88,7 +85,7 @@ pub(super) fn joined(known: &Bytes, fetched: &Bytes, range: &Range<u64>) -> Byte
     }
     let mut both = BytesMut::with_capacity(wanted);
     both.extend_from_slice(known);
-    both.extend_from_slice(&fetched[..missing]);
+    both.extend_from_slice(&fetched.slice(..missing));
     both.freeze()
 }
 

@@ -1,4 +1,5 @@
 //! The public face of the crate on a real file system, with `std::fs` as the witness.
+#![cfg(test)]
 
 mod helpers;
 mod links;
