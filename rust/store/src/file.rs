@@ -7,8 +7,8 @@ use bytes::Bytes;
 use pyhudi_format::{FormatError, ReadAt};
 
 use crate::Result;
+use crate::bucket::RemoteFile;
 use crate::local::LocalFile;
-use crate::s3::RemoteFile;
 
 /// A file to read at any offset, from any thread. Clones share one open file.
 ///
@@ -21,7 +21,7 @@ pub struct StoreFile(Arc<Back>);
 #[derive(Debug)]
 enum Back {
     Local(LocalFile),
-    S3(RemoteFile),
+    Bucket(RemoteFile),
 }
 
 impl StoreFile {
@@ -29,15 +29,15 @@ impl StoreFile {
         Self(Arc::new(Back::Local(file)))
     }
 
-    pub(crate) fn s3(file: RemoteFile) -> Self {
-        Self(Arc::new(Back::S3(file)))
+    pub(crate) fn bucket(file: RemoteFile) -> Self {
+        Self(Arc::new(Back::Bucket(file)))
     }
 
     /// The path relative to the store's base.
     pub fn path(&self) -> &str {
         match &*self.0 {
             Back::Local(file) => file.path(),
-            Back::S3(file) => file.path(),
+            Back::Bucket(file) => file.path(),
         }
     }
 
@@ -45,7 +45,7 @@ impl StoreFile {
     pub fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         match &*self.0 {
             Back::Local(file) => file.range(&range),
-            Back::S3(file) => file.range(&range),
+            Back::Bucket(file) => file.range(&range),
         }
     }
 
@@ -54,7 +54,7 @@ impl StoreFile {
     pub fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         match &*self.0 {
             Back::Local(file) => ranges.iter().map(|range| file.range(range)).collect(),
-            Back::S3(file) => file.ranges(ranges),
+            Back::Bucket(file) => file.ranges(ranges),
         }
     }
 }
@@ -63,7 +63,7 @@ impl ReadAt for StoreFile {
     fn size(&self) -> u64 {
         match &*self.0 {
             Back::Local(file) => file.size(),
-            Back::S3(file) => file.size(),
+            Back::Bucket(file) => file.size(),
         }
     }
 

@@ -15,7 +15,7 @@
 //!
 //! # Buckets
 //!
-//! Storage that speaks S3 is reached through `object_store`. A file there cannot be appended to or
+//! A bucket is reached through `object_store`. A file there cannot be appended to or
 //! renamed, and has no directory above it: none is made, and one is gone with the last file below it.
 //!
 //! # What a crash leaves
@@ -34,12 +34,12 @@
 //! Java's local file system keeps `.<name>.crc` beside `<name>` and fails to read a file that does
 //! not match it. Whoever replaces or deletes a file here therefore also removes its checksum file.
 
+mod bucket;
 mod error;
 mod file;
 mod local;
 mod path;
 mod range;
-mod s3;
 mod store;
 mod uri;
 mod writer;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::bucket::{self, Remote, RemoteFile, Upload};
 use crate::local::{self, LocalBase, LocalFile, LocalWriter};
-use crate::s3::{self, Remote, RemoteFile, Upload};
 use crate::{Result, StoreError, StoreFile, StoreWriter, path, uri};
 
 /// A file on storage.
@@ -42,7 +42,7 @@ pub struct Store(Back);
 #[derive(Debug, Clone)]
 enum Back {
     Local(LocalBase),
-    S3(Arc<Remote>),
+    Bucket(Arc<Remote>),
 }
 
 impl Store {
@@ -55,9 +55,8 @@ impl Store {
     /// Any other scheme, and an option for a local path, is [`StoreError::Unsupported`]; options that
     /// are unknown or make no client are [`StoreError::Config`].
     pub fn open(uri: &str, options: &[(String, String)]) -> Result<Self> {
-        if let Some((scheme, rest)) = uri::s3_scheme(uri) {
-            let remote = Remote::open(scheme, rest, options)?;
-            return Ok(Self(Back::S3(Arc::new(remote))));
+        if let Some(remote) = Remote::open(uri, options)? {
+            return Ok(Self(Back::Bucket(Arc::new(remote))));
         }
         let base = uri::local_base(uri)?;
         if let Some((key, _)) = options.first() {
@@ -72,7 +71,7 @@ impl Store {
     pub fn below(&self, folder: &str) -> Result<Self> {
         Ok(Self(match &self.0 {
             Back::Local(base) => Back::Local(base.below(folder)?),
-            Back::S3(remote) => Back::S3(Arc::new(remote.below(folder)?)),
+            Back::Bucket(remote) => Back::Bucket(Arc::new(remote.below(folder)?)),
         }))
     }
 
@@ -80,7 +79,7 @@ impl Store {
     pub fn uri(&self) -> &str {
         match &self.0 {
             Back::Local(base) => base.as_str(),
-            Back::S3(remote) => remote.uri(),
+            Back::Bucket(remote) => remote.uri(),
         }
     }
 
@@ -88,7 +87,7 @@ impl Store {
     pub fn read(&self, path: &str) -> Result<Bytes> {
         match &self.0 {
             Back::Local(base) => local::read::whole(&base.locate(path)?),
-            Back::S3(remote) => s3::read::whole(remote, path),
+            Back::Bucket(remote) => bucket::read::whole(remote, path),
         }
     }
 
@@ -106,7 +105,7 @@ impl Store {
     pub fn head(&self, path: &str) -> Result<Option<Entry>> {
         match &self.0 {
             Back::Local(base) => local::list::head(&base.locate(path)?, path),
-            Back::S3(remote) => s3::list::head(remote, path),
+            Back::Bucket(remote) => bucket::list::head(remote, path),
         }
     }
 
@@ -117,7 +116,7 @@ impl Store {
         path::check_prefix(prefix)?;
         match &self.0 {
             Back::Local(base) => local::list::recursive(base.root(), prefix),
-            Back::S3(remote) => s3::list::recursive(remote, prefix),
+            Back::Bucket(remote) => bucket::list::recursive(remote, prefix),
         }
     }
 
@@ -126,7 +125,7 @@ impl Store {
         path::check_prefix(prefix)?;
         match &self.0 {
             Back::Local(base) => local::list::one_level(base.root(), prefix),
-            Back::S3(remote) => s3::list::one_level(remote, prefix),
+            Back::Bucket(remote) => bucket::list::one_level(remote, prefix),
         }
     }
 
@@ -139,7 +138,7 @@ impl Store {
     pub fn put(&self, path: &str, bytes: Bytes) -> Result<()> {
         match &self.0 {
             Back::Local(base) => local::put::replace(&base.locate_own(path)?, &bytes),
-            Back::S3(remote) => s3::put::replace(remote, path, bytes),
+            Back::Bucket(remote) => bucket::put::replace(remote, path, bytes),
         }
     }
 
@@ -150,7 +149,7 @@ impl Store {
     pub fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<bool> {
         match &self.0 {
             Back::Local(base) => local::put::if_absent(&base.locate_own(path)?, &bytes),
-            Back::S3(remote) => s3::put::if_absent(remote, path, bytes),
+            Back::Bucket(remote) => bucket::put::if_absent(remote, path, bytes),
         }
     }
 
@@ -159,7 +158,7 @@ impl Store {
     pub fn read_version(&self, path: &str) -> Result<Option<(Bytes, String)>> {
         match &self.0 {
             Back::Local(base) => local::versioned::read(&base.locate(path)?),
-            Back::S3(remote) => s3::versioned::read(remote, path),
+            Back::Bucket(remote) => bucket::versioned::read(remote, path),
         }
     }
 
@@ -178,7 +177,7 @@ impl Store {
             Back::Local(base) => {
                 local::versioned::replace(&base.locate_own(path)?, &bytes, expected)
             }
-            Back::S3(remote) => s3::versioned::replace(remote, path, bytes, expected),
+            Back::Bucket(remote) => bucket::versioned::replace(remote, path, bytes, expected),
         }
     }
 
@@ -186,7 +185,7 @@ impl Store {
     pub fn delete(&self, path: &str) -> Result<bool> {
         match &self.0 {
             Back::Local(base) => local::delete::file(base, path),
-            Back::S3(remote) => s3::put::delete(remote, path),
+            Back::Bucket(remote) => bucket::put::delete(remote, path),
         }
     }
 
@@ -194,7 +193,7 @@ impl Store {
     pub fn delete_dir(&self, path: &str) -> Result<()> {
         match &self.0 {
             Back::Local(base) => local::delete::dir(base, path),
-            Back::S3(remote) => s3::put::delete_dir(remote, path),
+            Back::Bucket(remote) => bucket::put::delete_dir(remote, path),
         }
     }
 
@@ -202,7 +201,7 @@ impl Store {
     pub fn file(&self, path: &str) -> Result<StoreFile> {
         Ok(match &self.0 {
             Back::Local(base) => StoreFile::local(LocalFile::open(base, path)?),
-            Back::S3(remote) => StoreFile::s3(RemoteFile::open(remote, path)?),
+            Back::Bucket(remote) => StoreFile::bucket(RemoteFile::open(remote, path)?),
         })
     }
 
@@ -211,7 +210,7 @@ impl Store {
     pub fn file_with_size(&self, path: &str, size: u64) -> StoreFile {
         match &self.0 {
             Back::Local(base) => StoreFile::local(LocalFile::unopened(base, path, size)),
-            Back::S3(remote) => StoreFile::s3(RemoteFile::unopened(remote, path, size)),
+            Back::Bucket(remote) => StoreFile::bucket(RemoteFile::unopened(remote, path, size)),
         }
     }
 
@@ -220,7 +219,7 @@ impl Store {
     pub fn create(&self, path: &str) -> Result<StoreWriter> {
         Ok(match &self.0 {
             Back::Local(base) => StoreWriter::local(LocalWriter::create(base.locate_own(path)?)?),
-            Back::S3(remote) => StoreWriter::s3(Upload::create(remote, path)?),
+            Back::Bucket(remote) => StoreWriter::bucket(Upload::create(remote, path)?),
         })
     }
 }

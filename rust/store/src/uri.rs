@@ -43,17 +43,8 @@ fn local_path(uri: &str) -> Result<&str> {
     }
 }
 
-/// `s3` or `s3a`, as spelled in lower case, and what follows its colon.
-pub(crate) fn s3_scheme(uri: &str) -> Option<(&'static str, &str)> {
-    let (scheme, rest) = split_scheme(uri)?;
-    let known = ["s3", "s3a"]
-        .into_iter()
-        .find(|known| scheme.eq_ignore_ascii_case(known))?;
-    Some((known, rest))
-}
-
 /// `scheme:/rest`; without the slash it is a relative path that happens to hold a colon.
-fn split_scheme(uri: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_scheme(uri: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = uri.split_once(':')?;
     let named = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use crate::Result;
+use crate::bucket::Upload;
 use crate::local::LocalWriter;
-use crate::s3::Upload;
 
 /// A new file being written. Only [`StoreWriter::finish`] completes it: dropped before that, the
 /// file is removed.
@@ -14,7 +14,7 @@ pub struct StoreWriter(Back);
 #[derive(Debug)]
 enum Back {
     Local(LocalWriter),
-    S3(Box<Upload>),
+    Bucket(Box<Upload>),
 }
 
 impl StoreWriter {
@@ -22,15 +22,15 @@ impl StoreWriter {
         Self(Back::Local(writer))
     }
 
-    pub(crate) fn s3(upload: Upload) -> Self {
-        Self(Back::S3(Box::new(upload)))
+    pub(crate) fn bucket(upload: Upload) -> Self {
+        Self(Back::Bucket(Box::new(upload)))
     }
 
     /// Completes the file, makes it durable, and returns its length in bytes.
     pub fn finish(self) -> Result<u64> {
         match self.0 {
             Back::Local(writer) => writer.finish(),
-            Back::S3(upload) => upload.finish(),
+            Back::Bucket(upload) => upload.finish(),
         }
     }
 }
@@ -39,7 +39,7 @@ impl Write for StoreWriter {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Back::Local(writer) => writer.write(buf),
-            Back::S3(upload) => Ok(upload.write(buf)?),
+            Back::Bucket(upload) => Ok(upload.write(buf)?),
         }
     }
 
@@ -48,7 +48,7 @@ impl Write for StoreWriter {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Back::Local(writer) => writer.flush(),
-            Back::S3(_) => Ok(()),
+            Back::Bucket(_) => Ok(()),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Clients of buckets: from options and the environment, and shared by all stores of a process that
-//! ask for the same.
+//! Clients of buckets, shared by all stores of a process that ask for the same, and what all kinds of
+//! them do alike.
 
 use std::env;
 use std::ops::Deref;
@@ -8,11 +8,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::{BackoffConfig, RetryConfig};
+use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 
 use super::error;
-use super::service::Connector;
+use super::kind::{Kind, Unbuilt};
 use crate::{Result, StoreError};
 
 /// Clients kept for the next store that asks: temporary credentials come and go.
@@ -20,7 +19,7 @@ const KEPT: usize = 8;
 
 /// A bucket's client.
 pub(super) struct Client {
-    s3: AmazonS3,
+    store: Box<dyn ObjectStore>,
     /// Whether the server has been seen to refuse a conditional put.
     pub(super) is_conditional: AtomicBool,
     /// The same of a put that replaces one version.
@@ -28,10 +27,10 @@ pub(super) struct Client {
 }
 
 impl Deref for Client {
-    type Target = AmazonS3;
+    type Target = dyn ObjectStore;
 
-    fn deref(&self) -> &AmazonS3 {
-        &self.s3
+    fn deref(&self) -> &Self::Target {
+        self.store.as_ref()
     }
 }
 
@@ -39,6 +38,7 @@ impl Deref for Client {
 #[derive(PartialEq, Eq, Clone)]
 struct Key {
     process: u32,
+    kind: &'static str,
     bucket: String,
     options: Vec<(String, String)>,
     environment: Vec<(String, String)>,
@@ -46,19 +46,26 @@ struct Key {
 
 static CLIENTS: Mutex<Vec<(Key, Arc<Client>)>> = Mutex::new(Vec::new());
 
-/// The client of a bucket. Options beat the environment's `AWS_…`. No request is made.
-pub(super) fn client_of(bucket: &str, options: &[(String, String)]) -> Result<Arc<Client>> {
+/// The client of a bucket. Options beat the environment. No request is made.
+pub(super) fn client_of(
+    kind: &Kind,
+    bucket: &str,
+    options: &[(String, String)],
+) -> Result<Arc<Client>> {
+    // Taken once a process; whoever was first chose the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let key = Key {
         process: process::id(),
+        kind: kind.name,
         bucket: bucket.to_owned(),
         options: options.to_vec(),
-        environment: environment(),
+        environment: environment(kind.environment),
     };
     if let Some(known) = kept(&key) {
         return Ok(known);
     }
     let client = Arc::new(Client {
-        s3: build(bucket, options)?,
+        store: build(kind, bucket, options)?,
         is_conditional: AtomicBool::new(false),
         is_swapping: AtomicBool::new(false),
     });
@@ -82,35 +89,34 @@ fn kept(key: &Key) -> Option<Arc<Client>> {
     found.map(|(_, client)| Arc::clone(client))
 }
 
-fn environment() -> Vec<(String, String)> {
+fn environment(prefix: &str) -> Vec<(String, String)> {
     let mut all: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name.starts_with("AWS_"))
+        .filter(|(name, _)| name.starts_with(prefix))
         .collect();
     all.sort_unstable();
     all
 }
 
-fn build(bucket: &str, options: &[(String, String)]) -> Result<AmazonS3> {
-    // Taken once a process; whoever was first chose the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = AmazonS3Builder::from_env();
-    for (name, value) in options {
-        if !RETRY_OPTIONS.contains(&name.as_str()) {
-            builder = builder.with_config(config_key(name)?, value);
-        }
-    }
-    builder
-        .with_bucket_name(bucket)
-        .with_retry(retry(options)?)
-        .with_http_connector(Connector::default())
-        .build()
-        .map_err(|cause| StoreError::Config {
+fn build(kind: &Kind, bucket: &str, options: &[(String, String)]) -> Result<Box<dyn ObjectStore>> {
+    let is_retry = |name: &str| RETRY_OPTIONS.contains(&name);
+    let own: Vec<_> = options
+        .iter()
+        .filter(|(name, _)| !is_retry(name))
+        .cloned()
+        .collect();
+    match (kind.build)(bucket, &own, retry(options)?) {
+        Ok(store) => Ok(store),
+        Err(Unbuilt::Option(name)) => Err(StoreError::Config {
+            what: format!("there is no storage option '{name}'"),
+        }),
+        Err(Unbuilt::Client(cause)) => Err(StoreError::Config {
             what: format!(
                 "bucket {bucket}: {}",
                 without_secrets(error::chain_text(&cause), options)
             ),
-        })
+        }),
+    }
 }
 
 const RETRY_OPTIONS: [&str; 2] = ["max_retries", "retry_timeout"];
@@ -158,12 +164,6 @@ fn without_secrets(mut text: String, options: &[(String, String)]) -> String {
         }
     }
     text
-}
-
-fn config_key(name: &str) -> Result<AmazonS3ConfigKey> {
-    name.parse().map_err(|_| StoreError::Config {
-        what: format!("there is no storage option '{name}'"),
-    })
 }
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {

@@ -1,4 +1,4 @@
-//! Buckets that speak S3, through `object_store`.
+//! Buckets, through `object_store`; `kind` says of which kinds.
 //!
 //! Calls block: they run on the caller's thread, beside a few threads of the process's one runtime.
 //! What a table's base is called (`s3://bucket/prefix`) becomes a bucket and a prefix of keys; a
@@ -6,11 +6,13 @@
 
 mod client;
 mod error;
+mod kind;
 pub(crate) mod list;
 pub(crate) mod put;
 pub(crate) mod read;
 mod remote;
 mod runtime;
+mod s3;
 mod service;
 mod upload;
 pub(crate) mod versioned;

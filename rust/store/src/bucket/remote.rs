@@ -8,8 +8,8 @@ use std::sync::Arc;
 use object_store::path::Path;
 
 use super::client::{self, Client};
-use super::{error, runtime};
-use crate::{Result, StoreError, path};
+use super::{error, kind, runtime};
+use crate::{Result, StoreError, path, uri};
 
 /// The keys below one prefix of a bucket.
 pub(crate) struct Remote {
@@ -22,8 +22,15 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Opens `scheme://bucket/prefix`. No request is made.
-    pub(crate) fn open(scheme: &str, rest: &str, options: &[(String, String)]) -> Result<Self> {
+    /// Opens `scheme://bucket/prefix`; none when the scheme is not that of a bucket. No request is
+    /// made.
+    pub(crate) fn open(uri: &str, options: &[(String, String)]) -> Result<Option<Self>> {
+        let Some((named, rest)) = uri::split_scheme(uri) else {
+            return Ok(None);
+        };
+        let Some((kind, scheme)) = kind::of_scheme(named) else {
+            return Ok(None);
+        };
         let whole = format!("{scheme}:{rest}");
         let named = rest.strip_prefix("//").unwrap_or_default();
         let (bucket, prefix) = named.split_once('/').unwrap_or((named, ""));
@@ -38,12 +45,12 @@ impl Remote {
             what: error.to_string(),
         })?;
         let base = path::join(bucket, &prefix);
-        Ok(Self {
+        Ok(Some(Self {
             uri: format!("{scheme}://{}", base.trim_end_matches('/')),
             prefix,
-            client: Some(client::client_of(bucket, options)?),
+            client: Some(client::client_of(&kind, bucket, options)?),
             owner: process::id(),
-        })
+        }))
     }
 
     /// The keys below a folder of it, by the same client.

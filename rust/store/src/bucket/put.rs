@@ -9,8 +9,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{
-    Attribute, AttributeValue, Attributes, Error, GetOptions, ObjectStore, ObjectStoreExt, PutMode,
-    PutOptions,
+    Attribute, AttributeValue, Attributes, Error, GetOptions, ObjectStoreExt, PutMode, PutOptions,
 };
 
 use super::client::Client;

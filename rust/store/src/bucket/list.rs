@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use futures_util::TryStreamExt;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{ObjectMeta, ObjectStoreExt};
 
 use super::Remote;
 use crate::{Entry, Listing, Result};

@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{
-    GetOptions, GetRange, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt,
-    coalesce_ranges,
+    GetOptions, GetRange, OBJECT_STORE_COALESCE_DEFAULT, ObjectStoreExt, coalesce_ranges,
 };
 
 use super::Remote;
