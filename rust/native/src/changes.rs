@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayData, AsArray, make_array};
 use arrow::datatypes::Schema;
 use arrow_pyarrow::PyArrowType;
+use pyhudi_keys::RecordKeys;
 use pyhudi_merge::RowMatcher;
-use pyhudi_slice::{CdcRead, CdcReader, ChangeSpec, Changes, LogKeys, RecordKeys};
+use pyhudi_slice::{CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
 use pyo3::prelude::*;
 
 use crate::args::{Batches, source};

@@ -6,7 +6,8 @@ use arrow::array::{
 };
 use arrow::datatypes::Schema;
 use arrow_pyarrow::{FromPyArrow, IntoPyArrow, Table, ToPyArrow};
-use pyhudi_slice::{PartitionPaths, RecordKeys, Result as SliceResult, SliceError};
+use pyhudi_keys::{KeysError, PartitionPaths, RecordKeys};
+use pyhudi_slice::{Result as SliceResult, SliceError};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ fn with_keys(
             }
             other => other.map(|all| all.slice(first, batch.num_rows())),
         };
-        keyed.push(pyhudi_slice::add_keys(
+        keyed.push(pyhudi_keys::add_keys(
             &batch,
             first,
             keys,
@@ -82,7 +83,7 @@ fn with_keys(
         first = last;
     }
     if keyed.is_empty() {
-        keyed.push(pyhudi_slice::add_keys(&empty, 0, keys, paths, columns)?);
+        keyed.push(pyhudi_keys::add_keys(&empty, 0, keys, paths, columns)?);
     }
     Ok(keyed)
 }
@@ -95,14 +96,14 @@ pub fn format_times<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let times = array(times)?;
     let texts = py
-        .detach(|| match pyhudi_slice::as_times(&times) {
-            Some(times) => pyhudi_slice::format_times(times, &pattern),
-            None => Err(SliceError::Schema(format!(
+        .detach(|| match pyhudi_keys::as_times(&times) {
+            Some(times) => pyhudi_keys::format_times(times, &pattern),
+            None => Err(KeysError::Schema(format!(
                 "expected local times in milliseconds, got {}",
                 times.data_type()
             ))),
         })
-        .map_err(slice_error)?;
+        .map_err(|error| slice_error(error.into()))?;
     texts.to_data().to_pyarrow(py)
 }
 
@@ -114,8 +115,8 @@ pub fn parse_times<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let texts = array(texts)?;
     let times = py
-        .detach(|| pyhudi_slice::parse_times(&texts, &patterns))
-        .map_err(slice_error)?;
+        .detach(|| pyhudi_keys::parse_times(&texts, &patterns))
+        .map_err(|error| slice_error(error.into()))?;
     times.to_data().to_pyarrow(py)
 }
 

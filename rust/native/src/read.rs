@@ -363,9 +363,9 @@ pub fn shown_text(
     column: PyArrowType<arrow::array::ArrayData>,
     name: &str,
 ) -> PyResult<PyArrowType<arrow::array::ArrayData>> {
-    py.detach(|| pyhudi_slice::shown_text(&make_array(column.0), name))
+    py.detach(|| pyhudi_keys::shown_text(&make_array(column.0), name))
         .map(|texts| PyArrowType(texts.to_data()))
-        .map_err(slice_error)
+        .map_err(|error| slice_error(error.into()))
 }
 
 #[pyfunction]

@@ -18,7 +18,7 @@ use crate::convert::{
 };
 use crate::error::{Result, SliceError};
 use crate::int96::INT96_ZONE;
-use crate::java_text::java_text;
+use pyhudi_keys::java_text;
 
 /// The batch with exactly the columns of `target`.
 pub(crate) fn adapt(batch: &RecordBatch, target: &SchemaRef) -> Result<RecordBatch> {

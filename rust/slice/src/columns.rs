@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
 use crate::error::{Result, SliceError};
-use crate::keys::{RecordKeys, text_field};
 use crate::request::SliceRead;
+use pyhudi_keys::{RecordKeys, text_field};
 
 /// A row is a delete when this column is true.
 pub(crate) const IS_DELETED: &str = "_hoodie_is_deleted";

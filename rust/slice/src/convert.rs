@@ -17,7 +17,7 @@ use arrow::datatypes::{
 };
 
 use crate::error::{Result, SliceError};
-use crate::java_text::java_text;
+use pyhudi_keys::java_text;
 
 /// Floats as the doubles that print the same.
 pub(crate) fn floats_to_doubles(column: &ArrayRef) -> ArrayRef {

@@ -4,6 +4,7 @@ use arrow::error::ArrowError;
 use parquet::errors::ParquetError;
 use pyhudi_avro::AvroError;
 use pyhudi_format::FormatError;
+use pyhudi_keys::KeysError;
 use pyhudi_merge::MergeError;
 use pyhudi_store::StoreError;
 
@@ -53,6 +54,15 @@ fn at(offset: Option<u64>) -> String {
     offset
         .map(|offset| format!(" at byte {offset}"))
         .unwrap_or_default()
+}
+
+impl From<KeysError> for SliceError {
+    fn from(error: KeysError) -> Self {
+        match error {
+            KeysError::Schema(what) => Self::Schema(what),
+            KeysError::Arrow(error) => Self::Arrow(error),
+        }
+    }
 }
 
 impl SliceError {

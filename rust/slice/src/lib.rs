@@ -10,16 +10,14 @@ mod blocks;
 mod bootstrap;
 mod changes;
 mod columns;
+mod combine;
 mod convert;
-mod date_patterns;
 mod error;
 mod evolve;
 mod halves;
 mod hfile_pairs;
 mod int96;
-mod java_text;
 mod key_candidates;
-mod keys;
 mod log_content;
 mod log_json;
 mod log_map;
@@ -47,19 +45,18 @@ pub use base::{BaseSchema, base_schema};
 pub use blocks::{BlockFilter, BlockInfo, has_partial_records, list_blocks};
 pub use bootstrap::BootstrapSource;
 pub use changes::{Batches, CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
-pub use date_patterns::{as_times, format_times, parse_times};
+pub use combine::combine;
 pub use error::{Result, SliceError};
 pub use evolve::{Evolution, Source};
 pub use hfile_pairs::{Pair, hfile_info, hfile_pairs};
-pub use java_text::shown_text;
 pub use key_candidates::key_candidates;
-pub use keys::{PartitionPaths, RecordKeys, add_keys, combine};
 pub use log_content::DataBlocks;
 pub use log_json::log_records_json;
 pub use merge_spec::{CustomMerger, FillRule, MergeSpec};
 pub use meta::with_meta_columns;
 pub use parquet_form::Codec;
 pub use prune::{Comparison, Filter};
+pub use pyhudi_keys::{PARTITION_PATH, RECORD_KEY};
 pub use read::SliceReader;
 pub use request::{Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
@@ -71,9 +68,5 @@ pub use write_log::{
 
 /// Name of the stored number of a record in its commit.
 pub(crate) const COMMIT_SEQNO: &str = "_hoodie_commit_seqno";
-/// Name of the stored record key.
-pub const RECORD_KEY: &str = "_hoodie_record_key";
-/// Name of the stored partition path.
-pub const PARTITION_PATH: &str = "_hoodie_partition_path";
 /// Name of the stored file name.
 pub const FILE_NAME: &str = "_hoodie_file_name";

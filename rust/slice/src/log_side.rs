@@ -11,10 +11,10 @@ use pyhudi_merge::{Keys, Written};
 use crate::adapt::adapt;
 use crate::columns::{Columns, IS_DELETED, OPERATION};
 use crate::error::{Result, SliceError};
-use crate::java_text::java_text;
 use crate::log_map::{LogMap, MapKind, Part};
 use crate::merge_spec::MergeSpec;
 use crate::spill::{MAX_DEPTH, Spill, SpillOptions};
+use pyhudi_keys::java_text;
 
 /// Column of the row numbers of a base file, where positions tell records apart.
 pub(crate) const ROW_NUMBER: &str = "_pyhudi_row_number";

@@ -154,8 +154,8 @@ impl MergeSpec {
         let columns = self
             .ordering_fields
             .iter()
-            .map(|path| crate::keys::column(batch, path))
-            .collect::<Result<Vec<_>>>()?;
+            .map(|path| pyhudi_keys::column(batch, path))
+            .collect::<Result<Vec<_>, _>>()?;
         match columns.first() {
             Some(first) if self.sequence_ordering => sequence(first),
             _ => Ok(columns),

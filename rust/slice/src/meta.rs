@@ -8,8 +8,8 @@ use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::Schema;
 
 use crate::error::{Result, SliceError};
-use crate::keys::text_field;
 use crate::{COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY};
+use pyhudi_keys::text_field;
 
 /// Rows that have key and partition columns, with all five meta columns in front. The sequence
 /// number is `<instant>_<task>_<counter>`, counting from `first_row` (only its uniqueness matters).

@@ -16,9 +16,9 @@ use pyhudi_merge::Keys;
 
 use crate::adapt::adapt;
 use crate::error::Result;
-use crate::keys::RecordKeys;
 use crate::log_map::LogMap;
 use crate::prune::{Comparison, Filter, same_order};
+use pyhudi_keys::RecordKeys;
 
 /// The log side, shared between a base file's reader and the merge.
 pub(crate) type SharedMap = Arc<Mutex<LogMap>>;

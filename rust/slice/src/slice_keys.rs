@@ -13,11 +13,11 @@ use crate::blocks::choose_blocks;
 use crate::bootstrap::BaseReader;
 use crate::columns::{Columns, names_of};
 use crate::error::Result;
-use crate::keys::{RecordKeys, text_field};
 use crate::merge_spec::MergeSpec;
 use crate::read::open_logs;
 use crate::records::{Decode, LogRecords};
 use crate::request::SliceRead;
+use pyhudi_keys::{RecordKeys, text_field};
 
 /// Every record key that the base file and the log data blocks of a slice hold, deleted ones too,
 /// as batches of one column, `_hoodie_record_key`. Keys can come more than once.

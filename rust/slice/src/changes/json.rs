@@ -18,7 +18,7 @@ use arrow::datatypes::{
 };
 
 use crate::error::{Result, SliceError};
-use crate::java_text::{double_text, float_text};
+use pyhudi_keys::{double_text, float_text};
 
 /// Which of Hudi's printers is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use pyhudi_store::Store;
 use crate::RECORD_KEY;
 use crate::blocks::{BlockFilter, LogSource, choose_blocks};
 use crate::error::Result;
-use crate::keys::{RecordKeys, text_field};
 use crate::records::{Decode, LogRecords};
+use pyhudi_keys::{RecordKeys, text_field};
 
 const BATCH_ROWS: usize = 8192;
 

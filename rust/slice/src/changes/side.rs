@@ -9,7 +9,7 @@ use pyhudi_merge::key_bucket;
 
 use super::ChangeSpec;
 use crate::error::{Result, SliceError};
-use crate::keys::RecordKeys;
+use pyhudi_keys::RecordKeys;
 
 pub(super) struct Side {
     pub(super) rows: RecordBatch,

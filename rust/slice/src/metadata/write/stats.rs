@@ -18,9 +18,9 @@ use crate::base::base_metadata;
 use crate::blocks::{BlockFilter, LogSource, choose_blocks};
 use crate::columns::nested;
 use crate::error::Result;
-use crate::keys::column;
 use crate::metadata::MetadataPartition;
 use crate::records::{Decode, LogRecords};
+use pyhudi_keys::column;
 
 const COLUMN_STATS: &str = "column_stats";
 const PARTITION_STATS: &str = "partition_stats";

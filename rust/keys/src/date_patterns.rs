@@ -13,7 +13,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Fields, TimeUnit, TimestampMillisecondType};
 
-use crate::error::{Result, SliceError};
+use crate::error::{KeysError, Result};
 
 const DAY: i64 = 86_400_000;
 
@@ -34,7 +34,7 @@ fn parts(pattern: &[String], letters: &str) -> Result<Vec<Part>> {
             Some(text) => Ok(Part::Text(text.to_owned())),
             None => match part.chars().next() {
                 Some(letter) if letters.contains(letter) => Ok(Part::Field(letter, part.len())),
-                _ => Err(SliceError::Schema(format!(
+                _ => Err(KeysError::Schema(format!(
                     "the date pattern has {part}, which is not supported"
                 ))),
             },
@@ -179,7 +179,7 @@ pub fn parse_times(texts: &ArrayRef, patterns: &[Vec<String>]) -> Result<StructA
         };
         let found = patterns.iter().find_map(|pattern| parse(text, pattern));
         let (time, offset) = found.ok_or_else(|| {
-            SliceError::Schema(format!(
+            KeysError::Schema(format!(
                 "row {row}: {text:?} is no date of the table's input patterns"
             ))
         })?;

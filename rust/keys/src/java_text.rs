@@ -8,10 +8,10 @@ use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type};
 
-use crate::error::{Result, SliceError};
+use crate::error::{KeysError, Result};
 
 /// The column as text, null where it is null.
-pub(crate) fn java_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
+pub fn java_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
     let text: ArrayRef = match column.data_type() {
         DataType::Utf8 => Arc::clone(column),
         DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean | DataType::Date32 => {
@@ -47,7 +47,7 @@ pub(crate) fn java_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
             Arc::new(texts.collect::<StringArray>())
         }
         other => {
-            return Err(SliceError::Schema(format!(
+            return Err(KeysError::Schema(format!(
                 "column {name} of type {other} cannot be part of a key or partition path"
             )));
         }
@@ -83,7 +83,7 @@ pub fn shown_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
 }
 
 /// `Double.toString`.
-pub(crate) fn double_text(value: f64) -> String {
+pub fn double_text(value: f64) -> String {
     java_float(
         value.is_nan(),
         value.is_infinite(),
@@ -94,7 +94,7 @@ pub(crate) fn double_text(value: f64) -> String {
 }
 
 /// `Float.toString`.
-pub(crate) fn float_text(value: f32) -> String {
+pub fn float_text(value: f32) -> String {
     java_float(
         value.is_nan(),
         value.is_infinite(),

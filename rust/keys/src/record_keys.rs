@@ -4,13 +4,11 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, StringBuilder, StructArray,
+    Array, ArrayRef, AsArray, RecordBatch, StringArray, StringBuilder, StructArray,
 };
-use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema};
-use pyhudi_merge::{MergeMode, MergeRules, combine_rows};
 
-use crate::error::{Result, SliceError};
+use crate::error::{KeysError, Result};
 use crate::java_text::java_text;
 use crate::{PARTITION_PATH, RECORD_KEY};
 
@@ -103,7 +101,7 @@ impl RecordKeys {
                 .as_ref()
                 .and_then(|it| it.doubt(&key, columns, row))
             {
-                return Err(SliceError::Schema(format!("row {}: {reason}", first + row)));
+                return Err(KeysError::Schema(format!("row {}: {reason}", first + row)));
             }
             keys.append_value(&key);
         }
@@ -228,7 +226,7 @@ impl PartitionPaths {
             }
             if self.slash_dates && self.fields.len() == 1 {
                 if path.starts_with('-') {
-                    return Err(SliceError::Schema(format!(
+                    return Err(KeysError::Schema(format!(
                         "row {}: the partition path {path} would begin with a slash",
                         first + row
                     )));
@@ -236,7 +234,7 @@ impl PartitionPaths {
                 path = path.replace('-', "/");
             }
             if doubtful && leads_elsewhere(&path) {
-                return Err(SliceError::Schema(format!(
+                return Err(KeysError::Schema(format!(
                     "row {}: the partition path {path:?} is no folder for rows",
                     first + row
                 )));
@@ -268,14 +266,18 @@ fn escape(value: &str, path: &mut String) {
     }
 }
 
-fn no_key(fields: &[String], row: usize) -> SliceError {
-    SliceError::Schema(format!(
+fn no_key(fields: &[String], row: usize) -> KeysError {
+    KeysError::Schema(format!(
         "row {row} has no record key: {} must not be null or empty",
         fields.join(", ")
     ))
 }
 
-fn texts(batch: &RecordBatch, fields: &[String]) -> Result<Vec<StringArray>> {
+/// The columns of dotted paths as Java prints their values.
+///
+/// # Errors
+/// A missing column, or one of a type without text.
+pub fn texts(batch: &RecordBatch, fields: &[String]) -> Result<Vec<StringArray>> {
     fields
         .iter()
         .map(|field| java_text(&column(batch, field)?, field))
@@ -283,8 +285,8 @@ fn texts(batch: &RecordBatch, fields: &[String]) -> Result<Vec<StringArray>> {
 }
 
 /// The column of a dotted path; a null parent gives null.
-pub(crate) fn column(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
-    let missing = || SliceError::Schema(format!("there is no column {path}"));
+pub fn column(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
+    let missing = || KeysError::Schema(format!("there is no column {path}"));
     if let Some(column) = batch.column_by_name(path) {
         return Ok(Arc::clone(column));
     }
@@ -329,44 +331,8 @@ pub fn add_keys(
 }
 
 /// A nullable text field, as all meta fields are.
-pub(crate) fn text_field(name: &str) -> Arc<Field> {
+pub fn text_field(name: &str) -> Arc<Field> {
     Arc::new(Field::new(name, DataType::Utf8, true))
-}
-
-/// One row a (partition path, record key): see [`combine_rows`].
-///
-/// # Errors
-/// Missing key, partition or ordering columns.
-pub fn combine(
-    batch: &RecordBatch,
-    mode: MergeMode,
-    ordering_fields: &[String],
-) -> Result<RecordBatch> {
-    let keys = texts(batch, &[RECORD_KEY.to_owned()])?.swap_remove(0);
-    let paths = texts(batch, &[PARTITION_PATH.to_owned()])?.swap_remove(0);
-    let ordering = ordering_fields
-        .iter()
-        .map(|f| column(batch, f))
-        .collect::<Result<Vec<_>>>()?;
-    // A key is unique within its partition: both, with a character between that no path has.
-    let mut both = StringBuilder::with_capacity(keys.len(), keys.len() * 32);
-    for (path, key) in paths.iter().zip(keys.iter()) {
-        match key {
-            // Writing to a builder cannot fail.
-            Some(key) => {
-                let _ = write!(both, "{}\0{key}", path.unwrap_or(""));
-                both.append_value("");
-            }
-            None => both.append_null(),
-        }
-    }
-    let rules = MergeRules {
-        mode,
-        ordering: ordering.iter().map(|c| c.data_type().clone()).collect(),
-        null_ordering_loses: false,
-    };
-    let mask = BooleanArray::new(combine_rows(rules, both.finish(), &ordering)?, None);
-    Ok(filter_record_batch(batch, &mask)?)
 }
 
 #[cfg(test)]

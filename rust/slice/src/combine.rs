@@ -1,0 +1,47 @@
+//! Incoming rows of one key, brought down to one by the table's merge rules.
+
+use std::fmt::Write;
+
+use arrow::array::{Array, BooleanArray, RecordBatch, StringBuilder};
+use arrow::compute::filter_record_batch;
+use pyhudi_keys::{column, texts};
+use pyhudi_merge::{MergeMode, MergeRules, combine_rows};
+
+use crate::error::Result;
+use crate::{PARTITION_PATH, RECORD_KEY};
+
+/// One row a (partition path, record key): see [`combine_rows`].
+///
+/// # Errors
+/// Missing key, partition or ordering columns.
+pub fn combine(
+    batch: &RecordBatch,
+    mode: MergeMode,
+    ordering_fields: &[String],
+) -> Result<RecordBatch> {
+    let keys = texts(batch, &[RECORD_KEY.to_owned()])?.swap_remove(0);
+    let paths = texts(batch, &[PARTITION_PATH.to_owned()])?.swap_remove(0);
+    let ordering = ordering_fields
+        .iter()
+        .map(|f| column(batch, f))
+        .collect::<Result<Vec<_>, _>>()?;
+    // A key is unique within its partition: both, with a character between that no path has.
+    let mut both = StringBuilder::with_capacity(keys.len(), keys.len() * 32);
+    for (path, key) in paths.iter().zip(keys.iter()) {
+        match key {
+            // Writing to a builder cannot fail.
+            Some(key) => {
+                let _ = write!(both, "{}\0{key}", path.unwrap_or(""));
+                both.append_value("");
+            }
+            None => both.append_null(),
+        }
+    }
+    let rules = MergeRules {
+        mode,
+        ordering: ordering.iter().map(|c| c.data_type().clone()).collect(),
+        null_ordering_loses: false,
+    };
+    let mask = BooleanArray::new(combine_rows(rules, both.finish(), &ordering)?, None);
+    Ok(filter_record_batch(batch, &mask)?)
+}
