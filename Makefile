@@ -37,6 +37,7 @@ PYTHON_TESTS := not jvm and not s3
 MODEL_EXAMPLES ?= 5000
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
+ARCH ?= x86_64
 
 .PHONY: help
 help: ## lists these targets
@@ -52,9 +53,14 @@ setup: $(STAMPS)/native ## the development environment in .venv, with the extens
 demo: $(STAMPS)/extension ## reads, upserts and deletes in a table that Apache Hudi wrote; no JVM
 	$(BIN)/python examples/demo.py
 
+# Linked against the C library of 2014, whatever system builds it; PyO3 needs no Python of that one.
 .PHONY: wheel
-wheel: $(STAMPS)/develop ## the wheel for others, optimised, in dist/
-	$(BIN)/maturin build --release --locked --out dist
+wheel: $(STAMPS)/wheel-tools ## the wheel for others, optimised, in dist/; for x86_64 or ARCH=aarch64
+	@[ -d "$$(rustc --print target-libdir --target $(ARCH)-unknown-linux-gnu)" ] || \
+	  { echo "make wheel: no Rust library for $(ARCH); try: rustup target add $(ARCH)-unknown-linux-gnu" >&2; exit 1; }
+	env -u PYO3_PYTHON -u PYO3_ENVIRONMENT_SIGNATURE PATH="$(CURDIR)/.venv-wheel/bin:$$PATH" \
+	  maturin build --release --locked --zig --compatibility manylinux_2_17 \
+	  --target $(ARCH)-unknown-linux-gnu --out dist
 
 # ---------------------------------------------------------------- tests
 
@@ -194,7 +200,7 @@ fmt: $(STAMPS)/develop ## formats all code, and mends what the linter can
 
 .PHONY: lock
 lock: $(STAMPS)/uv ## resolves the Python dependency groups anew
-	for group in build develop spark35 spark4 bench; do \
+	for group in build develop spark35 spark4 wheel bench; do \
 	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	    --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade \
 	    --group "pyproject.toml:$$group" --output-file "requirements/$$group.txt"; \
@@ -241,6 +247,11 @@ $(STAMPS)/spark35 $(STAMPS)/spark4: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wh
 	.venv-$*/bin/python $(PIP) --require-hashes --requirement requirements/$*.txt
 	.venv-$*/bin/python $(PIP) --no-deps --force-reinstall build/wheel/*.whl
 	@touch $@
+
+$(STAMPS)/wheel-tools: requirements/wheel.txt
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python $(PIP) --require-hashes --requirement $<
+	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/wheel-release: $(RUST_SOURCES) $(PYTHON_SOURCES) | $(STAMPS)/develop
 	rm -rf build/wheel-release
