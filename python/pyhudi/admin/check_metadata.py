@@ -1,4 +1,4 @@
-"""The metadata table against the data table's timeline and files. Keys are `keys`'s part."""
+"""The metadata table against the data table's timeline and files. Keys: `check_keys.py`."""
 
 from __future__ import annotations
 

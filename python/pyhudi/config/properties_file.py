@@ -113,10 +113,11 @@ def create_config(storage: Storage, properties: Mapping[str, str], clock: Clock)
 def update_config(
     storage: Storage, changes: Mapping[str, str], clock: Clock, *, removed: Collection[str] = ()
 ) -> dict[str, str]:
-    """Sets and removes properties, keeps all others, and gives the new ones. Hold the table's lock.
+    """Sets and removes properties, keeps all others, and gives the new ones.
 
-    Raises `CorruptTable` or `TableNotFound` as reading does, `StorageError` when what was written
-    does not read back; the backup then still holds the old properties.
+    Of two writers at a time one fails. Raises `CorruptTable` or `TableNotFound` as reading does,
+    `StorageError` while another writer changes them, or when what was written does not read back;
+    the backup then still holds the old properties.
     """
     recover_config(storage, clock)
     old = storage.read(FILE)

@@ -85,7 +85,7 @@ class TableConfig:
         *,
         removed: Collection[str] = (),
     ) -> TableConfig:
-        """Changes properties of the table on storage and gives the new ones. Hold the lock."""
+        """Changes properties of the table on storage and gives all; see `update_config`."""
         return TableConfig(properties_file.update_config(storage, changes, clock, removed=removed))
 
     def check_readable(self) -> None:

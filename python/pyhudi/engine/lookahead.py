@@ -40,7 +40,7 @@ class _Source:
         return next(self.iterator, None)
 
     def discard(self) -> None:
-        """Ends the task early; what it has to say about that interests nobody any more."""
+        """Ends the task early. What fails while it closes is passed over."""
         self.finished = True
         close: Any = getattr(self.iterator, "close", None)
         self.iterator = None

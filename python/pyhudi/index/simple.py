@@ -1,4 +1,4 @@
-"""The simple index: a key is where the keys of the partition's files say it is.
+"""The simple index: it finds keys by reading the keys of every file of their partitions.
 
 It needs nothing stored beside the data. For each file slice of a touched partition one task reads
 the slice's keys and answers which of the partition's incoming rows it has. With bloom filters a

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class MetadataAccess:
-    """One planning's way to the metadata table. Make a new one for the next."""
+    """Access to the metadata table for one planning of a scan."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Being seen at work that is no write: making a metadata table, changing a table's version.
+"""A heartbeat for work that is no write: making a metadata table, changing a table's version.
 
-Such work has no instant on the timeline. It has a heartbeat of its own, which the table's
-properties name for as long as something is undone (`metadata/unfinished.py`).
+Such work has no instant on the timeline. Its heartbeat tells others that its writer is alive; the
+table's properties name it for as long as something is undone (`metadata/unfinished.py`).
 """
 
 from __future__ import annotations

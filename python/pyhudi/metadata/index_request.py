@@ -1,4 +1,4 @@
-"""What is asked of `create_index`, as far as it says itself whether it goes together.
+"""The arguments of `create_index`, and whether they fit each other.
 
 Names: `HoodieSparkIndexClient` (Hudi 1.0.2 and 1.2.0).
 """

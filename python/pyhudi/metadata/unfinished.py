@@ -3,8 +3,8 @@
 Making a metadata table anew and changing a table's version take away first what they give back
 last. What there is to give back stands in one property from the step that takes it away to the
 step that gives it back, so that the next writer can end the work of one that died. Apache Hudi
-keeps properties that it does not know, and reads none of them. How work is ended is
-`txn/finishing.py`'s part.
+keeps properties that it does not know, and reads none of them. `write/metadata_lifecycle.py`
+ends it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the changes that a commit made to a file group are had: the files to read, and what for.
+"""How the changes of a commit to a file group are found: which files are read, and by which rule.
 
 Change logs say what changed, where the commit wrote any; else it follows from the commit's files in
 one of four ways (`HoodieCDCExtractor`, `HoodieCDCInferenceCase`, Hudi 1.2.0). Below a slice that
@@ -103,7 +103,7 @@ class ChangeFiles:
     def _written(
         self, instant: Instant, partition: str, stat: WriteStat, operation: str
     ) -> tuple[Case, MatchTask] | None:
-        """How the changes of one written file are had; None for one that holds no changes."""
+        """How the changes of one written file are found; None for one that holds no changes."""
         if not stat.path:
             return None
         if stat.cdc_stats:

@@ -1,4 +1,4 @@
-"""From two states of a table to tasks, one a file group that differs. No data is read here.
+"""From a table at two moments to tasks, one a file group that differs. No data is read here.
 
 A record can have moved between groups (clustering, overwrites, a changed partition), so what a
 group's task cannot pair within the group is paired over all of them by whoever runs the tasks.

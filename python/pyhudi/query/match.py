@@ -1,4 +1,4 @@
-"""Tasks that pair the rows of two states of a file group by key. Planning only.
+"""Tasks that pair the rows of a file group at two moments by key. Planning only.
 
 What is held of the older side decides memory, so a big one is cut into buckets of keys, each of
 which is a task that reads the files again.

@@ -1,4 +1,4 @@
-"""Read tasks for engines whose tasks are dear: small ones in packs, a large one in parts. Pure.
+"""Read tasks for engines where a task costs much: small ones in packs, a large one in parts. Pure.
 
 A pack is one task of an engine that does many, in turn. The rule is that of Spark's file sources
 (`FilePartition`): packs of at most so many bytes, where opening a file counts as some bytes too,

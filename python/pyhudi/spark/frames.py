@@ -52,7 +52,7 @@ def frame_of(rows: Outputs) -> DataFrame:
 
 
 def packs_of(rows: Scan | Changes, sizes: PackSizes) -> list[Pack[Any]]:
-    """What there is to read, one pack a Spark task, for `work.packs.read_pack`."""
+    """What there is to read, one pack a Spark task, for `read_pack`."""
     if isinstance(rows, Scan):
         return packed(read_task, split(rows.tasks, sizes), task_size, sizes)
     return packed(change_task, rows.tasks, change_size, sizes)

@@ -37,7 +37,7 @@ from pyhudi.write.write_context import Session
 
 @dataclass(frozen=True)
 class FrameRows:
-    """The rows of a write, as far as they have come."""
+    """The rows of a write at one step of their way to files."""
 
     session: Session
     keep: Kept

@@ -1,6 +1,6 @@
 """Making, making anew and taking away the metadata table or single partitions of it.
 
-The deeds behind `create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index`, and
+What carries out `create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index`, and
 behind a write with `hoodie.metadata.enable=true` to a table that lacks something. What is taken
 away leaves the properties first, then the definitions, then storage, so that nobody reads half of
 it; what is to come back stands in the properties instead (`metadata/unfinished.py`), and whoever
