@@ -11,9 +11,10 @@ Errors: `pyhudi.errors.CorruptTable` (with `.file` and `.offset`) for damaged in
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, TypedDict, final, type_check_only
 
 import pyarrow as pa
+from typing_extensions import Required, Unpack
 
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.schema.internal_schema import FileNames
@@ -196,36 +197,38 @@ class BatchReader:
     def close(self) -> None:
         """Ends the reading; what is left is dropped."""
 
-def read_slice(
-    store: Store,
-    *,
-    base: str | None,
-    logs: Sequence[str],
-    schema: pa.Schema,
-    columns: Sequence[str],
-    merge_mode: BuiltInMode,
-    ordering_fields: Sequence[str] = ...,
-    key_fields: Sequence[str] = ...,
-    delete_field: str | None = None,
-    delete_marker: str | None = None,
-    max_instant: str | None = None,
-    valid_instants: Sequence[str] | None = None,
-    timeline_start: str | None = None,
-    incoming: Any | None = None,
-    delete_keys: Any | None = None,
-    null_ordering_loses: bool = False,
-    filters: Sequence[tuple[str, str, pa.Array[Any]]] = ...,
-    evolution: FileNames | None = None,
-    batch_rows: int = 8192,
-    base_instant: str | None = None,
-    field_rules: FieldRules | None = None,
-    memory_limit: int | None = None,
-    spill_folder: str | None = None,
-    bootstrap: tuple[Store, str] | None = None,
-    plain_key: str | None = None,
-    two_threads: bool = False,
-    base_part: tuple[int, int | None] | None = None,
-) -> tuple[BatchReader, MergeStats]:
+@type_check_only
+class SliceSpec(TypedDict, total=False):
+    """What `read_slice` takes by name."""
+
+    base: Required[str | None]
+    logs: Required[Sequence[str]]
+    schema: Required[pa.Schema]
+    columns: Required[Sequence[str]]
+    merge_mode: Required[BuiltInMode]
+    ordering_fields: Sequence[str]
+    key_fields: Sequence[str]
+    delete_field: str | None
+    delete_marker: str | None
+    max_instant: str | None
+    valid_instants: Sequence[str] | None
+    timeline_start: str | None
+    incoming: Any | None
+    delete_keys: Any | None
+    null_ordering_loses: bool
+    filters: Sequence[tuple[str, str, pa.Array[Any]]]
+    evolution: FileNames | None
+    batch_rows: int
+    base_instant: str | None
+    field_rules: FieldRules | None
+    memory_limit: int | None
+    spill_folder: str | None
+    bootstrap: tuple[Store, str] | None
+    plain_key: str | None
+    two_threads: bool
+    base_part: tuple[int, int | None] | None
+
+def read_slice(store: Store, **spec: Unpack[SliceSpec]) -> tuple[BatchReader, MergeStats]:
     """One file slice, merged, as a stream of batches.
 
     base: path of the base file, None for a slice of log files alone.
@@ -291,19 +294,20 @@ def read_keys(
     files tags with: a key that a log file deleted still belongs to its file group.
     """
 
-def match_changes(
-    before: Any | None,
-    after: Any | None,
-    *,
-    schema: pa.Schema,
-    images: int,
-    key_fields: Sequence[str],
-    place: str | None = None,
-    constants: Sequence[tuple[str, pa.Array[Any]]] = ...,
-    only_keys: Any | None = None,
-    bucket: tuple[int, int] | None = None,
-    as_json: bool = False,
-) -> BatchReader:
+@type_check_only
+class MatchSpec(TypedDict, total=False):
+    """What `match_changes` takes by name."""
+
+    schema: Required[pa.Schema]
+    images: Required[int]
+    key_fields: Required[Sequence[str]]
+    place: str | None
+    constants: Sequence[tuple[str, pa.Array[Any]]]
+    only_keys: Any | None
+    bucket: tuple[int, int] | None
+    as_json: bool
+
+def match_changes(before: Any | None, after: Any | None, **spec: Unpack[MatchSpec]) -> BatchReader:
     """What changed from one state of some rows to another: op, key, before, after, changed.
 
     before, after: streams of rows; without one of them every row is a delete or an insert. The rows
@@ -378,31 +382,31 @@ class BaseFile:
     @property
     def max_key(self) -> str | None: ...
 
-def write_base_file(
-    store: Store,
-    path: str,
-    rows: Any,
-    *,
-    avro_schema: str,
-    file_name: str | None = None,
-    key_column: str | None = ...,
-    codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "zstd",
-    row_group_bytes: int = ...,
-    bloom_entries: int = 60000,
-    bloom_fpp: float = 1e-9,
-    bloom_max_entries: int = 100000,
-    bloom_type: Literal["DYNAMIC_V0", "SIMPLE"] | None = ...,
-    page_bytes: int = ...,
-    dictionary: bool = True,
-) -> BaseFile:
+@type_check_only
+class BaseFileSpec(TypedDict, total=False):
+    """What `write_base_file` takes by name."""
+
+    avro_schema: Required[str]
+    file_name: str | None
+    key_column: str | None
+    codec: Required[Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]]
+    row_group_bytes: Required[int]
+    bloom_entries: Required[int]
+    bloom_fpp: Required[float]
+    bloom_max_entries: Required[int]
+    bloom_type: Required[Literal["DYNAMIC_V0", "SIMPLE"] | None]
+    page_bytes: Required[int]
+    dictionary: Required[bool]
+
+def write_base_file(store: Store, path: str, rows: Any, **spec: Unpack[BaseFileSpec]) -> BaseFile:
     """Writes a stream of batches as a Parquet base file, as Hudi's Avro writer does.
 
     avro_schema: JSON text with meta fields; goes into the footer as `parquet.avro.schema`.
     file_name: value for the column `_hoodie_file_name` of every row.
     key_column: what the key range and the bloom filter are made of, default `_hoodie_record_key`.
-    row_group_bytes: a row group ends after so many bytes, 120 MiB by default.
-    bloom_type: DYNAMIC_V0 by default; None leaves out the bloom filter and the key range.
-    page_bytes: a page ends after so many bytes, 1 MiB by default.
+    row_group_bytes: a row group ends after so many bytes.
+    bloom_type: None leaves out the bloom filter and the key range.
+    page_bytes: a page ends after so many bytes.
     dictionary: values that repeat are written once a page run.
     """
 
@@ -422,20 +426,23 @@ class LogFile:
     def deletes(self) -> int:
         """Records in delete blocks."""
 
+@type_check_only
+class LogFilesSpec(TypedDict, total=False):
+    """What `write_log_files` takes by name."""
+
+    instant: Required[str]
+    avro_schema: Required[str]
+    rows: Any | None
+    delete_keys: Any | None
+    block_bytes: Required[int]
+    file_bytes: Required[int]
+    blocks: Required[Literal["avro", "parquet", "hfile", "cdc"]]
+    codec: Required[Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]]
+    partial: bool
+    base_instant: str | None
+
 def write_log_files(
-    store: Store,
-    next_path: Callable[[], str],
-    *,
-    instant: str,
-    avro_schema: str,
-    rows: Any | None = None,
-    delete_keys: Any | None = None,
-    block_bytes: int = ...,
-    file_bytes: int = ...,
-    blocks: Literal["avro", "parquet", "hfile", "cdc"] = "avro",
-    codec: Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"] = "zstd",
-    partial: bool = False,
-    base_instant: str | None = None,
+    store: Store, next_path: Callable[[], str], **spec: Unpack[LogFilesSpec]
 ) -> list[LogFile]:
     """Writes new log files: data blocks of `rows`, then a delete block of `delete_keys`.
 
@@ -445,8 +452,8 @@ def write_log_files(
         with `_pyhudi_ordering` (int32, int64, float32, float64, string, boolean) make the ordering
         value of a delete, one for each field; without a value it is Integer 0, which beats every
         record (a commit-time delete).
-    block_bytes: a data block ends after so many bytes of records, 256 MiB by default.
-    file_bytes: a file with more bytes is full, 1 GiB by default.
+    block_bytes: a data block ends after so many bytes of records.
+    file_bytes: a file with more bytes is full.
     blocks: what data blocks are; "cdc" for the records of a change log.
     codec: of Parquet blocks.
     partial: the schema has some of the table's columns only.

@@ -20,6 +20,7 @@ from pyhudi import _native
 from pyhudi.errors import ConfigError, StorageError
 from pyhudi.storage.storage import Storage
 from tests.cloud.conftest import Bucket
+from tests.helpers.core_files import write_base_file
 from tests.helpers.s3.server import SECRET_KEY
 
 
@@ -126,7 +127,7 @@ def parquet(storage: Storage, path: str, rows: int) -> pa.Table:
     keys = pa.array(noise[0]).cast(pa.string())
     table = pa.table({"_hoodie_record_key": keys, "a": noise[1], "b": noise[2]})
     schema = _native.avro_schema(table.schema, "r", "n")
-    _native.write_base_file(
+    write_base_file(
         storage.native, path, table.to_reader(), avro_schema=schema, key_column=None,
         codec="uncompressed",
     )  # fmt: skip
@@ -172,7 +173,7 @@ def test_a_stream_that_fails_leaves_nothing(bucket: Bucket, rows: int) -> None:
 
     schema = _native.avro_schema(table.schema, "r", "n")
     with pytest.raises(Exception, match="no more rows"):
-        _native.write_base_file(
+        write_base_file(
             storage.native, "p/f.parquet", batches(), avro_schema=schema, key_column=None
         )
     assert storage.list() == []

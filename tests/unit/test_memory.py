@@ -18,6 +18,7 @@ from pyhudi import _native
 from pyhudi.errors import ConfigError, StorageError, UnsupportedTableFeature
 from pyhudi.slices.read import read_task
 from tests.helpers import log_bytes
+from tests.helpers.core_files import write_base_file, write_log_files
 from tests.helpers.tables import GoldenTables, names
 
 MERGE_ON_READ = [name for name in names() if name.startswith(("v6_mor_payload", "v9_mor"))]
@@ -48,11 +49,11 @@ def batch(numbers: list[int], text: str) -> pa.Table:
 @pytest.fixture
 def store(tmp_path: Path) -> _native.Store:
     store = _native.Store(str(tmp_path))
-    _native.write_base_file(store, "b.parquet", batch(list(range(3000)), "base"), avro_schema=AVRO)
+    write_base_file(store, "b.parquet", batch(list(range(3000)), "base"), avro_schema=AVRO)
     for log in range(4):
         changed = batch(list(range(log, 5000, 2)), f"log {log} " + "x" * 200)
         path = f".l{log}"
-        _native.write_log_files(
+        write_log_files(
             store, repeat(path).__next__, instant=str(log), avro_schema=AVRO, rows=changed
         )
     return store
@@ -142,7 +143,7 @@ print(json.dumps([count, total, letters, peak * 1024]))
 def test_logs_of_ten_times_the_limit_are_read_within_it(tmp_path: Path) -> None:
     store = _native.Store(str(tmp_path))
     base = batch(list(range(20_000)), "base")
-    _native.write_base_file(store, "b.parquet", base, avro_schema=AVRO)
+    write_base_file(store, "b.parquet", base, avro_schema=AVRO)
     width, rows_of_log = 20_000, 4400
     newest: dict[int, int] = {}
     logs = [f".l{log}" for log in range(4)]
@@ -151,7 +152,7 @@ def test_logs_of_ten_times_the_limit_are_read_within_it(tmp_path: Path) -> None:
         numbers = list(range(log * rows_of_log // 2, log * rows_of_log // 2 + rows_of_log))
         newest.update(dict.fromkeys(numbers, width + log))
         changed = batch(numbers, "x" * (width + log))
-        _native.write_log_files(
+        write_log_files(
             store, repeat(path).__next__, instant=str(log), avro_schema=AVRO, rows=changed
         )
     assert sum((tmp_path / path).stat().st_size for path in logs) > 10 * LIMIT

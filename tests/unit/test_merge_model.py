@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from pyhudi import _native
 from tests.helpers import log_bytes
+from tests.helpers.core_files import write_base_file, write_log_files
 from tests.helpers.histories import DEFAULTS, SCHEMA, Piece, Read, Slice, histories, reads
 from tests.helpers.model import KEY, Block, Row, Rules, merge_slice, standing_blocks
 
@@ -54,7 +55,7 @@ def written_to(folder: str, one: Slice) -> Files:
         # Batches of two rows end row groups of two rows.
         batches = table.to_batches(max_chunksize=2)
         rows = pa.Table.from_batches(batches, SCHEMA)
-        _native.write_base_file(store, base, rows, avro_schema=AVRO, row_group_bytes=1)
+        write_base_file(store, base, rows, avro_schema=AVRO, row_group_bytes=1)
     files: list[bytes] = []
     for piece in one.pieces:
         data = piece_bytes(store, piece, one)
@@ -98,7 +99,7 @@ def native_bytes(store: _native.Store, piece: Piece) -> bytes:
     rows = pa.Table.from_pylist(list(block.rows), SCHEMA) if block.rows else None
     keys = [delete.key for delete in block.deletes]
     gone = pa.table({"key": keys, "path": [""] * len(keys)}) if keys else None
-    _native.write_log_files(
+    write_log_files(
         store,
         repeat(path).__next__,
         instant=block.instant,

@@ -10,6 +10,7 @@ import pytest
 
 from pyhudi import _native
 from tests.helpers import log_bytes
+from tests.helpers.core_files import write_base_file
 from tests.helpers.log_bytes import Ordering
 
 SCHEMA = pa.schema([("_hoodie_record_key", pa.string()), ("n", pa.int64())])
@@ -37,7 +38,7 @@ def merged(
     """The slice's rows, and whether positions were used."""
     store = _native.Store(str(folder))
     store.delete("b.parquet")
-    _native.write_base_file(store, "b.parquet", table(base), avro_schema=AVRO)
+    write_base_file(store, "b.parquet", table(base), avro_schema=AVRO)
     store.put(".l", b"".join(blocks))
     reader, stats = _native.read_slice(
         store,

@@ -12,7 +12,7 @@ use pyhudi_slice::{Result as SliceResult, SliceError};
 use pyo3::prelude::*;
 
 use crate::error::{config_error, mismatch, slice_error};
-use crate::read::BatchReader;
+use crate::reader::BatchReader;
 
 /// A stream of batches that came from Python.
 pub(crate) type Stream = Box<dyn RecordBatchReader + Send>;
@@ -23,6 +23,15 @@ pub(crate) fn source(data: &Bound<'_, PyAny>) -> PyResult<Batches> {
         return reader.get().take();
     }
     Ok(Box::new(batches(stream(data)?)))
+}
+
+/// What `take` makes of an argument that may be missing.
+pub(crate) fn bound<T>(
+    py: Python<'_>,
+    argument: Option<&Py<PyAny>>,
+    take: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    argument.map(|given| take(given.bind(py))).transpose()
 }
 
 /// Batches, each of which may fail.

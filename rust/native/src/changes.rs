@@ -9,48 +9,53 @@ use pyhudi_keys::RecordKeys;
 use pyhudi_merge::RowMatcher;
 use pyhudi_slice::{CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::args::{Batches, source};
+use crate::args::{Batches, bound, source};
 use crate::error::{mismatch, slice_error};
-use crate::read::BatchReader;
+use crate::reader::BatchReader;
+use crate::spec::spec;
 use crate::store::Store;
 
+spec! {
+    /// How two states are compared, see the stub.
+    MatchSpec {
+        schema: PyArrowType<Schema>,
+        images: usize,
+        key_fields: Vec<String>,
+        place: Option<String> = None,
+        constants: Vec<(String, PyArrowType<ArrayData>)> = Vec::new(),
+        only_keys: Option<Py<PyAny>> = None,
+        bucket: Option<(u32, u32)> = None,
+        as_json: bool = false,
+    }
+}
+
 #[pyfunction]
-#[pyo3(signature = (
-    before, after, *, schema, images, key_fields, place=None, constants=Vec::new(),
-    only_keys=None, bucket=None, as_json=false,
-))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#[pyo3(signature = (before, after, **spec))]
 pub fn match_changes(
     py: Python<'_>,
     before: Option<Bound<'_, PyAny>>,
     after: Option<Bound<'_, PyAny>>,
-    schema: PyArrowType<Schema>,
-    images: usize,
-    key_fields: Vec<String>,
-    place: Option<String>,
-    constants: Vec<(String, PyArrowType<ArrayData>)>,
-    only_keys: Option<Bound<'_, PyAny>>,
-    bucket: Option<(u32, u32)>,
-    as_json: bool,
+    spec: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<BatchReader> {
+    let spec = MatchSpec::of(spec)?;
     let before = before.as_ref().map(source).transpose()?;
     let after = after.as_ref().map(source).transpose()?;
-    let only = only_keys.as_ref().map(source).transpose()?;
-    let constants = constants
-        .into_iter()
-        .map(|(name, value)| (name, make_array(value.0)))
-        .collect();
+    let only = bound(py, spec.only_keys.as_ref(), source)?;
+    let constants = spec.constants.into_iter();
+    let constants = constants.map(|(name, value)| (name, make_array(value.0)));
+    let constants = constants.collect();
     let changes = py.detach(|| {
         let spec = ChangeSpec {
-            schema: Arc::new(schema.0),
-            images,
-            key_fields,
-            place,
+            schema: Arc::new(spec.schema.0),
+            images: spec.images,
+            key_fields: spec.key_fields,
+            place: spec.place,
             constants,
             only: only.map(key_set).transpose()?,
-            bucket,
-            as_json,
+            bucket: spec.bucket,
+            as_json: spec.as_json,
         };
         Changes::new(before, after, spec).map_err(slice_error)
     })?;

@@ -1,9 +1,10 @@
 //! HFiles as pairs of bytes.
 
+use pyhudi_format::hfile::HFileOptions;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::slice_error;
+use crate::error::{mismatch, slice_error};
 use crate::store::Store;
 
 type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -39,4 +40,21 @@ pub fn hfile_info<'py>(
         .detach(|| pyhudi_slice::hfile_info(files, path, name))
         .map_err(slice_error)?;
     Ok(found.map(|data| PyBytes::new(py, &data)))
+}
+
+#[pyfunction]
+pub fn write_hfile<'py>(
+    py: Python<'py>,
+    keys: Vec<String>,
+    values: Vec<Vec<u8>>,
+    schema: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = py.detach(|| {
+        let pairs = keys.iter().zip(&values);
+        let pairs = pairs.map(|(key, value)| (key.as_bytes(), value.as_slice()));
+        let infos = [("schema", schema.as_bytes())];
+        pyhudi_format::hfile::write_hfile(pairs, &infos, &HFileOptions::default())
+    });
+    let bytes = bytes.map_err(|error| mismatch(error.to_string()))?;
+    Ok(PyBytes::new(py, &bytes))
 }

@@ -112,3 +112,29 @@ pub fn filter_candidates<'py>(
         .map(|found| found.to_data().to_pyarrow(py))
         .transpose()
 }
+
+#[pyfunction]
+pub fn bucket_ids(keys: Vec<String>, fields: Vec<String>, buckets: u32) -> Vec<u32> {
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    // Hudi 0.15 and 1.x take some keys apart differently, and nothing tells which one wrote.
+    let both = |key: &String| {
+        [KeyParts::Split, KeyParts::Scan].map(|parts| bucket_id(key, &fields, buckets, parts))
+    };
+    let mut found: Vec<u32> = keys.iter().flat_map(both).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[pyfunction]
+pub fn ring_places(keys: Vec<String>, fields: Vec<String>) -> Vec<u32> {
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    let both = |key: &String| {
+        [KeyParts::Split, KeyParts::Scan]
+            .map(|parts| consistent_hash(key_values(key, &fields, parts)))
+    };
+    let mut found: Vec<u32> = keys.iter().flat_map(both).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}

@@ -5,7 +5,7 @@ use arrow::array::{
     RecordBatch, StringArray, make_array,
 };
 use arrow::datatypes::Schema;
-use arrow_pyarrow::{FromPyArrow, IntoPyArrow, Table, ToPyArrow};
+use arrow_pyarrow::{FromPyArrow, IntoPyArrow, PyArrowType, Table, ToPyArrow};
 use pyhudi_keys::{KeysError, PartitionPaths, RecordKeys};
 use pyhudi_slice::{Result as SliceResult, SliceError};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::args::{Stream, merge_mode, one_batch, source, stream, texts};
 use crate::error::{mismatch, slice_error};
-use crate::read::BatchReader;
+use crate::reader::BatchReader;
 
 #[pyfunction]
 #[pyo3(signature = (rows, *, key_fields, key_prefixed, partition_fields=Vec::new(), hive_style=false, url_encode=false, slash_dates=false, partition_columns=None))]
@@ -118,6 +118,17 @@ pub fn parse_times<'py>(
         .detach(|| pyhudi_keys::parse_times(&texts, &patterns))
         .map_err(|error| slice_error(error.into()))?;
     times.to_data().to_pyarrow(py)
+}
+
+#[pyfunction]
+pub fn shown_text(
+    py: Python<'_>,
+    column: PyArrowType<ArrayData>,
+    name: &str,
+) -> PyResult<PyArrowType<ArrayData>> {
+    py.detach(|| pyhudi_keys::shown_text(&make_array(column.0), name))
+        .map(|texts| PyArrowType(texts.to_data()))
+        .map_err(|error| slice_error(error.into()))
 }
 
 fn array(data: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {

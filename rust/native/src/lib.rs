@@ -18,9 +18,12 @@ mod hfile;
 mod history;
 mod index;
 mod keys;
+mod look;
 mod metadata;
 mod metadata_write;
 mod read;
+mod reader;
+mod spec;
 mod store;
 mod write;
 
@@ -40,31 +43,32 @@ mod _native {
     #[pymodule_export]
     use super::field_rules::FieldRules;
     #[pymodule_export]
-    use super::hfile::{hfile_info, hfile_pairs};
+    use super::hfile::{hfile_info, hfile_pairs, write_hfile};
     #[pymodule_export]
     use super::history::{archive_block, log_records};
     #[pymodule_export]
     use super::index::{
-        bucket_numbers, filter_candidates, first_ring, footer_candidates, metadata_groups,
-        ring_hashes, text_hash,
+        bucket_ids, bucket_numbers, filter_candidates, first_ring, footer_candidates,
+        metadata_groups, ring_hashes, ring_places, text_hash,
     };
     #[pymodule_export]
     use super::keys::{
         KeyTagger, add_keys, combine, format_times, key_parts, parse_times, parts_with_keys,
-        with_meta_columns,
+        shown_text, with_meta_columns,
     };
     #[pymodule_export]
-    use super::metadata::{MetadataPartition, bucket_ids, ring_places, write_hfile};
+    use super::look::{base_file_schema, has_partial_records, log_blocks};
+    #[pymodule_export]
+    use super::metadata::MetadataPartition;
     #[pymodule_export]
     use super::metadata_write::{
         MetadataRecorder, compact_metadata_group, statistics_gaps, write_metadata_base,
         write_metadata_log,
     };
     #[pymodule_export]
-    use super::read::{
-        BatchReader, MergeStats, base_file_schema, has_partial_records, log_blocks, read_keys,
-        read_slice, shown_text,
-    };
+    use super::read::{read_keys, read_slice};
+    #[pymodule_export]
+    use super::reader::{BatchReader, MergeStats};
     #[pymodule_export]
     use super::store::Store;
     #[pymodule_export]

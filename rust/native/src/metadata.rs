@@ -1,17 +1,14 @@
-//! The metadata table: records of a partition as Arrow tables, and hashes of keys.
+//! The metadata table: records of a partition as Arrow tables.
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::DataType;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
-use pyhudi_format::hash::{KeyParts, bucket_id, consistent_hash, key_values};
-use pyhudi_format::hfile::HFileOptions;
 use pyhudi_slice::metadata::{self, MetadataSlice, SecondaryKeys};
 use pyhudi_slice::{BlockFilter, Result as SliceResult};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::args::texts;
-use crate::error::{mismatch, slice_error};
+use crate::error::slice_error;
 use crate::store::Store;
 
 #[pyclass(frozen, module = "pyhudi._native")]
@@ -133,47 +130,4 @@ impl MetadataPartition {
             .map_err(slice_error)?;
         answers.to_data().to_pyarrow(py)
     }
-}
-
-#[pyfunction]
-pub fn write_hfile<'py>(
-    py: Python<'py>,
-    keys: Vec<String>,
-    values: Vec<Vec<u8>>,
-    schema: &str,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let bytes = py.detach(|| {
-        let pairs = keys.iter().zip(&values);
-        let pairs = pairs.map(|(key, value)| (key.as_bytes(), value.as_slice()));
-        let infos = [("schema", schema.as_bytes())];
-        pyhudi_format::hfile::write_hfile(pairs, &infos, &HFileOptions::default())
-    });
-    let bytes = bytes.map_err(|error| mismatch(error.to_string()))?;
-    Ok(PyBytes::new(py, &bytes))
-}
-
-#[pyfunction]
-pub fn bucket_ids(keys: Vec<String>, fields: Vec<String>, buckets: u32) -> Vec<u32> {
-    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    // Hudi 0.15 and 1.x take some keys apart differently, and nothing tells which one wrote.
-    let both = |key: &String| {
-        [KeyParts::Split, KeyParts::Scan].map(|parts| bucket_id(key, &fields, buckets, parts))
-    };
-    let mut found: Vec<u32> = keys.iter().flat_map(both).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-#[pyfunction]
-pub fn ring_places(keys: Vec<String>, fields: Vec<String>) -> Vec<u32> {
-    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    let both = |key: &String| {
-        [KeyParts::Split, KeyParts::Scan]
-            .map(|parts| consistent_hash(key_values(key, &fields, parts)))
-    };
-    let mut found: Vec<u32> = keys.iter().flat_map(both).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
 }

@@ -1,14 +1,15 @@
 //! Writing base files and log files.
 
 use pyhudi_slice::{
-    BaseFileOptions, BloomOptions, Codec, DataBlocks, LogFileOptions, Result as SliceResult,
-    SliceError,
+    BaseFileOptions, BloomOptions, Codec, DataBlocks, LogFileOptions, RECORD_KEY,
+    Result as SliceResult, SliceError,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
-use crate::args::source;
+use crate::args::{bound, source};
 use crate::error::{config_error, slice_error};
+use crate::spec::spec;
 use crate::store::Store;
 
 #[pyclass(frozen, module = "pyhudi._native")]
@@ -53,50 +54,58 @@ fn codec(name: &str) -> PyResult<Codec> {
     }
 }
 
+spec! {
+    /// What a base file is like, see the stub.
+    BaseFileSpec {
+        avro_schema: String,
+        file_name: Option<String> = None,
+        key_column: Option<String> = Some(RECORD_KEY.to_owned()),
+        codec: String,
+        row_group_bytes: usize,
+        page_bytes: usize,
+        dictionary: bool,
+        bloom_type: Option<String>,
+        bloom_entries: u32,
+        bloom_fpp: f64,
+        bloom_max_entries: u32,
+    }
+}
+
+impl BaseFileSpec {
+    fn bloom(&self) -> PyResult<Option<BloomOptions>> {
+        let max_entries = match self.bloom_type.as_deref() {
+            None => return Ok(None),
+            Some("SIMPLE") => None,
+            Some("DYNAMIC_V0") => Some(self.bloom_max_entries),
+            Some(other) => return Err(config_error(format!("unknown bloom filter type {other}"))),
+        };
+        Ok(Some(BloomOptions {
+            entries: self.bloom_entries,
+            fpp: self.bloom_fpp,
+            max_entries,
+        }))
+    }
+}
+
 #[pyfunction]
-#[pyo3(signature = (
-    store, path, rows, *, avro_schema, file_name=None,
-    key_column=Some("_hoodie_record_key".to_owned()), codec="zstd",
-    row_group_bytes=120 * 1024 * 1024, bloom_entries=60000, bloom_fpp=1e-9,
-    bloom_max_entries=100_000, bloom_type=Some("DYNAMIC_V0"), page_bytes=1 << 20, dictionary=true,
-))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#[pyo3(signature = (store, path, rows, **spec))]
 pub fn write_base_file(
     py: Python<'_>,
     store: PyRef<'_, Store>,
     path: &str,
     rows: &Bound<'_, PyAny>,
-    avro_schema: String,
-    file_name: Option<String>,
-    key_column: Option<String>,
-    codec: &str,
-    row_group_bytes: usize,
-    bloom_entries: u32,
-    bloom_fpp: f64,
-    bloom_max_entries: u32,
-    bloom_type: Option<&str>,
-    page_bytes: usize,
-    dictionary: bool,
+    spec: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<BaseFile> {
-    let max_entries = match bloom_type {
-        None | Some("SIMPLE") => None,
-        Some("DYNAMIC_V0") => Some(bloom_max_entries),
-        Some(other) => return Err(config_error(format!("unknown bloom filter type {other}"))),
-    };
-    let bloom = BloomOptions {
-        entries: bloom_entries,
-        fpp: bloom_fpp,
-        max_entries,
-    };
+    let spec = BaseFileSpec::of(spec)?;
     let options = BaseFileOptions {
-        avro_schema,
-        file_name,
-        key_column,
-        codec: self::codec(codec)?,
-        row_group_bytes,
-        page_bytes,
-        dictionary,
-        bloom: bloom_type.map(|_| bloom),
+        bloom: spec.bloom()?,
+        avro_schema: spec.avro_schema,
+        file_name: spec.file_name,
+        key_column: spec.key_column,
+        codec: codec(&spec.codec)?,
+        row_group_bytes: spec.row_group_bytes,
+        page_bytes: spec.page_bytes,
+        dictionary: spec.dictionary,
     };
     let rows = source(rows)?;
     let store = &store.0;
@@ -153,44 +162,43 @@ fn data_blocks(kind: &str, codec: &str) -> PyResult<DataBlocks> {
     }
 }
 
+spec! {
+    /// What log files hold and are like, see the stub.
+    LogFilesSpec {
+        instant: String,
+        avro_schema: String,
+        rows: Option<Py<PyAny>> = None,
+        delete_keys: Option<Py<PyAny>> = None,
+        block_bytes: usize,
+        file_bytes: u64,
+        blocks: String,
+        codec: String,
+        partial: bool = false,
+        base_instant: Option<String> = None,
+    }
+}
+
 #[pyfunction]
-#[pyo3(signature = (
-    store, next_path, *, instant, avro_schema, rows=None, delete_keys=None,
-    block_bytes=256 * 1024 * 1024, file_bytes=1024 * 1024 * 1024, blocks="avro", codec="zstd",
-    partial=false, base_instant=None,
-))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#[pyo3(signature = (store, next_path, **spec))]
 pub fn write_log_files(
     py: Python<'_>,
     store: PyRef<'_, Store>,
     next_path: Py<PyAny>,
-    instant: String,
-    avro_schema: String,
-    rows: Option<Bound<'_, PyAny>>,
-    delete_keys: Option<Bound<'_, PyAny>>,
-    block_bytes: usize,
-    file_bytes: u64,
-    blocks: &str,
-    codec: &str,
-    partial: bool,
-    base_instant: Option<String>,
+    spec: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<LogFile>> {
+    let spec = LogFilesSpec::of(spec)?;
     let options = LogFileOptions {
-        instant,
-        avro_schema,
-        block_bytes,
-        file_bytes,
-        blocks: data_blocks(blocks, codec)?,
-        partial,
-        base_instant,
+        blocks: data_blocks(&spec.blocks, &spec.codec)?,
+        instant: spec.instant,
+        avro_schema: spec.avro_schema,
+        block_bytes: spec.block_bytes,
+        file_bytes: spec.file_bytes,
+        partial: spec.partial,
+        base_instant: spec.base_instant,
     };
-    let rows = rows.as_ref().map(source).transpose()?.into_iter().flatten();
-    let deletes = delete_keys
-        .as_ref()
-        .map(source)
-        .transpose()?
-        .into_iter()
-        .flatten();
+    let rows = bound(py, spec.rows.as_ref(), source)?.into_iter().flatten();
+    let deletes = bound(py, spec.delete_keys.as_ref(), source)?;
+    let deletes = deletes.into_iter().flatten();
     let store = &store.0;
     let mut next = || -> SliceResult<String> {
         Python::attach(|py| next_path.call0(py)?.extract(py))
