@@ -37,6 +37,9 @@ PYTHON_TESTS := not jvm and not s3
 MODEL_EXAMPLES ?= 5000
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
+SOAK_SECONDS ?= 600
+SEEDS ?= 5000
+FIRST_SEED ?= 0
 ARCH ?= x86_64
 
 .PHONY: help
@@ -125,6 +128,16 @@ test-spark4: $(STAMPS)/spark4 $(STAMPS)/s3 $(STAMPS)/oracle
 test-spark35-all: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle ## all Spark tests on PySpark 3.5 too, of which test-spark takes some
 	PYHUDI_EVERY_SETTING=1 .venv-spark35/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal \
 	  tests/engine tests/spark $(PYTEST_ARGS)
+
+.PHONY: soak
+soak: $(STAMPS)/native $(STAMPS)/s3 ## eight writers and two readers, killed at random, for SOAK_SECONDS (600) on local files and in a bucket
+	PYHUDI_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q --timeout 0 \
+	  tests/sim/test_processes.py tests/cloud/test_many_writers.py $(PYTEST_ARGS)
+
+.PHONY: simulate
+simulate: $(STAMPS)/native ## interleavings of several writers: SEEDS (5000) of each kind of table, from FIRST_SEED (0) on
+	PYHUDI_SEEDS=$(SEEDS) PYHUDI_FIRST_SEED=$(FIRST_SEED) $(BIN)/python -m pytest -q --timeout 0 -n $(TEST_PROCESSES) \
+	  tests/sim/test_many_writers.py -k "not missing" $(PYTEST_ARGS)
 
 .PHONY: golden
 golden: $(STAMPS)/native ## every golden table beside what Apache Hudi reads from it

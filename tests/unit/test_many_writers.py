@@ -310,6 +310,42 @@ def test_a_compaction_that_is_planned_meanwhile(
     assert read(table)["a"] == ("rome", 2)
 
 
+class TestOnce:
+    @pytest.mark.parametrize("version", [6, 8, 9])
+    def test_what_is_asked_for_again_is_done_once(self, version: int, tmp_path: Path) -> None:
+        kind = {6: "v6-mor-global", 8: "v8-mor-bloom", 9: "v9-cow-record-index"}[version]
+        table = make(tmp_path / "table", kind)
+        first = table.insert(rows_of({"e": ("rome", 1)}), commit_id="job/1")
+        table.upsert(rows_of({"e": ("rome", 2)}))
+        again = pyhudi.open_table(table.uri).insert(rows_of({"e": ("rome", 1)}), commit_id="job/1")
+        assert (again.instant, again.rows_inserted) == (first.instant, 1)
+        assert (first.was_written_before, again.was_written_before) == (False, True)
+        assert read(table)["e"] == ("rome", 2)
+        assert not table.insert(rows_of({"f": ("rome", 1)}), commit_id="job/2").was_written_before
+
+    def test_also_where_another_one_brings_it_meanwhile(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        second = pyhudi.open_table(table.uri, options=table.options)
+        rows = rows_of({"e": ("rome", 1)})
+        meeting(monkeypatch, lambda: second.bulk_insert(rows, commit_id="job/1"))
+        assert table.bulk_insert(rows, commit_id="job/1").was_written_before
+        assert len(read(table)) == len(START) + 1
+
+    def test_what_changes_nothing_is_done_once_too(self, tmp_path: Path) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        assert table.delete("v > 5", commit_id="job/1").committed
+        table.upsert(rows_of({"a": ("rome", 9)}))
+        assert table.delete("v > 5", commit_id="job/1").was_written_before
+        assert read(table)["a"] == ("rome", 9)
+
+    def test_an_empty_id_is_none(self, tmp_path: Path) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        with pytest.raises(pyhudi.ConfigError, match="commit_id"):
+            table.upsert(rows_of({"e": ("rome", 1)}), commit_id="")
+
+
 class TestEarlyDetection:
     def test_a_younger_write_gives_way_before_it_writes(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

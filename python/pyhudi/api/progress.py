@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from pyhudi.clock import SystemClock
-from pyhudi.config.commit_entries import with_entries
+from pyhudi.config.commit_entries import with_commit_id, with_entries
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Step
 from pyhudi.write.write_context import Handle, WritableTable
@@ -21,14 +21,19 @@ from pyhudi.write.write_context import Handle, WritableTable
 Report: TypeAlias = Callable[[Step], None]
 
 
-def saying(table: WritableTable, entries: Mapping[str, str] | None) -> WritableTable:
-    """The table for one verb whose commit says these entries in its extra metadata.
+def saying(
+    table: WritableTable, entries: Mapping[str, str] | None, commit_id: str | None
+) -> WritableTable:
+    """The table for one verb whose commit says these entries in its extra metadata, and its id.
 
     Raises `ConfigError` for entries that are no texts by name, or have a name that is taken.
     """
-    if entries is None:
-        return table
-    return Handle(table.storage, table.engine, with_entries(table.options, entries))
+    options = table.options
+    if entries is not None:
+        options = with_entries(options, entries)
+    if commit_id is not None:
+        options = with_commit_id(options, commit_id)
+    return Handle(table.storage, table.engine, options)
 
 
 @contextmanager

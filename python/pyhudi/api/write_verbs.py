@@ -53,6 +53,7 @@ class WritingVerbs:
         partial=arg.flag,
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
+        commit_id=arg.optional(arg.name),
     )
     def upsert(
         self,
@@ -62,6 +63,7 @@ class WritingVerbs:
         partial: bool = False,
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Replaces rows whose keys the table has, adds the others, in one commit.
@@ -85,6 +87,9 @@ class WritingVerbs:
                 512 MiB by default.
             commit_metadata: texts by name that the commit says besides (Hudi's extra metadata),
                 which `history` shows; with some a write that changes nothing is a commit too.
+            commit_id: the write is made once under this name, however often it is asked for: where
+                a commit of the timeline has it, that one's result is given back. Older commits
+                are read for it, archived ones too.
             progress: True draws a bar in a terminal, if `rich` is installed; a function is called
                 with a `pyhudi.Step` at each step.
 
@@ -111,9 +116,15 @@ class WritingVerbs:
             partial=partial,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
-    @arg.checked(schema_mode=arg.text, memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    @arg.checked(
+        schema_mode=arg.text,
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+        commit_id=arg.optional(arg.name),
+    )
     def insert(
         self,
         data: Any,
@@ -121,6 +132,7 @@ class WritingVerbs:
         schema_mode: SchemaMode = "strict",
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Adds rows without looking for their keys, in one commit.
@@ -135,6 +147,7 @@ class WritingVerbs:
             schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -156,6 +169,7 @@ class WritingVerbs:
             schema_mode=schema_mode,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
     @arg.checked(
@@ -164,6 +178,7 @@ class WritingVerbs:
         schema_mode=arg.text,
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
+        commit_id=arg.optional(arg.name),
     )
     def bulk_insert(
         self,
@@ -174,6 +189,7 @@ class WritingVerbs:
         schema_mode: SchemaMode = "strict",
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Adds rows to new files, without looking for their keys, in one commit.
@@ -190,6 +206,7 @@ class WritingVerbs:
             schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -213,15 +230,21 @@ class WritingVerbs:
             schema_mode=schema_mode,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
-    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    @arg.checked(
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+        commit_id=arg.optional(arg.name),
+    )
     def delete_keys(
         self,
         keys: Any,
         *,
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Removes the rows with the given keys, all of a key, in one commit.
@@ -231,6 +254,7 @@ class WritingVerbs:
                 partition columns.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -251,15 +275,21 @@ class WritingVerbs:
             keys,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
-    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    @arg.checked(
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+        commit_id=arg.optional(arg.name),
+    )
     def delete(
         self,
         where: Any,
         *,
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Removes the rows that a filter finds, in one commit.
@@ -271,6 +301,7 @@ class WritingVerbs:
             where: which rows, as in `scan`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -291,9 +322,15 @@ class WritingVerbs:
             where,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
-    @arg.checked(set=arg.by_name, memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    @arg.checked(
+        set=arg.by_name,
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+        commit_id=arg.optional(arg.name),
+    )
     def update(
         self,
         where: Any,
@@ -301,6 +338,7 @@ class WritingVerbs:
         *,
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Gives the rows that a filter finds new values, in one commit.
@@ -314,6 +352,7 @@ class WritingVerbs:
                 columns cannot be set.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -335,15 +374,21 @@ class WritingVerbs:
             set,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
-    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    @arg.checked(
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+        commit_id=arg.optional(arg.name),
+    )
     def overwrite(
         self,
         data: Any,
         *,
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Puts the data in place of all rows of the table, in one commit.
@@ -354,6 +399,7 @@ class WritingVerbs:
             data: rows, as `upsert` takes them.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -374,15 +420,21 @@ class WritingVerbs:
             data,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
-    @arg.checked(memory_limit=arg.optional(arg.whole), progress=arg.progress)
+    @arg.checked(
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+        commit_id=arg.optional(arg.name),
+    )
     def overwrite_partitions(
         self,
         data: Any,
         *,
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
         """Puts the data in place of all rows of the partitions that they are in, in one commit.
@@ -391,6 +443,7 @@ class WritingVerbs:
             data: rows, as `upsert` takes them.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -411,10 +464,16 @@ class WritingVerbs:
             data,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
+    @arg.checked(commit_id=arg.optional(arg.name))
     def delete_partitions(
-        self, partitions: Any, *, commit_metadata: Mapping[str, str] | None = None
+        self,
+        partitions: Any,
+        *,
+        commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
     ) -> WriteResult:
         """Removes all rows of some partitions, in one commit.
 
@@ -422,6 +481,7 @@ class WritingVerbs:
             partitions: a list of partition paths, or of mappings of every partition column to its
                 value; or a filter on partition columns, as `scan` takes it.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
 
         Returns:
             What was written.
@@ -440,15 +500,19 @@ class WritingVerbs:
             progress=False,
             given=partitions,
             commit_metadata=commit_metadata,
+            commit_id=commit_id,
         )
 
-    @arg.checked(on=arg.optional(arg.names), progress=arg.progress)
+    @arg.checked(
+        on=arg.optional(arg.names), progress=arg.progress, commit_id=arg.optional(arg.name)
+    )
     def merge(
         self,
         source: Any,
         on: Sequence[str] | None = None,
         *,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         progress: Progress = False,
     ) -> Merge:
         """A builder that merges a source into the table by record key; `execute` carries it out.
@@ -464,6 +528,7 @@ class WritingVerbs:
             on: the record key's columns, for those who want to say so; nothing else can be matched
                 by.
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
@@ -480,10 +545,23 @@ class WritingVerbs:
                 f"on is {list(on)}; rows are matched by the record key",
                 hint=f"It is {', '.join(self.config.record_key_fields)}: leave `on` out.",
             )
-        write = partial(self._write, merge.merge, progress, source, commit_metadata=commit_metadata)
+        write = partial(
+            self._write,
+            merge.merge,
+            progress,
+            source,
+            commit_metadata=commit_metadata,
+            commit_id=commit_id,
+        )
         return Merge(write)
 
-    def alter(self, *, commit_metadata: Mapping[str, str] | None = None) -> Alter:
+    @arg.checked(commit_id=arg.optional(arg.name))
+    def alter(
+        self,
+        *,
+        commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+    ) -> Alter:
         """A builder that changes the table's columns; `execute` carries the changes out.
 
             table.alter().rename_column("fare", "price").add_column("tip", pa.float64()).execute()
@@ -494,6 +572,7 @@ class WritingVerbs:
 
         Args:
             commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
 
         Returns:
             The builder, without changes.
@@ -507,6 +586,7 @@ class WritingVerbs:
                 alter,
                 False,  # noqa: FBT003 - one file, no progress
                 commit_metadata=commit_metadata,
+                commit_id=commit_id,
             )
         )
 
@@ -517,12 +597,17 @@ class WritingVerbs:
         given: Any,
         *more: Any,
         commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
         **how: Any,
     ) -> WriteResult:
         from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write.once import written_before  # noqa: PLC0415 - likewise
         from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
 
         def write(handle: WritableTable, given: Any) -> WriteResult:
+            done = None if commit_id is None else written_before(handle, commit_id)
+            if done is not None:
+                return done
             if is_spark_frame(given):
                 at_work = spark("write").on_session(handle, given, verb.__name__)
             else:
@@ -530,6 +615,6 @@ class WritingVerbs:
             with at_work as table:
                 return verb(table, given, *more, **how)
 
-        result = retried(saying(self._writable(), commit_metadata), given, write)
+        result = retried(saying(self._writable(), commit_metadata, commit_id), given, write)
         self.refresh()
         return result

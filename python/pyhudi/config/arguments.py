@@ -57,6 +57,13 @@ def text(name: str, value: Any) -> None:
         raise _no(name, value, "text")
 
 
+def name(name: str, value: Any) -> None:
+    """A string that is not empty."""
+    text(name, value)
+    if not value:
+        raise _no(name, value, "a text that is not empty")
+
+
 def flag(name: str, value: Any) -> None:
     """True or false; texts such as "false" would count as true."""
     if not isinstance(value, bool):

@@ -15,7 +15,10 @@ COMMIT_METADATA_PREFIX = "_"
 _FOR_ONE_CALL = "pyhudi.commit.metadata."
 """Stands before the names of entries of one call, of which any will do, among the options."""
 
-_TAKEN = frozenset({"schema", "latest_schema", KEYS})
+COMMIT_ID = "_pyhudi_commit_id"
+"""Of a commit that is made once: its caller's name for it."""
+
+_TAKEN = frozenset({"schema", "latest_schema", KEYS, COMMIT_ID})
 """Names of what every commit says of itself."""
 
 
@@ -35,6 +38,11 @@ def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
             msg = f"commit_metadata has the name {name!r}, which is taken"
             raise ConfigError(msg, hint="Choose another name.")
     return {**options, **{f"{_FOR_ONE_CALL}{name}": text for name, text in entries.items()}}
+
+
+def with_commit_id(options: Mapping[str, str], commit_id: str) -> dict[str, str]:
+    """The options of one call whose commit says that id."""
+    return {**options, f"{_FOR_ONE_CALL}{COMMIT_ID}": commit_id}
 
 
 def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
+from pyhudi.config.commit_entries import COMMIT_ID
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
@@ -201,6 +202,14 @@ def _appended_only(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
         for is_log in (True, False)
     }
     return by_kind[True] - by_kind[False] - _replaced(metadata)
+
+
+def check_commit_id(since: Since, metadata: CommitMetadata) -> None:
+    """Raises `CommitConflict` where another write has brought what this one is to bring once."""
+    mine = metadata.extra_metadata.get(COMMIT_ID)
+    for other, theirs in since.commits if mine is not None else ():
+        if theirs.extra_metadata.get(COMMIT_ID) == mine:
+            raise CommitConflict(f"{other} is the same write {mine!r}", hint=_AGAIN, retry=True)
 
 
 def check_schema(since: Since, seen: Table, instant: str, avro: str) -> None:

@@ -44,6 +44,10 @@ class WriteResult:
     """Updated rows whose partition columns say another partition than the one that has their key,
     and that stay in it, since the index lets no row move."""
 
+    was_written_before: bool = False
+    """Nothing was written now: a write with the same `commit_id` is on the timeline, and this is
+    what that one did."""
+
     @property
     def committed(self) -> bool:
         """Whether there is a commit: a write that changes nothing makes none."""

@@ -215,6 +215,7 @@ class Transaction:
         self._check_alive()
         conflicts.check_config(table)
         since = conflicts.since_plan(table, timeline, instant)
+        conflicts.check_commit_id(since, metadata)
         conflicts.check_since(since, table.timeline, metadata)
         conflicts.check_schema(since, table, instant, schema.avro)
         for recheck in self._rechecks:

@@ -1,0 +1,53 @@
+"""Writes that are made once, however often they are asked for: their commits say an id.
+
+The id stands in the commit's extra metadata under `_pyhudi_commit_id`, so it is on the timeline
+with the rows or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.actions import Instant
+from pyhudi.config.commit_entries import COMMIT_ID
+from pyhudi.config.table_config import TableConfig
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn.result import WriteResult, result_of
+from pyhudi.write.write_context import WritableTable
+
+
+def written_before(
+    table: WritableTable, commit_id: str, clock: Clock | None = None
+) -> WriteResult | None:
+    """What the write of an id did that is on the timeline, archived or not; None where none is.
+
+    Reads commits from the newest one back.
+    """
+    config = TableConfig.load(table.storage, clock or SystemClock())
+    timeline = Timeline.load(table.storage, config)
+    for instant, metadata in _newest_first(timeline):
+        if metadata.extra_metadata.get(COMMIT_ID) == commit_id:
+            return _result(instant, metadata)
+    return None
+
+
+def _newest_first(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
+    for instant in reversed(timeline.commits):
+        yield instant, timeline.commit_metadata(instant)
+    for instant in reversed(timeline.archive.commits()):
+        yield instant, timeline.archive.commit_metadata(instant)
+
+
+def _result(instant: Instant, metadata: CommitMetadata) -> WriteResult:
+    replaced = (metadata.partition_to_replace_file_ids or {}).values()
+    found = result_of(
+        instant.requested,
+        instant.completed or "",
+        metadata.operation_type or "",
+        metadata.write_stats,
+        file_groups_replaced=sum(map(len, replaced)),
+    )
+    return replace(found, was_written_before=True)
