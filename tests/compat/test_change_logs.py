@@ -15,6 +15,7 @@ import pyhudi
 from pyhudi import _native
 from pyhudi.timeline import Timeline
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.table_builder import TableBuilder, numbered
 
 VERSION_OF = {"0.15.0": 6, "1.0.2": 8, "1.2.0": 9}
 SCHEMA = "id string, city string, v int, ts int"
@@ -43,23 +44,25 @@ def options(release: str, kind: str, mode: str) -> dict[str, str]:
     return given
 
 
-def rows(ids: Sequence[int], v: int, ts: int) -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"k{i}" for i in ids],
-            "city": ["rome" if i % 2 else "oslo" for i in ids],
-            "v": pa.array([v] * len(ids), pa.int32()),
-            "ts": pa.array([ts] * len(ids), pa.int32()),
-        }
-    )
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "city": (pa.string(), lambda number: "rome" if number % 2 else "oslo"),
+        "v": (pa.int32(), 1),
+        "ts": (pa.int32(), 10),
+    },
+    partition_by="city",
+    order_by="ts",
+    first=range(1, 9),
+)
 
 
 HISTORY = (
-    ("upsert", rows([1, 2, 9], 2, 20)),
-    ("upsert", rows([1], 3, 5)),  # too late in some tables: it changes nothing there
-    ("delete", rows([3], 2, 20)),
-    ("upsert", rows([2, 4, 10], 4, 40)),
-    ("delete", rows([1, 5, 7, 9], 2, 20)),
+    ("upsert", TABLE.rows([1, 2, 9], v=2, ts=20)),
+    ("upsert", TABLE.rows([1], v=3, ts=5)),  # too late in some tables: it changes nothing there
+    ("delete", TABLE.rows([3], v=2, ts=20)),
+    ("upsert", TABLE.rows([2, 4, 10], v=4, ts=40)),
+    ("delete", TABLE.rows([1, 5, 7, 9], v=2, ts=20)),
 )
 
 
@@ -88,7 +91,7 @@ def both_ways(
     def hudi_writes(operation: str, data: pa.Table) -> None:
         hudi.write(theirs, rows=data.to_pylist(), schema=SCHEMA, operation=operation, options=given)
 
-    hudi_writes("insert", rows(range(1, 9), 1, 10))
+    hudi_writes("insert", TABLE.rows(range(1, 9), v=1, ts=10))
     shutil.copytree(theirs, ours)
     table = pyhudi.open_table(ours)
     for operation, data in HISTORY:
@@ -121,11 +124,10 @@ def test_changes_of_tables_that_pyhudi_makes(
     """Hudi tells them, changes the table itself and tells what it changed."""
     base, version = tmp_path / "ours", VERSION_OF[hudi.hudi]
     cdc = {name: value for name, value in options(hudi.hudi, kind, mode).items() if "cdc" in name}
-    table = pyhudi.create_table(
-        base, rows(range(1, 9), 1, 10), key="id", partition_by="city", order_by="ts", type=kind,
-        version=version, index="simple",
-        options={"hoodie.table.name": "t", "hoodie.metadata.enable": False, **cdc},
-    )  # fmt: skip
+    named = {"hoodie.table.name": "t", **cdc}
+    table = TABLE.make(
+        base, version=version, kind=kind, index="simple", metadata=False, options=named
+    )
     for operation, data in HISTORY:
         if operation == "delete":
             table.delete_keys(data.select(["id", "city"]))
@@ -140,7 +142,7 @@ def test_changes_of_tables_that_pyhudi_makes(
     # Eight inserts, four updates, two inserts, five deletes; appended late rows change nothing.
     check(8 + 3 + 3 + 5)
     given = {**options(hudi.hudi, TYPES[kind], mode), "hoodie.write.auto.upgrade": "false"}
-    new = rows([2, 12], 6, 60)
+    new = TABLE.rows([2, 12], v=6, ts=60)
     hudi.write(base, rows=new.to_pylist(), schema=SCHEMA, operation="upsert", options=given)
     check(8 + 3 + 3 + 5 + 2)
 

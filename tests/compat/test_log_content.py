@@ -14,6 +14,7 @@ import pyhudi
 from pyhudi import HudiTable, _native
 from pyhudi.timeline import Timeline
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.table_builder import TableBuilder, numbered
 
 VERSION_OF = {"0.15.0": 6, "1.0.2": 8, "1.2.0": 9}
 SCHEMA = "id string, city string, v int, n string, ts int"
@@ -45,16 +46,18 @@ def options(
     return given
 
 
-def rows(ids: Sequence[int], v: int | None, ts: int, n: str | None = "a") -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"k{i}" for i in ids],
-            "city": ["rome" if i % 2 else "oslo" for i in ids],
-            "v": pa.array([v] * len(ids), pa.int32()),
-            "n": pa.array([n] * len(ids), pa.string()),
-            "ts": pa.array([ts] * len(ids), pa.int32()),
-        }
-    )
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "city": (pa.string(), lambda number: "rome" if number % 2 else "oslo"),
+        "v": (pa.int32(), 1),
+        "n": (pa.string(), "a"),
+        "ts": (pa.int32(), 10),
+    },
+    partition_by="city",
+    order_by="ts",
+    first=range(8),
+)
 
 
 def values(found: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -83,13 +86,9 @@ def test_hudi_reads_and_compacts_every_kind_of_block(
 ) -> None:
     base = tmp_path / "t"
     version = VERSION_OF[hudi.hudi]
-    table = pyhudi.create_table(
+    table = TABLE.make(
         base,
-        rows(range(8), 1, 10),
-        key="id",
-        partition_by="city",
-        order_by="ts",
-        type="mor",
+        kind="mor",
         version=version,
         index="simple",  # which knows positions
         options={
@@ -103,7 +102,7 @@ def test_hudi_reads_and_compacts_every_kind_of_block(
         assert values(hudi.read(base)["rows"]) == sorted(wanted)
         assert values(table.refresh().scan().to_arrow().to_pylist()) == sorted(wanted)
 
-    table.upsert(rows([6, 2, 1], 2, 20))
+    table.upsert(TABLE.rows([6, 2, 1], v=2, ts=20))
     types = {kind for kind, _ in headers(table)}
     assert types == {f"{blocks.upper()}_DATA_BLOCK"}
     known = all("RECORD_POSITIONS" in header for _, header in headers(table))
@@ -128,7 +127,7 @@ def test_hudi_reads_and_compacts_every_kind_of_block(
     check(*after)
     hudi.write(
         base,
-        rows=rows([2], 5, 50).to_pylist(),
+        rows=TABLE.rows([2], v=5, ts=50).to_pylist(),
         schema=SCHEMA,
         operation="upsert",
         options=options(hudi.hudi),
@@ -165,15 +164,21 @@ def test_records_are_merged_by_columns_as_hudi_merges_them(
     def hudi_writes(operation: str, data: pa.Table) -> None:
         hudi.write(theirs, rows=data.to_pylist(), schema=SCHEMA, operation=operation, options=given)
 
-    hudi_writes("insert", rows(range(6), 1, 10))
+    hudi_writes("insert", TABLE.rows(range(6), v=1, ts=10))
     if hudi.hudi == "0.15.0" and kind == "COPY_ON_WRITE":
         remember_payload(theirs, payload)
     shutil.copytree(theirs, ours)
     table = pyhudi.open_table(ours)
     batches = (
-        pa.concat_tables([rows([0, 4], None, 20, "b"), rows([0], 5, 30, None), rows([8], 8, 5)]),
-        rows([3], None, 50, None),
-        rows([5], 7, 20, None),
+        pa.concat_tables(
+            [
+                TABLE.rows([0, 4], v=None, ts=20, n="b"),
+                TABLE.rows([0], v=5, ts=30, n=None),
+                TABLE.rows([8], v=8, ts=5),
+            ]
+        ),
+        TABLE.rows([3], v=None, ts=50, n=None),
+        TABLE.rows([5], v=7, ts=20, n=None),
     )
     for batch in batches:
         hudi_writes("upsert", batch)

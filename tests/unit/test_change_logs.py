@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +13,27 @@ from pyhudi import HudiTable
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from tests.helpers.pairwise import pairwise
+from tests.helpers.table_builder import TableBuilder, numbered
 
 MODES = ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
 
 
-def rows(ids: Sequence[int], v: int, ts: int) -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"k{i}" for i in ids],
-            "city": ["rome" if i % 2 else "oslo" for i in ids],
-            "v": pa.array([v] * len(ids), pa.int32()),
-            "ts": pa.array([ts] * len(ids), pa.int32()),
-        }
-    )
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "city": (pa.string(), lambda number: "rome" if number % 2 else "oslo"),
+        "v": (pa.int32(), 1),
+        "ts": (pa.int32(), 10),
+    },
+    partition_by="city",
+    order_by="ts",
+    first=range(8),
+)
 
 
 def captured(base: Path, version: int, kind: Any, mode: str = MODES[0]) -> HudiTable:
     """A table with change data capture and eight rows, four in each of two partitions."""
-    pyhudi.create_table(
-        base,
-        rows(range(8), 1, 10),
-        key="id",
-        partition_by="city",
-        order_by="ts",
-        type=kind,
-        version=version,
-    )
+    TABLE.make(base, version=version, kind=kind)
     with (base / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write("\nhoodie.table.cdc.enabled=true\n")
         properties.write(f"hoodie.table.cdc.supplemental.logging.mode={mode}\n")
@@ -71,10 +65,10 @@ def now(table: HudiTable) -> str:
 def test_changes_of_every_operation(tmp_path: Path, version: int, kind: str, mode: str) -> None:
     table = captured(tmp_path / "t", version, kind, mode)
     start = now(table)
-    table.upsert(rows([1, 2, 9], 2, 20))
+    table.upsert(TABLE.rows([1, 2, 9], v=2, ts=20))
     table.delete_keys(pa.table({"id": ["k3", "nowhere"]}))
-    table.insert(rows([11], 3, 1))
-    some = rows([5], 4, 50).select(["id", "city", "v", "ts"])
+    table.insert(TABLE.rows([11], v=3, ts=1))
+    some = TABLE.rows([5], v=4, ts=50).select(["id", "city", "v", "ts"])
     table.upsert(some.drop_columns([]), partial=True)
     wanted = [
         ("d", ("k3", 1), None),
@@ -92,17 +86,17 @@ def test_a_rewrite_that_changes_nothing_leaves_no_file(tmp_path: Path, version: 
     table = captured(tmp_path / "t", version, "cow")
     start = now(table)
     files = sorted(path for path in (tmp_path / "t" / "rome").iterdir())
-    result = table.upsert(rows([1], 9, 5))
+    result = table.upsert(TABLE.rows([1], v=9, ts=5))
     assert (result.committed, result.rows_ignored) == (False, 1)
     assert sorted(path for path in (tmp_path / "t" / "rome").iterdir()) == files
     assert told(table, start) == []
-    table.upsert(pa.concat_tables([rows([1], 9, 5), rows([3], 9, 30)]))
+    table.upsert(pa.concat_tables([TABLE.rows([1], v=9, ts=5), TABLE.rows([3], v=9, ts=30)]))
     assert told(table, start) == [("u", ("k3", 1), ("k3", 9))]
 
 
 def test_change_logs_are_named_and_counted_as_hudi_does(tmp_path: Path) -> None:
     table = captured(tmp_path / "t", 9, "cow")
-    table.upsert(rows([1], 2, 20))
+    table.upsert(TABLE.rows([1], v=2, ts=20))
     (stat,) = last_stats(table)
     ((path, size),) = (stat.cdc_stats or {}).items()
     assert (tmp_path / "t" / path).stat().st_size == size
@@ -113,14 +107,18 @@ def test_change_logs_are_named_and_counted_as_hudi_does(tmp_path: Path) -> None:
 
 def test_a_delete_that_is_too_late_is_no_change(tmp_path: Path) -> None:
     base = tmp_path / "t"
-    data = rows(range(4), 1, 10).append_column("_hoodie_is_deleted", pa.array([False] * 4))
-    pyhudi.create_table(base, data, key="id", partition_by="city", order_by="ts", version=9)
+    data = TABLE.rows(range(4), v=1, ts=10).append_column(
+        "_hoodie_is_deleted", pa.array([False] * 4)
+    )
+    TABLE.make(base, first=data)
     with (base / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write("\nhoodie.table.cdc.enabled=true\n")
     table = pyhudi.open_table(base)
     start = now(table)
-    late = rows([1, 3], 2, 5).append_column("_hoodie_is_deleted", pa.array([True, False]))
-    gone = rows([2], 2, 20).append_column("_hoodie_is_deleted", pa.array([True]))
+    late = TABLE.rows([1, 3], v=2, ts=5).append_column(
+        "_hoodie_is_deleted", pa.array([True, False])
+    )
+    gone = TABLE.rows([2], v=2, ts=20).append_column("_hoodie_is_deleted", pa.array([True]))
     table.upsert(pa.concat_tables([late, gone]))
     assert told(table, start) == [("d", ("k2", 1), None)]
     assert len(table.refresh().scan().to_arrow()) == 3

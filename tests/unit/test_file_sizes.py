@@ -14,8 +14,8 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.options import CHECK_SIZES
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CorruptTable, MissingFile
+from tests.helpers.table_builder import TableBuilder
 
-create: Any = pyhudi.create_table
 AS_HUDI = {CHECK_SIZES: False}
 LISTED = {"hoodie.metadata.enable": False}
 
@@ -28,18 +28,21 @@ CUTS: dict[str, Damage] = {
 }
 
 
-def rows(v: int) -> pa.Table:
-    return pa.table({"id": ["a", "b"], "part": ["x", "x"], "v": pa.array([v, v], pa.int64())})
+TABLE = TableBuilder(
+    {"id": (pa.string(), str), "part": (pa.string(), "x"), "v": (pa.int64(), 1)},
+    partition_by="part",
+    first="ab",
+)
 
 
 def made(base: Path, version: int, options: dict[str, Any], kind: str = "mor") -> HudiTable:
     """A table with a base file and two log files, the second with a data and a delete block."""
-    table: HudiTable = create(
-        base, rows(1), key="id", partition_by="part", type=kind, version=version, options=options
-    )
-    table.upsert(rows(2))
+    table = TABLE.make(base, version=version, kind=kind, options=options)
+    table.upsert(TABLE.rows("ab", v=2))
     gone = pa.array([False, True])
-    table.upsert(rows(3).append_column("_hoodie_is_deleted", gone), schema_mode="merge")
+    table.upsert(
+        TABLE.rows("ab", v=3).append_column("_hoodie_is_deleted", gone), schema_mode="merge"
+    )
     return table
 
 
@@ -112,7 +115,7 @@ CALLS: dict[str, Callable[[HudiTable], Any]] = {
     "count": lambda t: t.scan().count(),
     "update": lambda t: t.update("v = 3", {"v": 4}),
     "delete": lambda t: t.delete("v = 3"),
-    "merge": lambda t: t.merge(rows(5)).when_matched_update_all().execute(),
+    "merge": lambda t: t.merge(TABLE.rows("ab", v=5)).when_matched_update_all().execute(),
     "incremental": lambda t: t.incremental().to_arrow(),
 }
 
@@ -151,7 +154,7 @@ def test_a_partial_upsert_does_not_store_what_is_left_of_a_record(
     path = the_file(tmp_path, ".*.log.*")
     sizes = damage(path, CUTS["between blocks"])
     before = sorted(tmp_path.rglob("*.log.*"))
-    data = rows(4).drop_columns(["v"])
+    data = TABLE.rows("ab", v=4).drop_columns(["v"])
     options = {"hoodie.index.type": index}
     with pytest.raises(CorruptTable) as raised:
         pyhudi.open_table(tmp_path, options=options).upsert(data, partial=True)
@@ -188,11 +191,11 @@ class Cleaned(LocalEngine):
 
 
 LOOKING: dict[str, Callable[[HudiTable], Any]] = {
-    "upsert": lambda table: table.upsert(rows(4)),
-    "insert": lambda table: table.insert(rows(4)),
-    "delete_keys": lambda table: table.delete_keys(rows(4)),
+    "upsert": lambda table: table.upsert(TABLE.rows("ab", v=4)),
+    "insert": lambda table: table.insert(TABLE.rows("ab", v=4)),
+    "delete_keys": lambda table: table.delete_keys(TABLE.rows("ab", v=4)),
     "delete": lambda table: table.delete("v = 2"),
-    "merge": lambda table: table.merge(rows(4)).when_matched_update_all().execute(),
+    "merge": lambda table: table.merge(TABLE.rows("ab", v=4)).when_matched_update_all().execute(),
 }
 
 
@@ -201,7 +204,7 @@ LOOKING: dict[str, Callable[[HudiTable], Any]] = {
 def test_what_looks_for_rows_in_a_file_that_is_gone_names_it(
     tmp_path: Path, call: Callable[[HudiTable], Any], index: str
 ) -> None:
-    create(tmp_path, rows(1), key="id", partition_by="part", options=LISTED).upsert(rows(2))
+    TABLE.make(tmp_path, options=LISTED).upsert(TABLE.rows("ab", v=2))
     path = the_file(tmp_path, "*.parquet")
     options = {
         **LISTED,

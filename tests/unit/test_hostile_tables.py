@@ -24,17 +24,17 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.txn import rollback
 from pyhudi.txn.rollback_plan import RollbackRequest
+from tests.helpers.table_builder import TableBuilder
 
 TIME = "20240101000000200"
 DATA_FILE = f"g-0_0-1-0_{TIME}.parquet"
 
 
-def rows(*ids: str) -> pa.Table:
-    return pa.table({"id": ids, "part": [one[0] for one in ids], "v": [1] * len(ids)})
-
-
-def make(base: Path, **more: Any) -> HudiTable:
-    return pyhudi.create_table(base, rows("a1", "b1"), key="id", partition_by="part", **more)
+TABLE = TableBuilder(
+    {"id": (pa.string(), str), "part": (pa.string(), lambda key: key[0]), "v": (pa.int64(), 1)},
+    partition_by="part",
+    first=["a1", "b1"],
+)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_rollback_deletes_nothing_behind_a_linked_partition(
     tmp_path: Path, outside: Path, version: int, marked: bool
 ) -> None:
     base = tmp_path / "t"
-    table = make(base, version=version)
+    table = TABLE.make(base, version=version)
     (base / "linked").symlink_to(outside)
     fail_a_write(table)
     if marked:
@@ -79,10 +79,10 @@ def test_a_rollback_deletes_nothing_behind_a_linked_partition(
     before = contents(outside)
     for _ in range(2):
         with pytest.raises(UnsupportedTableFeature, match=r"symbolic link .*/t/linked"):
-            table.upsert(rows("a2"))
+            table.upsert(TABLE.rows(["a2"]))
         assert contents(outside) == before
     (base / "linked").unlink()
-    pyhudi.open_table(base).upsert(rows("a2"))
+    pyhudi.open_table(base).upsert(TABLE.rows(["a2"]))
     assert contents(outside) == before
 
 
@@ -91,7 +91,7 @@ def test_markers_are_not_removed_behind_a_link(
     tmp_path: Path, outside: Path, committed: bool
 ) -> None:
     base = tmp_path / "t"
-    table = make(base)
+    table = TABLE.make(base)
     time = table.inspect.timeline()["requested"][0].as_py() if committed else TIME
     if not committed:
         fail_a_write(table)
@@ -104,13 +104,13 @@ def test_markers_are_not_removed_behind_a_link(
     temp.symlink_to(outside)
     before = contents(outside)
     with pytest.raises(UnsupportedTableFeature, match=r"symbolic link .*/t/\.hoodie/\.temp"):
-        table.upsert(rows("a2"))
+        table.upsert(TABLE.rows(["a2"]))
     assert contents(outside) == before
 
 
 def test_the_metadata_table_is_not_changed_behind_a_link(tmp_path: Path) -> None:
     base = tmp_path / "t"
-    table = make(base)
+    table = TABLE.make(base)
     moved = tmp_path / "moved"
     metadata = base / ".hoodie" / "metadata"
     metadata.rename(moved)
@@ -118,31 +118,31 @@ def test_the_metadata_table_is_not_changed_behind_a_link(tmp_path: Path) -> None
     before = contents(moved)
     assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == ["a1", "b1"]
     with pytest.raises(UnsupportedTableFeature, match=r"symbolic link .*/\.hoodie/metadata"):
-        table.upsert(rows("a2"))
+        table.upsert(TABLE.rows(["a2"]))
     assert contents(moved) == before
 
 
 def test_a_write_refused_behind_a_link_is_rolled_back(tmp_path: Path) -> None:
     """The table goes on: what was refused was never made."""
     base = tmp_path / "t"
-    table = make(base)
+    table = TABLE.make(base)
     moved = tmp_path / "moved"
     (base / "b").rename(moved)
     (base / "b").symlink_to(moved)
     before = contents(moved)
     with pytest.raises(UnsupportedTableFeature, match=r"symbolic link .*/t/b"):
-        table.upsert(rows("a1", "b1", "b2"))
+        table.upsert(TABLE.rows(["a1", "b1", "b2"]))
     assert contents(moved) == before
-    table.upsert(rows("a2"))
+    table.upsert(TABLE.rows(["a2"]))
     found = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
     assert sorted(found) == ["a1", "a2", "b1"]
 
 
 def test_the_tables_own_location_may_be_a_link(tmp_path: Path) -> None:
-    make(tmp_path / "real")
+    TABLE.make(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     table = pyhudi.open_table(tmp_path / "link")
-    table.upsert(rows("a2"))
+    table.upsert(TABLE.rows(["a2"]))
     assert table.scan(columns=["id"]).to_arrow().num_rows == 3
 
 
@@ -156,12 +156,12 @@ CLIMBING = [
 @pytest.mark.parametrize("path", CLIMBING)
 def test_markers_name_data_files_of_the_table(tmp_path: Path, outside: Path, path: str) -> None:
     base = tmp_path / "t"
-    table = make(base)
+    table = TABLE.make(base)
     fail_a_write(table)
     mark(base, f"{path}.marker.CREATE")
     before, known = contents(outside), contents(base)
     with pytest.raises(CorruptTable, match="no data file"):
-        table.upsert(rows("a2"))
+        table.upsert(TABLE.rows(["a2"]))
     assert contents(outside) == before
     assert contents(base) == known
 
@@ -172,13 +172,13 @@ def test_markers_of_a_finished_write_name_files_of_the_table(
 ) -> None:
     """Those of a write that is on no timeline any more: its files are deleted with them."""
     base = tmp_path / "t"
-    table = make(base)
+    table = TABLE.make(base)
     config = table.config
     config.layout.request(table.storage, "20240101000000100", "commit")
     mark(base, f"{path}.marker.CREATE")
     before = contents(outside)
     try:
-        table.upsert(rows("a2"))
+        table.upsert(TABLE.rows(["a2"]))
     except CorruptTable as error:
         assert DATA_FILE in str(error)  # noqa: PT017 - whether it comes to that is not the point
     assert contents(outside) == before
@@ -190,7 +190,7 @@ def test_rollback_plans_name_data_files_of_the_table(
     tmp_path: Path, outside: Path, path: str
 ) -> None:
     base = tmp_path / "t"
-    table = make(base)
+    table = TABLE.make(base)
     fail_a_write(table)
     partition, _, name = path.rpartition("/")
     target = Instant(TIME, "commit", State.INFLIGHT, None, "")
@@ -200,7 +200,7 @@ def test_rollback_plans_name_data_files_of_the_table(
     table.config.layout.request(table.storage, "20240101000000300", "rollback", plan)
     before = contents(outside)
     with pytest.raises(CorruptTable, match="no path of a partition") as raised:
-        table.upsert(rows("a2"))
+        table.upsert(TABLE.rows(["a2"]))
     assert "20240101000000300.rollback.requested" in str(raised.value.file)
     assert contents(outside) == before
     assert (base / ".hoodie" / "hoodie.properties").exists()
@@ -234,7 +234,7 @@ def test_plans_that_nobody_can_carry_out_are_named(
     tmp_path: Path, action: str, plan: dict[str, Any]
 ) -> None:
     base = tmp_path / "t"
-    table = make(base, type="mor")
+    table = TABLE.make(base, kind="mor")
     if action == "rollback":
         fail_a_write(table, "deltacommit")
     name = f"20240101000000300.{action}.requested"
@@ -242,7 +242,7 @@ def test_plans_that_nobody_can_carry_out_are_named(
     path.write_text(json.dumps(plan))
     known = contents(base)
     with pytest.raises(CorruptTable) as raised:
-        pyhudi.open_table(base, options={"hoodie.index.type": "SIMPLE"}).upsert(rows("a2"))
+        pyhudi.open_table(base, options={"hoodie.index.type": "SIMPLE"}).upsert(TABLE.rows(["a2"]))
     assert raised.value.file == f".hoodie/timeline/{name}"
     assert name in str(raised.value)
     assert contents(base) == known
@@ -262,13 +262,13 @@ def test_plans_of_cleans_name_files_of_the_metadata_table(
     tmp_path: Path, outside: Path, files: dict[str, Any]
 ) -> None:
     base = tmp_path / "t"
-    make(base)
+    TABLE.make(base)
     timeline = base / ".hoodie" / "metadata" / ".hoodie" / "timeline"
     name = "20240101000000300.clean.requested"
     (timeline / name).write_text(json.dumps({"filePathsToBeDeletedPerPartition": files}))
     before = contents(outside)
     with pytest.warns(MetadataTableWarning, match=name):
-        pyhudi.open_table(base).upsert(rows("a2"))
+        pyhudi.open_table(base).upsert(TABLE.rows(["a2"]))
     assert contents(outside) == before
 
 
@@ -286,7 +286,7 @@ def test_records_that_say_nothing_are_named(
     tmp_path: Path, action: str, record: dict[str, Any]
 ) -> None:
     base = tmp_path / "t"
-    make(base)
+    TABLE.make(base)
     name = f"20240101000000300_20240101000000301.{action}"
     (base / ".hoodie" / "timeline" / name).write_text(json.dumps(record))
     with pytest.raises(CorruptTable, match=name):
@@ -295,22 +295,22 @@ def test_records_that_say_nothing_are_named(
 
 def test_an_inflight_file_that_is_no_profile_is_named(tmp_path: Path) -> None:
     base = tmp_path / "t"
-    table = make(base, version=6)
+    table = TABLE.make(base, version=6)
     fail_a_write(table)
     path = base / ".hoodie" / f"{TIME}.inflight"
     path.write_text('{"partitionToWriteStats": 5}')
     with pytest.raises(CorruptTable, match=path.name):
-        table.upsert(rows("a2"))
+        table.upsert(TABLE.rows(["a2"]))
 
 
 def test_markers_that_are_no_text_are_named(tmp_path: Path) -> None:
     base = tmp_path / "t"
-    table = make(base)
+    table = TABLE.make(base)
     fail_a_write(table)
     mark(base, "")
     (base / ".hoodie" / ".temp" / TIME / "MARKERS0").write_bytes(b"a/\xff.marker.CREATE")
     with pytest.raises(CorruptTable, match=r"MARKERS0 holds no text"):
-        table.upsert(rows("a2"))
+        table.upsert(TABLE.rows(["a2"]))
 
 
 @pytest.mark.parametrize("path", ["../outside/f", "a/../../f", "/etc/passwd", "a//b", "./a", ""])
@@ -325,7 +325,7 @@ def test_a_malformed_path_is_the_tables_damage(tmp_path: Path, path: str) -> Non
 @pytest.fixture
 def piped(tmp_path: Path) -> Path:
     base = tmp_path / "t"
-    make(base)
+    TABLE.make(base)
     return base
 
 
@@ -348,7 +348,7 @@ def test_a_pipe_in_place_of_a_file_is_an_error_at_once(piped: Path, path: str) -
     def use() -> None:
         table = pyhudi.open_table(piped)
         table.scan().to_arrow()
-        table.upsert(rows("a2"))
+        table.upsert(TABLE.rows(["a2"]))
         pyhudi.open_table(piped).check(deep=True)
 
     with pytest.raises(UnsupportedTableFeature, match="a pipe, socket or device"):
@@ -374,7 +374,7 @@ def test_a_device_in_place_of_a_file_is_an_error_at_once(piped: Path) -> None:
 @pytest.mark.parametrize("value", ["..", ".", "a/../..", "/a", "a//b", ".hoodie"])
 def test_rows_whose_partition_leads_elsewhere_are_refused(tmp_path: Path, value: str) -> None:
     base = tmp_path / "t"
-    table = make(base)
+    table = TABLE.make(base)
     known = contents(base)
     with pytest.raises(SchemaMismatch, match="no folder for rows"):
         table.upsert(pa.table({"id": ["c"], "part": [value], "v": [1]}))

@@ -35,38 +35,28 @@ from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.write.write_context import Session
 from tests.engine.faulty import FaultyEngine, TriedAgain, Twice
+from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
 
 FILE = "_hoodie_file_name"
 EVERY_TABLE = pytest.mark.parametrize(
     ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]
 )
-SMALL = {"hoodie.index.bloom.num_entries": 64, "hoodie.parquet.small.file.limit": 0}
-BUCKETED = {**SMALL, BUCKETS: 4}
+BUCKETED = {BUCKETS: 4}
 
 
-def rows(keys: str, part: str, v: int, ts: int = 10) -> pa.Table:
-    n = len(keys)
-    return pa.table(
-        {"id": list(keys), "part": [part] * n, "v": [v] * n, "ts": pa.array([ts] * n, pa.int32())}
-    )
-
-
-def make(
-    base: Path, version: int, kind: Any, index: str, engine: Any = None, **options: Any
-) -> HudiTable:
-    return pyhudi.create_table(
-        base,
-        pa.concat_tables([rows("abc", "x", 1), rows("yz", "y", 1)]),
-        key="id",
-        partition_by="part",
-        order_by="ts",
-        type=kind,
-        version=version,
-        index=index,
-        options={**SMALL, **options},
-        engine=engine,
-    )
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "part": (pa.string(), lambda key: "x" if key < "n" else "y"),
+        "v": (pa.int64(), 1),
+        "ts": (pa.int32(), 10),
+    },
+    partition_by="part",
+    order_by="ts",
+    options={**SMALL, "hoodie.parquet.small.file.limit": 0},
+    first="abcyz",
+)
 
 
 def values(table: HudiTable) -> list[tuple[str, str, int]]:
@@ -84,9 +74,9 @@ def slices(table: HudiTable) -> list[FileSlice]:
 def test_index_of_a_partition_updates_there(
     tmp_path: Path, version: int, kind: str, index: str
 ) -> None:
-    table = make(tmp_path / "t", version, kind, index)
-    table.upsert(rows("bd", "x", 2))
-    table.upsert(rows("a", "y", 3))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, index=index)
+    table.upsert(TABLE.rows("bd", part="x", v=2))
+    table.upsert(TABLE.rows("a", part="y", v=3))
     assert values(table) == [
         ("a", "x", 1),
         ("a", "y", 3),
@@ -103,13 +93,13 @@ def test_index_of_a_partition_updates_there(
 def test_row_moves_to_its_new_partition(
     tmp_path: Path, version: int, kind: str, index: str
 ) -> None:
-    table = make(tmp_path / "t", version, kind, index)
-    table.upsert(rows("ab", "y", 2, 20))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, index=index)
+    table.upsert(TABLE.rows("ab", part="y", v=2, ts=20))
     assert values(table)[:3] == [("a", "y", 2), ("b", "y", 2), ("c", "x", 1)]
-    table.upsert(rows("a", "x", 3, 30))
-    table.upsert(rows("b", "y", 3, 30))
+    table.upsert(TABLE.rows("a", part="x", v=3, ts=30))
+    table.upsert(TABLE.rows("b", part="y", v=3, ts=30))
     assert values(table)[:3] == [("a", "x", 3), ("b", "y", 3), ("c", "x", 1)]
-    table.upsert(rows("a", "y", 4, 40))
+    table.upsert(TABLE.rows("a", part="y", v=4, ts=40))
     assert values(table) == [
         ("a", "y", 4),
         ("b", "y", 3),
@@ -121,8 +111,8 @@ def test_row_moves_to_its_new_partition(
 
 @EVERY_TABLE
 def test_older_row_does_not_move(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind, "global_simple")
-    table.upsert(rows("ab", "y", 2, 5))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, index="global_simple")
+    table.upsert(TABLE.rows("ab", part="y", v=2, ts=5))
     assert values(table)[:2] == [("a", "x", 1), ("b", "x", 1)]
 
 
@@ -133,8 +123,10 @@ def test_older_row_does_not_move(tmp_path: Path, version: int, kind: str) -> Non
 def test_row_stays_where_moving_is_off(
     tmp_path: Path, version: int, kind: str, index: str, option: str
 ) -> None:
-    table = make(tmp_path / "t", version, kind, index, **{option: False})
-    table.upsert(rows("ad", "y", 2, 20))
+    table = TABLE.make(
+        tmp_path / "t", version=version, kind=kind, index=index, options={option: False}
+    )
+    table.upsert(TABLE.rows("ad", part="y", v=2, ts=20))
     assert values(table) == [
         ("a", "x", 2),
         ("b", "x", 1),
@@ -147,11 +139,11 @@ def test_row_stays_where_moving_is_off(
 
 @EVERY_TABLE
 def test_deleted_key_comes_back_elsewhere(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind, "global_simple")
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, index="global_simple")
     table.delete_keys(pa.table({"id": ["a"], "part": ["x"]}))
-    table.upsert(rows("a", "y", 2, 1))
+    table.upsert(TABLE.rows("a", part="y", v=2, ts=1))
     assert values(table)[0] == ("a", "y", 2)
-    table.upsert(rows("a", "y", 3, 2))
+    table.upsert(TABLE.rows("a", part="y", v=3, ts=2))
     assert values(table)[:2] == [("a", "y", 3), ("b", "x", 1)]
 
 
@@ -161,16 +153,18 @@ def test_tasks_may_run_twice(tmp_path: Path, wrapper: Any, index: str) -> None:
     engine = FaultyEngine(LocalEngine(2), wrapper)
     options = {**BUCKETED, BUCKET_ENGINE: "CONSISTENT_HASHING" if index == "ring" else "SIMPLE"}
     kind = "bucket" if index == "ring" else index
-    table = make(tmp_path / "t", 9, "mor", kind, engine=engine, **options)
-    table.upsert(rows("bd", "x", 2))
+    table = TABLE.make(
+        tmp_path / "t", version=9, kind="mor", index=kind, engine=engine, options=options
+    )
+    table.upsert(TABLE.rows("bd", part="x", v=2))
     table.delete_keys(pa.table({"id": ["y"]}))
     assert [key for key, _, _ in values(table)] == list("abcdz")
 
 
 @pytest.mark.parametrize("index", ["simple", "global_simple"])
 def test_key_of_two_partitions_is_combined_under_a_global_index(tmp_path: Path, index: str) -> None:
-    table = make(tmp_path / "t", 9, "cow", index)
-    twice = [rows("e", "x", 2, 20), rows("e", "y", 3, 10)]
+    table = TABLE.make(tmp_path / "t", version=9, kind="cow", index=index)
+    twice = [TABLE.rows("e", part="x", v=2, ts=20), TABLE.rows("e", part="y", v=3, ts=10)]
     table.upsert(pa.concat_tables(twice))
     found = [one for one in values(table) if one[0] == "e"]
     assert found == [("e", "x", 2), *([("e", "y", 3)] if index == "simple" else [])]
@@ -181,11 +175,11 @@ def test_key_of_two_partitions_is_combined_under_a_global_index(tmp_path: Path, 
 
 @EVERY_TABLE
 def test_rows_go_to_their_buckets(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind, "bucket", **BUCKETED)
-    table.upsert(rows("bdef", "x", 2))
-    table.insert(rows("g", "w", 2))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, index="bucket", options=BUCKETED)
+    table.upsert(TABLE.rows("bdef", part="x", v=2))
+    table.insert(TABLE.rows("g", part="w", v=2))
     again = pyhudi.open_table(table.uri, options=BUCKETED)
-    again.upsert(rows("ag", "x", 3, 30))
+    again.upsert(TABLE.rows("ag", part="x", v=3, ts=30))
     again.delete_keys(pa.table({"id": ["y", "q"], "part": ["y", "y"]}))
     assert [key for key, _, _ in values(table)] == list("abcdefggz")
     assert {k: v for k, p, v in values(table) if p == "x"}["a"] == 3
@@ -198,20 +192,24 @@ def test_rows_go_to_their_buckets(tmp_path: Path, version: int, kind: str) -> No
 
 @EVERY_TABLE
 def test_wrong_number_of_buckets_is_refused(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind, "bucket", **BUCKETED)
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, index="bucket", options=BUCKETED)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "t").rglob("*")}
     for wrong in ({}, {BUCKETS: 2}, {BUCKETS: 5}):
         with pytest.raises(ConfigError, match=r"hoodie\.bucket\.index\.num\.buckets"):
-            pyhudi.open_table(table.uri, options=wrong).upsert(rows("abc", "x", 2))
+            pyhudi.open_table(table.uri, options=wrong).upsert(TABLE.rows("abc", part="x", v=2))
     with pytest.raises(ConfigError, match=r"hoodie\.index\.type is SIMPLE"):
-        pyhudi.open_table(table.uri, options={INDEX_TYPE: "SIMPLE"}).upsert(rows("a", "x", 2))
+        pyhudi.open_table(table.uri, options={INDEX_TYPE: "SIMPLE"}).upsert(
+            TABLE.rows("a", part="x", v=2)
+        )
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "t").rglob("*")} == before
 
 
 def test_bucket_index_needs_buckets(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", 9, "cow", "simple")
+    table = TABLE.make(tmp_path / "t", version=9, kind="cow", index="simple")
     with pytest.raises(ConfigError, match=r"hoodie\.index\.type is BUCKET"):
-        pyhudi.open_table(table.uri, options={INDEX_TYPE: "BUCKET"}).upsert(rows("a", "x", 2))
+        pyhudi.open_table(table.uri, options={INDEX_TYPE: "BUCKET"}).upsert(
+            TABLE.rows("a", part="x", v=2)
+        )
 
 
 def test_file_ids_are_those_of_hudi_and_flink() -> None:
@@ -228,8 +226,8 @@ def test_a_file_id_that_was_taken_away_is_not_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As writers that share file ids would make it."""
-    table = make(tmp_path / "t", 9, "mor", "bucket", **BUCKETED)
-    table.overwrite(pa.concat_tables([rows("abc", "x", 1), rows("yz", "y", 1)]))
+    table = TABLE.make(tmp_path / "t", version=9, kind="mor", index="bucket", options=BUCKETED)
+    table.overwrite(TABLE.rows("abcyz"))
     alone = bucket.new_file_id
 
     def shared_id(number: int, random: Any, *, shared: bool = False) -> str:  # noqa: ARG001
@@ -237,9 +235,13 @@ def test_a_file_id_that_was_taken_away_is_not_made_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(bucket, "new_file_id", shared_id)
-        table.upsert(pa.concat_tables([rows("abc", "u", 2), rows("yz", "w", 2)]))
+        table.upsert(
+            pa.concat_tables([TABLE.rows("abc", part="u", v=2), TABLE.rows("yz", part="w", v=2)])
+        )
     table.delete_partitions(["u"])
-    table.upsert(pa.concat_tables([rows("abd", "u", 3), rows("yt", "w", 3)]))
+    table.upsert(
+        pa.concat_tables([TABLE.rows("abd", part="u", v=3), TABLE.rows("yt", part="w", v=3)])
+    )
     assert [key for key, part, _ in values(table) if part in "uw"] == list("abdtyz")
     zeros = [one for one in slices(table) if "-0000-0000-0000-" in one.file_id]
     assert [bucket.bucket_of(one.file_id) for one in zeros if one.partition == "u"] == [3]
@@ -248,10 +250,10 @@ def test_a_file_id_that_was_taken_away_is_not_made_again(
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_ring_starts_for_each_partition(tmp_path: Path, version: int) -> None:
     options = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING", **BUCKETED}
-    table = make(tmp_path / "t", version, "mor", "bucket", **options)
-    table.upsert(rows("bdef", "x", 2))
+    table = TABLE.make(tmp_path / "t", version=version, kind="mor", index="bucket", options=options)
+    table.upsert(TABLE.rows("bdef", part="x", v=2))
     again = pyhudi.open_table(table.uri)
-    again.upsert(rows("adg", "x", 3, 30))
+    again.upsert(TABLE.rows("adg", part="x", v=3, ts=30))
     again.delete_keys(pa.table({"id": ["y"]}))
     assert [key for key, _, _ in values(table)] == list("abcdefgz")
     rings = sorted((tmp_path / "t/.hoodie/.bucket_index").rglob("*.hashing_meta"))
@@ -290,12 +292,12 @@ def test_first_ring_is_stored_as_hudi_stores_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_files_without_a_candidate_are_not_read(tmp_path: Path, version: int) -> None:
-    table = make(tmp_path / "t", version, "cow", "bloom")
+    table = TABLE.make(tmp_path / "t", version=version, kind="cow", index="bloom")
     (x,) = [one for one in slices(table) if one.partition == "x"]
     spoil_pages(tmp_path / "t" / x.base.path if x.base else tmp_path)
-    table.upsert(rows("d", "x", 2))
+    table.upsert(TABLE.rows("d", part="x", v=2))
     with pytest.raises(CorruptTable, match="x/"):
-        table.upsert(rows("a", "x", 2))
+        table.upsert(TABLE.rows("a", part="x", v=2))
 
 
 def spoil_pages(file: Path) -> None:

@@ -15,6 +15,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.errors import CorruptTable, SchemaMismatch
 from pyhudi.index.bucket import bucket_of
 from tests.helpers.pairwise import pairwise
+from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 
 MIB = 1 << 20
 BUCKETS = {"hoodie.bucket.index.num.buckets": 5}
@@ -32,45 +33,25 @@ CASES = pairwise(
     ("cow", "mor"),
     allowed=lambda index, _version, kind: index != "ring" or kind == "mor",
 )
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("part", pa.string()),
-        ("v", pa.int64()),
-        ("text", pa.string()),
-        ("_hoodie_is_deleted", pa.bool_()),
-    ]
+
+
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered(6)),
+        "part": (pa.string(), lambda number: f"p{number % 3}"),
+        "v": (pa.int64(), 1),
+        "text": (pa.string(), "x" * 100),
+        "_hoodie_is_deleted": (pa.bool_(), False),
+    },
+    partition_by="part",
+    order_by="v",
+    options=SMALL,
 )
-
-
-def rows(
-    numbers: range, v: int, *, part: str | None = None, deleted: bool = False, width: int = 100
-) -> pa.Table:
-    count = len(numbers)
-    columns = {
-        "id": [f"k{n:06}" for n in numbers],
-        "part": [part or f"p{n % 3}" for n in numbers],
-        "v": [v] * count,
-        "text": ["x" * width] * count,
-        "_hoodie_is_deleted": [deleted] * count,
-    }
-    return pa.table(columns, SCHEMA)
 
 
 def make(base: Path, index: str, version: int, kind: Any) -> HudiTable:
     name, options = INDEXES[index]
-    small = {"hoodie.index.bloom.num_entries": 64}
-    return pyhudi.create_table(
-        base,
-        SCHEMA,
-        key="id",
-        partition_by="part",
-        order_by="v",
-        type=kind,
-        version=version,
-        index=name,
-        options={**small, **options},
-    )
+    return TABLE.make(base, index=name, version=version, kind=kind, options=options)
 
 
 def content(table: HudiTable) -> pa.Table:
@@ -85,10 +66,10 @@ def test_streams_larger_than_memory(tmp_path: Path, index: str, version: int, ki
     for limit in (MIB, None):
         table = make(tmp_path / str(limit), index, version, kind)
         writes: list[tuple[Callable[..., Any], pa.Table]] = [
-            (table.insert, rows(range(4000), 10)),
+            (table.insert, TABLE.rows(range(4000), v=10)),
             (table.upsert, pa.concat_tables([changed(), changed().slice(0, 500)])),
-            (table.insert, rows(range(6000, 10000), 10)),
-            (table.upsert, rows(range(3000, 9000), 30)),
+            (table.insert, TABLE.rows(range(6000, 10000), v=10)),
+            (table.upsert, TABLE.rows(range(3000, 9000), v=30)),
         ]
         for write, data in writes:
             write(data, memory_limit=limit)
@@ -105,12 +86,12 @@ def changed() -> pa.Table:
     new rows.
     """
     parts = [
-        rows(range(500), 5),
-        rows(range(500, 1000), 5, part="p1"),
-        rows(range(1000, 2000), 20, part="p2"),
-        rows(range(2000, 2100), 20, deleted=True),
-        rows(range(5900, 5950), 20, deleted=True),
-        rows(range(4000, 5000), 20),
+        TABLE.rows(range(500), v=5),
+        TABLE.rows(range(500, 1000), v=5, part="p1"),
+        TABLE.rows(range(1000, 2000), v=20, part="p2"),
+        TABLE.rows(range(2000, 2100), v=20, _hoodie_is_deleted=True),
+        TABLE.rows(range(5900, 5950), v=20, _hoodie_is_deleted=True),
+        TABLE.rows(range(4000, 5000), v=20),
     ]
     return pa.concat_tables(parts)
 
@@ -159,24 +140,29 @@ def test_bulk_insert_and_overwriting_keep_to_buckets(
         ], verb
         check_buckets(table, index)
 
-    write("bulk_insert", rows(range(6000), 10), sort="partition")
+    write("bulk_insert", TABLE.rows(range(6000), v=10), sort="partition")
     assert all(path.suffix == ".parquet" for path in (tmp_path / "t/p1").glob("*-*"))
-    write("bulk_insert", rows(range(5000, 9000), 20))
-    write("overwrite_partitions", rows(range(1, 9000, 3), 30, part="p1"))
-    write("upsert", rows(range(100, 300), 40))
-    write("overwrite", pa.concat_tables([rows(range(7000), 50), rows(range(20), 50, deleted=True)]))
-    write("upsert", rows(range(6000, 8000), 60))
+    write("bulk_insert", TABLE.rows(range(5000, 9000), v=20))
+    write("overwrite_partitions", TABLE.rows(range(1, 9000, 3), v=30, part="p1"))
+    write("upsert", TABLE.rows(range(100, 300), v=40))
+    write(
+        "overwrite",
+        pa.concat_tables(
+            [TABLE.rows(range(7000), v=50), TABLE.rows(range(20), v=50, _hoodie_is_deleted=True)]
+        ),
+    )
+    write("upsert", TABLE.rows(range(6000, 8000), v=60))
     table.delete_partitions(["p2"])
     for key in [key for key, (_, part) in model.items() if part == "p2"]:
         del model[key]
-    write("upsert", rows(range(6000), 70))
+    write("upsert", TABLE.rows(range(6000), v=70))
     assert table.check().ok
 
 
 def test_a_partition_that_hudi_overwrote_beside_its_ring_is_not_written_to(tmp_path: Path) -> None:
     table = make(tmp_path / "t", "ring", 9, "mor")
-    table.overwrite(rows(range(30), 10))
-    table.overwrite_partitions(rows(range(30), 20, part="p1"))
+    table.overwrite(TABLE.rows(range(30), v=10))
+    table.overwrite_partitions(TABLE.rows(range(30), v=20, part="p1"))
     folder = tmp_path / "t/.hoodie/.bucket_index/consistent_hashing_metadata/p1"
     for path in folder.iterdir():
         if not path.name.startswith("00000000000000."):
@@ -184,9 +170,9 @@ def test_a_partition_that_hudi_overwrote_beside_its_ring_is_not_written_to(tmp_p
     table = pyhudi.open_table(table.uri)
     for verb in (table.upsert, table.insert, table.bulk_insert):
         with pytest.raises(CorruptTable, match="without a new ring"):
-            verb(rows(range(30), 30, part="p1"))
-    table.overwrite_partitions(rows(range(30), 40, part="p1"))
-    table.upsert(rows(range(10, 40), 50, part="p1"))
+            verb(TABLE.rows(range(30), v=30, part="p1"))
+    table.overwrite_partitions(TABLE.rows(range(30), v=40, part="p1"))
+    table.upsert(TABLE.rows(range(10, 40), v=50, part="p1"))
     found = content(table).filter(pc.field("part") == "p1")
     assert found.column("v").to_pylist() == [40] * 10 + [50] * 30
 
@@ -194,13 +180,14 @@ def test_a_partition_that_hudi_overwrote_beside_its_ring_is_not_written_to(tmp_p
 @pytest.mark.parametrize(("index", "version", "kind"), CASES)
 def test_some_columns(tmp_path: Path, index: str, version: int, kind: str) -> None:
     table = make(tmp_path / "t", index, version, kind)
-    table.upsert(rows(range(30), 10))
+    table.upsert(TABLE.rows(range(30), v=10))
     everywhere = "bucket" not in INDEXES[index][0]
+    elsewhere = {"part": "p1"} if everywhere else {}
     changes = [
-        rows(range(10), 20, part="p1" if everywhere else None),
-        rows(range(10, 12), 5, part="p1" if everywhere else None),
-        rows(range(12, 14), 20, deleted=True),
-        rows(range(28, 32), 20),
+        TABLE.rows(range(10), v=20, **elsewhere),
+        TABLE.rows(range(10, 12), v=5, **elsewhere),
+        TABLE.rows(range(12, 14), v=20, _hoodie_is_deleted=True),
+        TABLE.rows(range(28, 32), v=20),
     ]
     data = pa.concat_tables(changes).drop_columns(["text"])
     table.upsert(data, partial=True)
@@ -220,10 +207,11 @@ def test_some_columns(tmp_path: Path, index: str, version: int, kind: str) -> No
 @pytest.mark.parametrize(("index", "version", "kind"), CASES)
 def test_merge(tmp_path: Path, index: str, version: int, kind: str) -> None:
     table = make(tmp_path / "t", index, version, kind)
-    table.upsert(rows(range(20), 10))
-    table.delete_keys(rows(range(4), 10).select(["id", "part"]))
+    table.upsert(TABLE.rows(range(20), v=10))
+    table.delete_keys(TABLE.rows(range(4), v=10).select(["id", "part"]))
     everywhere = "bucket" not in INDEXES[index][0]
-    source = rows(range(2, 30), 20, part="p1" if everywhere else None)
+    elsewhere = {"part": "p1"} if everywhere else {}
+    source = TABLE.rows(range(2, 30), v=20, **elsewhere)
     merge = table.merge(source).when_matched_delete(where="source.id >= 'k000018'")
     merge = merge.when_matched_update({"v": 'source."v"'}).when_not_matched_insert_all()
     result = merge.execute()
@@ -243,7 +231,7 @@ def test_merge(tmp_path: Path, index: str, version: int, kind: str) -> None:
 def check_once(table: HudiTable) -> None:
     """What was merged is found again."""
     before = content(table)
-    table.upsert(rows(range(30), 40))
+    table.upsert(TABLE.rows(range(30), v=40))
     after = content(table)
     assert len(after.column("id").unique()) == after.num_rows == 30
     assert set(before.column("id").to_pylist()) <= set(after.column("id").to_pylist())
@@ -251,8 +239,8 @@ def check_once(table: HudiTable) -> None:
 
 def test_merge_over_all_partitions_wants_each_key_once(tmp_path: Path) -> None:
     table = make(tmp_path / "t", "global_simple", 9, "cow")
-    table.upsert(rows(range(3), 1))
-    twice = pa.concat_tables([rows(range(1), 2), rows(range(1), 2, part="p2")])
+    table.upsert(TABLE.rows(range(3), v=1))
+    twice = pa.concat_tables([TABLE.rows(range(1), v=2), TABLE.rows(range(1), v=2, part="p2")])
     merge = table.merge(twice).when_matched_update_all()
     with pytest.raises(SchemaMismatch, match="several rows of one key"):
         merge.execute()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +13,28 @@ from pyhudi import HudiTable, _native
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.timeline import Timeline
+from tests.helpers.table_builder import TableBuilder, numbered
 
 Block = dict[str, Any]
 
 
-def rows(ids: Sequence[int], v: int, ts: int) -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"k{i}" for i in ids],
-            "v": pa.array([v] * len(ids), pa.int32()),
-            "n": ["a"] * len(ids),
-            "ts": pa.array([ts] * len(ids), pa.int32()),
-        }
-    )
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "v": (pa.int32(), 1),
+        "n": (pa.string(), "a"),
+        "ts": (pa.int32(), 10),
+    },
+    order_by="ts",
+    kind="mor",
+    first=range(8),
+)
 
 
 def table_of(base: Path, version: int, **options: str) -> HudiTable:
     """Merge-on-read, with eight rows, under an index that knows where in a file a key is."""
     named = {key.replace("_", "."): value for key, value in options.items()}
-    return pyhudi.create_table(
-        base,
-        rows(range(8), 1, 10),
-        key="id",
-        order_by="ts",
-        type="mor",
-        version=version,
-        index="simple",
-        options=named,
-    )
+    return TABLE.make(base, version=version, index="simple", options=named)
 
 
 def appended(table: HudiTable) -> list[list[Block]]:
@@ -63,7 +56,7 @@ def values(table: HudiTable) -> dict[str, tuple[Any, ...]]:
 )
 def test_every_kind_of_block_is_read_back(tmp_path: Path, version: int, kind: str) -> None:
     table = table_of(tmp_path / "t", version, hoodie_logfile_data_block_format=kind)
-    table.upsert(rows([5, 1, 3], 2, 20))
+    table.upsert(TABLE.rows([5, 1, 3], v=2, ts=20))
     ((block,),) = appended(table)
     assert block["type"] == f"{kind.upper()}_DATA_BLOCK"
     old = {f"k{i}": (1, "a", 10) for i in range(8)}
@@ -73,7 +66,7 @@ def test_every_kind_of_block_is_read_back(tmp_path: Path, version: int, kind: st
 @pytest.mark.parametrize("version", [8, 9])
 def test_blocks_tell_the_rows_that_they_update(tmp_path: Path, version: int) -> None:
     table = table_of(tmp_path / "t", version)
-    table.upsert(rows([5, 1, 3], 2, 20))
+    table.upsert(TABLE.rows([5, 1, 3], v=2, ts=20))
     table.delete_keys(pa.table({"id": ["k7", "k0"]}))
     ((block,),) = appended(table)
     first = Timeline.load(table.storage, table.config).commits[0].requested
@@ -97,8 +90,8 @@ def test_blocks_tell_the_rows_that_they_update(tmp_path: Path, version: int) -> 
 
 def test_each_file_group_counts_in_its_own_base_file(tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", 9, hoodie_parquet_small_file_limit="0")
-    table.upsert(rows([20], 1, 10))
-    table.upsert(rows([20, 1], 2, 20))
+    table.upsert(TABLE.rows([20], v=1, ts=10))
+    table.upsert(TABLE.rows([20, 1], v=2, ts=20))
     blocks = [block for file in appended(table) for block in file]
     assert all("RECORD_POSITIONS" in block["header"] for block in blocks)
     assert len(blocks) == 2
@@ -107,15 +100,15 @@ def test_each_file_group_counts_in_its_own_base_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [6, 9])
 def test_positions_are_left_out_where_they_must_be(tmp_path: Path, version: int) -> None:
     table = table_of(tmp_path / "t", version, hoodie_write_record_positions=str(version == 6))
-    table.upsert(rows([1], 2, 20))
+    table.upsert(TABLE.rows([1], v=2, ts=20))
     ((block,),) = appended(table)
     assert set(block["header"]) == {"INSTANT_TIME", "SCHEMA"}
 
 
 def test_a_key_that_a_base_file_has_twice_has_no_position(tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", 9)
-    table.insert(rows([1], 1, 10))
-    table.upsert(rows([1], 2, 20))
+    table.insert(TABLE.rows([1], v=1, ts=10))
+    table.upsert(TABLE.rows([1], v=2, ts=20))
     ((block,),) = appended(table)
     assert "RECORD_POSITIONS" not in block["header"]
 
@@ -128,7 +121,9 @@ def test_a_full_log_file_is_followed_by_another(tmp_path: Path, version: int) ->
         hoodie_logfile_max_size="1",
         hoodie_logfile_data_block_max_size="1",
     )
-    data = pa.Table.from_batches([*rows([1], 2, 20).to_batches(), *rows([2], 3, 20).to_batches()])
+    data = pa.Table.from_batches(
+        [*TABLE.rows([1], v=2, ts=20).to_batches(), *TABLE.rows([2], v=3, ts=20).to_batches()]
+    )
     result = table.upsert(data)
     stats = Timeline.load(table.storage, table.config)
     last = stats.commit_metadata(stats.commits[-1]).write_stats
@@ -142,10 +137,8 @@ def test_a_full_log_file_is_followed_by_another(tmp_path: Path, version: int) ->
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_rows_keep_the_columns_that_the_data_lack(tmp_path: Path, version: int, kind: Any) -> None:
-    table = pyhudi.create_table(
-        tmp_path / "t", rows(range(4), 1, 10), key="id", order_by="ts", type=kind, version=version
-    )
-    table.upsert(rows([1], 2, 20))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, first=range(4))
+    table.upsert(TABLE.rows([1], v=2, ts=20))
     some = pa.table({"ts": pa.array([30, 30, 5], pa.int32()), "id": ["k1", "k9", "k2"]})
     table.upsert(some.append_column("n", pa.array(["b", "c", "d"])), partial=True)
     if kind == "mor":
@@ -190,12 +183,10 @@ DELETE_FIELD = {"hoodie.payload.delete.field": "n", "hoodie.payload.delete.marke
 
 def marked_table(base: Path, version: int, mode: str, ts: pa.DataType) -> HudiTable:
     """Eight rows at 10; those with "D" in `n` are deletes."""
-    data = rows(range(8), 1, 10)
+    data = TABLE.rows(range(8), v=1, ts=10)
     at = data.schema.get_field_index("ts")
     data = data.set_column(at, "ts", data.column("ts").cast(pa.int64()).cast(ts))
-    table = pyhudi.create_table(
-        base, data, key="id", order_by="ts", type="mor", version=version, index="simple"
-    )
+    table = TABLE.make(base, version=version, index="simple", first=data)
     file = base / ".hoodie" / "hoodie.properties"
     prefix = "hoodie.record.merge.property." if version == 9 else ""
     more = {"hoodie.record.merge.mode": mode, **{prefix + k: v for k, v in DELETE_FIELD.items()}}

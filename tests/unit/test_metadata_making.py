@@ -23,33 +23,27 @@ from pyhudi.timeline import Timeline
 from pyhudi.write import metadata_lifecycle
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pending_compaction import request_compaction
+from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
 from tests.helpers.travelling import Travelling
 
 ON = {"hoodie.metadata.enable": "true"}
 OFF = {"hoodie.metadata.enable": "false"}
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("city", pa.string()), ("fare", pa.float64()), ("ts", pa.int64())]
-)
 VERSIONS = [6, 8, 9]
 
 
-def rows(*ids: str, fare: float = 1.0, ts: int = 1) -> pa.Table:
-    """Rows in the city that the last letter of the id names."""
-    columns = {"id": ids, "city": [one[-1] for one in ids]}
-    return pa.table({**columns, "fare": [fare] * len(ids), "ts": [ts] * len(ids)}, schema=SCHEMA)
-
-
-def make(
-    base: Path,
-    version: int = 8,
-    options: dict[str, Any] | None = None,
-    kind: Literal["cow", "mor"] = "cow",
-    **how: Any,
-) -> pyhudi.HudiTable:
-    given = {"hoodie.index.bloom.num_entries": "64", **(options or {})}
-    chosen = {"key": "id", "partition_by": "city", "order_by": "ts", **how}
-    return pyhudi.create_table(base, SCHEMA, version=version, type=kind, options=given, **chosen)
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "city": (pa.string(), lambda key: key[-1]),  # the last letter of the id
+        "fare": (pa.float64(), 1.0),
+        "ts": (pa.int64(), 1),
+    },
+    partition_by="city",
+    order_by="ts",
+    version=8,
+    options=SMALL,
+)
 
 
 def ids(table: pyhudi.HudiTable, metadata: str = "true") -> list[str]:
@@ -82,7 +76,7 @@ def test_definitions_are_hudis(tmp_path: Path, name: str) -> None:
 def test_a_new_table_gets_what_its_release_gives_and_a_record_index(
     tmp_path: Path, version: int
 ) -> None:
-    table = make(tmp_path / "t", version)
+    table = TABLE.make(tmp_path / "t", version=version)
     stats = set() if version == 6 else {"column_stats", "partition_stats"}
     assert set(table.config.metadata_partitions) == {"files", "record_index"} | stats
     own = metadata_table(table.storage)
@@ -94,7 +88,7 @@ def test_a_new_table_gets_what_its_release_gives_and_a_record_index(
         assert logs == [group_id(partition, number) for number in range(count)]
     assert table.inspect.metadata().num_rows == 0
     assert ids(table) == []
-    table.insert(rows("ax", "by"))
+    table.insert(TABLE.rows(["ax", "by"]))
     assert "hoodie.metadata.enable is" not in str(table.scan().explain())
     assert ids(table) == ids(table, "false") == ["ax", "by"]
 
@@ -115,16 +109,16 @@ def test_file_ids_have_the_prefixes_of_hudi() -> None:
     ids=["another-index", "no-key", "virtual-keys"],
 )
 def test_without_a_use_for_it_no_record_index_is_made(tmp_path: Path, how: dict[str, Any]) -> None:
-    table = make(tmp_path / "t", **how)
+    table = TABLE.make(tmp_path / "t", **how)
     assert set(table.config.metadata_partitions) == {"files", "column_stats", "partition_stats"}
-    table.insert(rows("ax"))
+    table.insert(TABLE.rows(["ax"]))
     assert ids(table) == ["ax"]
 
 
 def test_no_metadata_table_is_made_where_it_is_turned_off(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", options=OFF)
+    table = TABLE.make(tmp_path / "t", options=OFF)
     assert table.config.metadata_partitions == ()
-    table.upsert(rows("ax"))
+    table.upsert(TABLE.rows(["ax"]))
     assert not table.storage.list(".hoodie/metadata")
 
 
@@ -149,7 +143,7 @@ def test_wrong_options_leave_no_table(
     tmp_path: Path, options: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(ConfigError, match=problem):
-        make(tmp_path / "t", options=options)
+        TABLE.make(tmp_path / "t", options=options)
     assert not (tmp_path / "t" / ".hoodie").exists()
 
 
@@ -160,7 +154,7 @@ def test_statistics_of_partitions_are_refused_where_hudi_has_none(tmp_path: Path
         "hoodie.metadata.index.partition.stats.enable": "true",
     }
     with pytest.raises(UnsupportedTableFeature, match=r"partition\.stats"):
-        make(tmp_path / "t", 6, options)
+        TABLE.make(tmp_path / "t", version=6, options=options)
 
 
 @pytest.mark.parametrize(
@@ -268,9 +262,9 @@ def test_all_work_can_be_done_elsewhere(tmp_path: Path) -> None:
 
 def test_little_memory_takes_more_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_lifecycle, "memory_limit", lambda _: 512)
-    table = make(tmp_path / "t", options=OFF)
+    table = TABLE.make(tmp_path / "t", options=OFF)
     keys = [f"{number}{city}" for number in range(20) for city in "xy"]
-    table.insert(rows(*keys))
+    table.insert(TABLE.rows(keys))
     table.create_index("record_index")
     assert sorted(table.inspect.metadata("record_index")["key"].to_pylist()) == sorted(keys)
     own = metadata_table(table.storage)
@@ -278,7 +272,7 @@ def test_little_memory_takes_more_turns(tmp_path: Path, monkeypatch: pytest.Monk
     # Each file group was written in a turn, and so under a token, of its own.
     stages = {name.split("_")[1].split("-")[1] for name in names if name.endswith(".hfile")}
     assert len(stages) > 5
-    result = table.upsert(rows(*keys[:3], "newx", fare=2.0, ts=2))
+    result = table.upsert(TABLE.rows([*keys[:3], "newx"], fare=2.0, ts=2))
     assert (result.rows_updated, result.rows_inserted) == (3, 1)
 
 
@@ -287,24 +281,24 @@ def test_little_memory_takes_more_turns(tmp_path: Path, monkeypatch: pytest.Monk
 def test_indexes_come_and_go_between_writes(
     tmp_path: Path, version: int, kind: Literal["cow", "mor"]
 ) -> None:
-    table = make(tmp_path / "t", version, OFF, kind)
+    table = TABLE.make(tmp_path / "t", version=version, options=OFF, kind=kind)
     table = pyhudi.open_table(table.uri, options={"hoodie.index.bloom.num_entries": "64"})
-    table.insert(rows("ax", "by"))
-    table.upsert(rows("ax", "cy", fare=2.0, ts=2))
-    table.delete_keys(rows("by").select(["id", "city"]))
+    table.insert(TABLE.rows(["ax", "by"]))
+    table.upsert(TABLE.rows(["ax", "cy"], fare=2.0, ts=2))
+    table.delete_keys(TABLE.rows(["by"]).select(["id", "city"]))
     assert table.create_index("record_index") == ("files", "record_index")
     assert sorted(table.inspect.metadata("record_index")["key"].to_pylist()) == ["ax", "cy"]
-    table.upsert(rows("ax", "dz", fare=3.0, ts=3))
+    table.upsert(TABLE.rows(["ax", "dz"], fare=3.0, ts=3))
     columns = [] if version == 6 else ["fare"]
     assert "column_stats" in table.create_index("column_stats", columns)
     assert "bloom_filters" in table.create_index("bloom_filters")
-    table.upsert(rows("ez", fare=9.0))
+    table.upsert(TABLE.rows(["ez"], fare=9.0))
     assert "column_stats" in str(table.scan(where="fare > 8").explain())
     assert table.drop_index("record_index") == ("record_index",)
-    table.upsert(rows("fz", "ax", fare=4.0, ts=4))
+    table.upsert(TABLE.rows(["fz", "ax"], fare=4.0, ts=4))
     # File groups of the old index must not be looked for in the new one.
     table.create_index("record_index")
-    result = table.upsert(rows("fz", "gz", fare=5.0, ts=5))
+    result = table.upsert(TABLE.rows(["fz", "gz"], fare=5.0, ts=5))
     assert (result.rows_updated, result.rows_inserted) == (1, 1)
     assert ids(table) == ids(table, "false") == ["ax", "cy", "dz", "ez", "fz", "gz"]
     gone = table.drop_index("column_stats")
@@ -315,17 +309,17 @@ def test_indexes_come_and_go_between_writes(
 
 
 def test_a_write_makes_what_its_options_ask_for(tmp_path: Path) -> None:
-    uri = make(tmp_path / "t", options=OFF).uri
-    pyhudi.open_table(uri).upsert(rows("ax", "by"))
+    uri = TABLE.make(tmp_path / "t", options=OFF).uri
+    pyhudi.open_table(uri).upsert(TABLE.rows(["ax", "by"]))
     assert pyhudi.open_table(uri).config.metadata_partitions == ()
     plain = pyhudi.open_table(uri, options=ON)
-    plain.upsert(rows("cx"))
+    plain.upsert(TABLE.rows(["cx"]))
     assert set(plain.config.metadata_partitions) == {"column_stats", "files", "partition_stats"}
     plain.drop_index("column_stats")
-    plain.upsert(rows("dx"))
+    plain.upsert(TABLE.rows(["dx"]))
     assert plain.config.metadata_partitions == ("files",)
     indexed = pyhudi.open_table(uri, options={**ON, "hoodie.index.type": "RECORD_INDEX"})
-    result = indexed.upsert(rows("ax", "ex", fare=2.0, ts=2))
+    result = indexed.upsert(TABLE.rows(["ax", "ex"], fare=2.0, ts=2))
     assert (result.rows_updated, result.rows_inserted) == (1, 1)
     assert indexed.config.metadata_partitions == ("files", "record_index")
     assert ids(indexed) == ["ax", "by", "cx", "dx", "ex"]
@@ -333,11 +327,11 @@ def test_a_write_makes_what_its_options_ask_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [8, 9])
 def test_columns_that_come_later_have_statistics(tmp_path: Path, version: int) -> None:
-    table = make(tmp_path / "t", version)
-    table.insert(rows("ax"))
-    late = rows("bx", ts=2).append_column("tip", pa.array([7.0]))
+    table = TABLE.make(tmp_path / "t", version=version)
+    table.insert(TABLE.rows(["ax"]))
+    late = TABLE.rows(["bx"], ts=2).append_column("tip", pa.array([7.0]))
     table.upsert(late, schema_mode="merge")
-    table.upsert(rows("cx", ts=3).append_column("tip", pa.array([9.0])))
+    table.upsert(TABLE.rows(["cx"], ts=3).append_column("tip", pa.array([9.0])))
     assert table.inspect.metadata("column_stats", "tip").num_rows > 0
     for where in ("tip < 8", "tip > 8", "tip IS NULL"):
         without = pyhudi.open_table(table.uri, options=OFF).scan(where=where).count()
@@ -357,7 +351,7 @@ def test_an_index_of_hudi_can_be_dropped(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_created_or_dropped_is_told(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", options=ON)
+    table = TABLE.make(tmp_path / "t", options=ON)
     with pytest.raises(ConfigError, match="already"):
         table.create_index("record_index")
     with pytest.raises(ConfigError, match="no index 'nope'"):
@@ -366,7 +360,7 @@ def test_what_cannot_be_created_or_dropped_is_told(tmp_path: Path) -> None:
         table.create_index("bloom_filters", ["fare"])
     with pytest.raises(UnsupportedTableFeature, match="no index of the kind 'files'"):
         table.create_index("files")
-    old = make(tmp_path / "old", 6, ON)
+    old = TABLE.make(tmp_path / "old", version=6, options=ON)
     with pytest.raises(UnsupportedTableFeature, match=r"column\.list"):
         old.create_index("column_stats", ["fare"])
     with pytest.raises(ConfigError, match="opened as of"):
@@ -409,10 +403,10 @@ def ids_of(table: pyhudi.HudiTable) -> list[str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_beside_a_pending_compaction(tmp_path: Path, version: int) -> None:
-    table = make(tmp_path / "t", version, OFF, "mor")
+    table = TABLE.make(tmp_path / "t", version=version, options=OFF, kind="mor")
     table = pyhudi.open_table(table.uri)
-    table.insert(rows("ax", "by"))
-    table.upsert(rows("ax", fare=2.0, ts=2))
+    table.insert(TABLE.rows(["ax", "by"]))
+    table.upsert(TABLE.rows(["ax"], fare=2.0, ts=2))
     request_compaction(table)
     if version == 6:
         with pytest.raises(CommitConflict, match="pending"):
@@ -420,5 +414,5 @@ def test_beside_a_pending_compaction(tmp_path: Path, version: int) -> None:
         assert not table.storage.list(".hoodie/metadata")
         return
     table.create_index("record_index")
-    table.upsert(rows("ax", "cy", fare=3.0, ts=3))
+    table.upsert(TABLE.rows(["ax", "cy"], fare=3.0, ts=3))
     assert ids(table) == ids(table, "false") == ["ax", "by", "cy"]

@@ -15,32 +15,31 @@ import pyhudi
 from pyhudi import ConfigError, HudiTable, UnsupportedTableFeature
 from tests.helpers.metadata_records import stored_records
 from tests.helpers.metadata_table import metadata_table
+from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 from tests.helpers.tables import unpack
 
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("city", pa.string()), ("name", pa.string()), ("ts", pa.int64())]
-)
 Kind = Literal["cow", "mor"]
 
 
-def rows(*numbers: int, name: str | None = None, ts: int = 1) -> pa.Table:
-    columns = {
-        "id": [f"k{n}" for n in numbers],
-        "city": [("oslo", "lima")[n % 2] for n in numbers],
-        "name": [name or f"N{n}" for n in numbers],
-        "ts": [ts] * len(numbers),
-    }
-    return pa.table(columns, SCHEMA)
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "city": (pa.string(), lambda number: ("oslo", "lima")[number % 2]),
+        "name": (pa.string(), lambda number: f"N{number}"),
+        "ts": (pa.int64(), 1),
+    },
+    partition_by="city",
+    order_by="ts",
+    options=SMALL,
+)
 
 
 def make(base: Path, version: int = 9, kind: Kind = "cow") -> HudiTable:
-    small = {"hoodie.index.bloom.num_entries": "64", "hoodie.metadata.enable": "false"}
-    how: dict[str, Any] = {"key": "id", "partition_by": "city", "order_by": "ts"}
-    made = pyhudi.create_table(base, SCHEMA, type=kind, version=version, options=small, **how)
-    table = pyhudi.open_table(made.uri, options={"hoodie.index.bloom.num_entries": "64"})
-    table.insert(rows(*range(6)))
-    table.upsert(rows(0, 1, 8, name="Upd", ts=2))
-    table.delete_keys(rows(2).select(["id", "city"]))
+    made = TABLE.make(base, version=version, kind=kind, metadata=False)
+    table = pyhudi.open_table(made.uri, options=SMALL)
+    table.insert(TABLE.rows(range(6)))
+    table.upsert(TABLE.rows([0, 1, 8], name="Upd", ts=2))
+    table.delete_keys(TABLE.rows([2]).select(["id", "city"]))
     return table
 
 
@@ -74,8 +73,8 @@ def test_secondary_index(tmp_path: Path, version: int, kind: Kind) -> None:
     assert made == ("files", "record_index", "secondary_index_by_name")
     assert found(table, "Upd") == ["k0", "k1", "k8"]
     assert "secondary_index_by_name" in str(table.scan(where="name = 'none'").explain())
-    table.upsert(rows(1, 9, name="Upd", ts=3))
-    table.upsert(rows(0, name="other", ts=3))
+    table.upsert(TABLE.rows([1, 9], name="Upd", ts=3))
+    table.upsert(TABLE.rows([0], name="other", ts=3))
     assert found(table, "Upd") == ["k1", "k8", "k9"]
     assert table.rebuild_metadata() == made
     assert table.check().ok
@@ -106,7 +105,7 @@ def test_record_index_by_data_partition(tmp_path: Path, kind: Kind) -> None:
         ".record-index-lima-0000-0",
         ".record-index-oslo-0000-0",
     ]
-    result = table.upsert(rows(0, 3, 10, name="Again", ts=4))
+    result = table.upsert(TABLE.rows([0, 3, 10], name="Again", ts=4))
     assert (result.rows_updated, result.rows_inserted) == (2, 1)
     assert table.check().ok
     assert table.rebuild_metadata() == ("files", "record_index")
@@ -117,16 +116,11 @@ def test_record_index_by_data_partition(tmp_path: Path, kind: Kind) -> None:
 
 
 def test_a_new_table_gets_a_record_index_by_data_partition(tmp_path: Path) -> None:
-    table = pyhudi.create_table(
-        tmp_path / "t",
-        SCHEMA,
-        key="id",
-        partition_by="city",
-        options={"hoodie.metadata.record.level.index.enable": "true"},
-    )
+    options = {"hoodie.metadata.record.level.index.enable": "true"}
+    table = TABLE.make(tmp_path / "t", order_by=None, options=options)
     assert definitions(table)["record_index"]["indexOptions"] == {"isPartitioned": "true"}
-    table.upsert(rows(1, 2))
-    result = table.upsert(rows(2, 3, name="Upd", ts=2))
+    table.upsert(TABLE.rows([1, 2]))
+    result = table.upsert(TABLE.rows([2, 3], name="Upd", ts=2))
     assert (result.rows_updated, result.rows_inserted) == (1, 1)
 
 
@@ -148,8 +142,8 @@ def test_expression_indexes(tmp_path: Path, version: int, kind: Kind) -> None:
         short = name.removeprefix("expr_index_")
         table.create_index(form, [column], name=short, function=function, options=options)
     assert table.config.metadata_partitions == (*made, "files")
-    table.upsert(rows(3, 9, name="Ünique", ts=3))
-    table.upsert(rows(4, 11, name="Last", ts=4))
+    table.upsert(TABLE.rows([3, 9], name="Ünique", ts=3))
+    table.upsert(TABLE.rows([4, 11], name="Last", ts=4))
     assert found(table, "Upd") == ["k0", "k1", "k8"]
     assert found(table, "Ünique") == ["k3", "k9"]
     assert found(table, "Last") == ["k11", "k4"]

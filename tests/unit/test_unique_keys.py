@@ -17,35 +17,39 @@ from pyhudi.timeline import Timeline, unique_keys
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.unique_keys import MAY_REPEAT, UNIQUE, counted_words, keys_are_unique
+from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import unpack
 
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("city", pa.string()), ("v", pa.int64()), ("gone", pa.bool_())]
-)
 TABLES = pytest.mark.parametrize(
-    ("kind", "version", "partitioned"),
-    [("cow", 9, True), ("mor", 9, True), ("mor", 9, False), ("cow", 6, False), ("mor", 6, True)],
+    ("kind", "version", "by"),
+    [
+        ("cow", 9, "city"),
+        ("mor", 9, "city"),
+        ("mor", 9, None),
+        ("cow", 6, None),
+        ("mor", 6, "city"),
+    ],
 )
 LEAST = 1024 * 1024
 POLICY = "hoodie.datasource.insert.dup.policy"
 
 
-def rows(keys: str, v: int = 1, city: str | None = None) -> pa.Table:
-    cities = [city or ("lisbon" if key < "m" else "osaka") for key in keys]
-    columns = {"id": list(keys), "city": cities, "v": [v] * len(keys)}
-    return pa.table({**columns, "gone": pa.nulls(len(keys), pa.bool_())}, schema=SCHEMA)
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "city": (pa.string(), lambda key: "lisbon" if key < "m" else "osaka"),
+        "v": (pa.int64(), 1),
+        "gone": (pa.bool_(), None),
+    },
+    partition_by="city",
+)
 
 
-def make(base: Path, kind: Any = "cow", version: int = 9, partitioned: bool = True) -> HudiTable:
-    by = "city" if partitioned else None
-    return pyhudi.create_table(base, SCHEMA, key="id", partition_by=by, type=kind, version=version)
-
-
-def with_copies(base: Path, *how: Any) -> HudiTable:
+def with_copies(base: Path, **axes: Any) -> HudiTable:
     """Keys a, b, y, z; b and z twice."""
-    table = make(base, *how)
-    table.bulk_insert(rows("abyz"))
-    table.bulk_insert(rows("bz", v=2))
+    table = TABLE.make(base, **axes)
+    table.bulk_insert(TABLE.rows("abyz"))
+    table.bulk_insert(TABLE.rows("bz", v=2))
     return table
 
 
@@ -62,10 +66,8 @@ def is_pruned(table: HudiTable, key: str = "a") -> bool:
 
 
 @TABLES
-def test_a_filter_finds_every_copy(
-    tmp_path: Path, kind: str, version: int, partitioned: bool
-) -> None:
-    table = with_copies(tmp_path, kind, version, partitioned)
+def test_a_filter_finds_every_copy(tmp_path: Path, kind: str, version: int, by: str | None) -> None:
+    table = with_copies(tmp_path, kind=kind, version=version, partition_by=by)
     assert keys(table) == list("abbyzz")
     assert keys(table, "id = 'b'") == ["b", "b"]
     assert keys(table, "id IN ('a', 'z')") == ["a", "z", "z"]
@@ -73,41 +75,39 @@ def test_a_filter_finds_every_copy(
 
 
 @TABLES
-def test_deletes_take_every_copy(
-    tmp_path: Path, kind: str, version: int, partitioned: bool
-) -> None:
-    table = with_copies(tmp_path, kind, version, partitioned)
+def test_deletes_take_every_copy(tmp_path: Path, kind: str, version: int, by: str | None) -> None:
+    table = with_copies(tmp_path, kind=kind, version=version, partition_by=by)
     table.delete_keys(pa.table({"id": ["b", "q"]}))
     assert keys(table) == list("ayzz")
     table.delete("id = 'z'")
     assert keys(table) == list("ay")
     assert table.check(deep=True).ok
-    table.bulk_insert(rows("yyy", v=3))
+    table.bulk_insert(TABLE.rows("yyy", v=3))
     table.delete_keys(
-        pa.table({"id": ["y"], "city": ["osaka"]}).select(["id"] + ["city"] * partitioned)
+        pa.table({"id": ["y"], "city": ["osaka"]}).select(["id"] + ["city"] * bool(by))
     )
     assert keys(table) == ["a"]
 
 
 @TABLES
 def test_other_verbs_that_delete_take_every_copy(
-    tmp_path: Path, kind: str, version: int, partitioned: bool
+    tmp_path: Path, kind: str, version: int, by: str | None
 ) -> None:
-    table = with_copies(tmp_path, kind, version, partitioned)
-    source = rows("bc").drop_columns(["v"])
+    table = with_copies(tmp_path, kind=kind, version=version, partition_by=by)
+    source = TABLE.rows("bc").drop_columns(["v"])
     table.merge(source).when_matched_delete().execute()
     assert keys(table) == list("ayzz")
 
 
 @TABLES
 def test_a_merge_deletes_every_copy_in_one_file(
-    tmp_path: Path, kind: str, version: int, partitioned: bool
+    tmp_path: Path, kind: str, version: int, by: str | None
 ) -> None:
     """With rows that it updates in the same file, before and after there are log files."""
-    table = make(tmp_path, kind, version, partitioned)
-    table.bulk_insert(rows("abbcdd"))
+    table = TABLE.make(tmp_path, kind=kind, version=version, partition_by=by)
+    table.bulk_insert(TABLE.rows("abbcdd"))
     for v, gone in ((2, "b"), (3, "d")):
-        source = rows("abcd", v=v)
+        source = TABLE.rows("abcd", v=v)
         merge = table.merge(source).when_matched_delete(where=f"id = '{gone}'")
         merge.when_matched_update({"v": "source.v"}).execute()
         assert gone not in keys(table)
@@ -120,9 +120,9 @@ def test_a_merge_deletes_every_copy_in_one_file(
 def test_rows_that_delete_themselves_take_every_copy(
     tmp_path: Path, kind: Any, limit: int | None
 ) -> None:
-    schema = pa.schema([*SCHEMA.remove(3), ("_hoodie_is_deleted", pa.bool_())])
+    schema = pa.schema([*TABLE.schema.remove(3), ("_hoodie_is_deleted", pa.bool_())])
     table = pyhudi.create_table(tmp_path, schema, key="id", partition_by="city", type=kind)
-    given = rows("abyz").rename_columns(schema.names)
+    given = TABLE.rows("abyz").rename_columns(schema.names)
     table.bulk_insert(given)
     table.bulk_insert(given)
     filler = pa.table(
@@ -150,29 +150,29 @@ def test_check_tells_of_copies(tmp_path: Path) -> None:
 
 @TABLES
 def test_upserts_and_deletes_keep_the_index_of_use(
-    tmp_path: Path, kind: str, version: int, partitioned: bool
+    tmp_path: Path, kind: str, version: int, by: str | None
 ) -> None:
-    table = make(tmp_path, kind, version, partitioned)
-    table.insert(rows("abyz"))
+    table = TABLE.make(tmp_path, kind=kind, version=version, partition_by=by)
+    table.insert(TABLE.rows("abyz"))
     assert is_pruned(table)
-    table.upsert(rows("bc", v=2))
+    table.upsert(TABLE.rows("bc", v=2))
     table.update("id = 'a'", {"v": 5})
     table.delete_keys(pa.table({"id": ["y"]}))
-    table.merge(rows("zw")).when_matched_delete().when_not_matched_insert_all().execute()
+    table.merge(TABLE.rows("zw")).when_matched_delete().when_not_matched_insert_all().execute()
     assert is_pruned(table)
     assert keys(table, "id = 'c'") == ["c"]
-    table.insert(rows("q"))
+    table.insert(TABLE.rows("q"))
     assert not is_pruned(table)
-    table.upsert(rows("d"))
+    table.upsert(TABLE.rows("d"))
     assert not is_pruned(table)
-    table.overwrite(rows("ab"))
+    table.overwrite(TABLE.rows("ab"))
     assert is_pruned(table)
 
 
 def test_a_key_that_the_first_insert_has_twice_is_noticed(tmp_path: Path) -> None:
     for verb in ("insert", "bulk_insert"):
-        table = make(tmp_path / verb)
-        data = pa.concat_tables([rows("ab"), rows("b", city="osaka")])
+        table = TABLE.make(tmp_path / verb)
+        data = pa.concat_tables([TABLE.rows("ab"), TABLE.rows("b", city="osaka")])
         getattr(table, verb)(data)
         assert not is_pruned(table)
         assert keys(table, "id = 'b'") == ["b", "b"]
@@ -181,19 +181,19 @@ def test_a_key_that_the_first_insert_has_twice_is_noticed(tmp_path: Path) -> Non
 
 
 def test_an_index_by_partition_lets_the_other_one_miss_copies(tmp_path: Path) -> None:
-    make(tmp_path).upsert(rows("a", city="lisbon"))
+    TABLE.make(tmp_path).upsert(TABLE.rows("a", city="lisbon"))
     assert is_pruned(pyhudi.open_table(tmp_path))
     simple = pyhudi.open_table(tmp_path, options={"hoodie.index.type": "SIMPLE"})
-    simple.upsert(rows("a", city="osaka"))
+    simple.upsert(TABLE.rows("a", city="osaka"))
     table = pyhudi.open_table(tmp_path)
     assert keys(table, "id = 'a'") == keys(table) == ["a", "a"]
 
 
 def test_rows_that_are_not_combined_may_repeat_keys(tmp_path: Path) -> None:
-    make(tmp_path)
+    TABLE.make(tmp_path)
     options = {"hoodie.combine.before.upsert": "false"}
     table = pyhudi.open_table(tmp_path, options=options)
-    table.upsert(rows("a"))
+    table.upsert(TABLE.rows("a"))
     assert not is_pruned(table)
 
 
@@ -203,15 +203,12 @@ WITHOUT = {"hoodie.metadata.enable": "false", "hoodie.index.type": "SIMPLE"}
 @TABLES
 @pytest.mark.parametrize("copies", [False, True])
 def test_making_an_index_tells_whether_keys_are_unique(
-    tmp_path: Path, copies: bool, kind: Any, version: int, partitioned: bool
+    tmp_path: Path, copies: bool, kind: Any, version: int, by: str | None
 ) -> None:
-    by = "city" if partitioned else None
-    table = pyhudi.create_table(
-        tmp_path, SCHEMA, key="id", partition_by=by, type=kind, version=version, options=WITHOUT
-    )
-    table.bulk_insert(rows("abyz"))
-    table.bulk_insert(rows("bc" if copies else "cd", v=2))
-    table.upsert(rows("ae", v=3))
+    table = TABLE.make(tmp_path, kind=kind, version=version, partition_by=by, options=WITHOUT)
+    table.bulk_insert(TABLE.rows("abyz"))
+    table.bulk_insert(TABLE.rows("bc" if copies else "cd", v=2))
+    table.upsert(TABLE.rows("ae", v=3))
     table.delete_keys(pa.table({"id": ["y"], "city": ["osaka"]}))
     table = pyhudi.open_table(tmp_path)
     table.create_index("record_index")
@@ -219,8 +216,8 @@ def test_making_an_index_tells_whether_keys_are_unique(
         assert is_pruned(table) is not copies
         assert is_pruned(pyhudi.open_table(tmp_path)) is not copies
         assert keys(table, "id = 'b'") == ["b"] * (1 + copies)
-        table.upsert(rows("a", v=4))
-    table.bulk_insert(rows("z", v=5))
+        table.upsert(TABLE.rows("a", v=4))
+    table.bulk_insert(TABLE.rows("z", v=5))
     assert keys(table, "id = 'z'") == ["z", "z"]
     assert not is_pruned(table)
     table.delete_keys(pa.table({"id": ["z"], "city": ["osaka"]}))
@@ -229,9 +226,9 @@ def test_making_an_index_tells_whether_keys_are_unique(
 
 
 def test_an_index_over_all_partitions_counts_what_one_by_partition_did_not(tmp_path: Path) -> None:
-    table = pyhudi.create_table(tmp_path, SCHEMA, key="id", partition_by="city", options=WITHOUT)
-    table.upsert(rows("ab", city="lisbon"))
-    table.upsert(rows("bc", city="osaka"))
+    table = TABLE.make(tmp_path, options=WITHOUT)
+    table.upsert(TABLE.rows("ab", city="lisbon"))
+    table.upsert(TABLE.rows("bc", city="osaka"))
     table = pyhudi.open_table(tmp_path)
     table.create_index("record_index", partitioned=True)
     assert keys_are_unique(Timeline.load(table.storage, table.config))
@@ -242,8 +239,8 @@ def test_an_index_over_all_partitions_counts_what_one_by_partition_did_not(tmp_p
 
 
 def test_a_write_that_is_pending_may_bring_copies_to_an_index(tmp_path: Path) -> None:
-    table = make(tmp_path)
-    table.upsert(rows("ab"))
+    table = TABLE.make(tmp_path)
+    table.upsert(TABLE.rows("ab"))
     timeline = Timeline.load(table.storage, table.config)
     last = timeline.commits[-1].requested
     assert counted_words(timeline, unique=True) == {KEYS: f"{last} {UNIQUE}"}
@@ -290,9 +287,9 @@ def test_commits_of_hudi_are_read_back_to_the_first(tmp_path: Path, name: str) -
 
 
 def test_the_newest_commit_tells_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make(tmp_path)
+    table = TABLE.make(tmp_path)
     for v in range(4):
-        table.upsert(rows("ab", v=v))
+        table.upsert(TABLE.rows("ab", v=v))
     timeline = Timeline.load(table.storage, table.config)
     assert timeline.commit_metadata(timeline.commits[-1]).extra_metadata[KEYS] == UNIQUE
     read: list[str] = []
@@ -314,45 +311,44 @@ def test_the_newest_commit_tells_for_all(tmp_path: Path, monkeypatch: pytest.Mon
 @TABLES
 @pytest.mark.parametrize("index", [None, "SIMPLE", "GLOBAL_BLOOM"])
 def test_inserts_drop_or_refuse_rows_whose_keys_are_there(
-    tmp_path: Path, kind: Any, version: int, partitioned: bool, index: str | None
+    tmp_path: Path, kind: Any, version: int, by: str | None, index: str | None
 ) -> None:
     options = {POLICY: "drop", **({"hoodie.index.type": index} if index else {})}
-    by = "city" if partitioned else None
-    table = pyhudi.create_table(
-        tmp_path, SCHEMA, key="id", partition_by=by, type=kind, version=version, options=options
-    )
-    table.insert(rows("abz"))
-    result = table.insert(rows("abcz", v=2))
+    table = TABLE.make(tmp_path, kind=kind, version=version, partition_by=by, options=options)
+    table.insert(TABLE.rows("abz"))
+    result = table.insert(TABLE.rows("abcz", v=2))
     assert result.rows_inserted == 1
     assert {(one["id"], one["v"]) for one in table.scan().to_arrow().to_pylist()} == {
         ("a", 1), ("b", 1), ("z", 1), ("c", 2)
     }  # fmt: skip
     table.delete_keys(pa.table({"id": ["b"]}))
-    table.insert(rows("b", v=3))
+    table.insert(TABLE.rows("b", v=3))
     assert keys(table) == list("abcz")
     assert index or is_pruned(table)
     failing = pyhudi.open_table(tmp_path, options={**options, POLICY: "fail"})
     with pytest.raises(SchemaMismatch, match="'b'"):
-        failing.insert(rows("bd"))
-    assert failing.insert(rows("d")).rows_inserted == 1
+        failing.insert(TABLE.rows("bd"))
+    assert failing.insert(TABLE.rows("d")).rows_inserted == 1
 
 
 def test_a_stream_is_looked_through_piece_by_piece(tmp_path: Path) -> None:
-    make(tmp_path).insert(rows("ab"))
+    TABLE.make(tmp_path).insert(TABLE.rows("ab"))
     table = pyhudi.open_table(tmp_path, options={POLICY: "drop"})
     many = pa.table(
         {"id": [f"n{n}" for n in range(40_000)], "city": ["oslo"] * 40_000, "v": [0] * 40_000,
          "gone": pa.nulls(40_000)}
-    ).cast(SCHEMA)  # fmt: skip
-    given = pa.concat_tables([rows("a"), many, rows("b")])
+    ).cast(TABLE.schema)  # fmt: skip
+    given = pa.concat_tables([TABLE.rows("a"), many, TABLE.rows("b")])
     result = table.insert(given, memory_limit=LEAST)
     assert result.rows_inserted == 40_000
     assert is_pruned(table)
     failing = pyhudi.open_table(tmp_path, options={POLICY: "fail"})
     with pytest.raises(SchemaMismatch, match="'b'"):
-        failing.insert(pa.concat_tables([rows("c"), many.slice(0, 0), rows("b")]).to_reader())
+        failing.insert(
+            pa.concat_tables([TABLE.rows("c"), many.slice(0, 0), TABLE.rows("b")]).to_reader()
+        )
     with pytest.raises(ConfigError, match=POLICY):
-        pyhudi.open_table(tmp_path, options={POLICY: "ignore"}).insert(rows("c"))
+        pyhudi.open_table(tmp_path, options={POLICY: "ignore"}).insert(TABLE.rows("c"))
 
 
 # --- a changed partition --------------------------------------------------------------------------
@@ -363,13 +359,15 @@ def test_a_stream_is_looked_through_piece_by_piece(tmp_path: Path) -> None:
 def test_a_row_that_stays_in_its_partition_is_told_and_counted(
     tmp_path: Path, kind: Any, version: int, limit: int | None
 ) -> None:
-    table = make(tmp_path, kind, version)
-    table.insert(rows("abc", city="lisbon"))
+    table = TABLE.make(tmp_path, kind=kind, version=version)
+    table.insert(TABLE.rows("abc", city="lisbon"))
     oslo = pa.table(
         {"id": [f"n{n}" for n in range(40_000)], "city": ["oslo"] * 40_000, "v": [0] * 40_000,
          "gone": pa.nulls(40_000)}
-    ).cast(SCHEMA)  # fmt: skip
-    given = pa.concat_tables([rows("ab", v=2, city="osaka"), rows("c", v=2, city="lisbon"), oslo])
+    ).cast(TABLE.schema)  # fmt: skip
+    given = pa.concat_tables(
+        [TABLE.rows("ab", v=2, city="osaka"), TABLE.rows("c", v=2, city="lisbon"), oslo]
+    )
     with pytest.warns(PartitionChangeWarning, match="2 rows .*record.index.update.partition.path"):
         result = table.upsert(given, memory_limit=limit)
     assert result.rows_kept_in_partition == 2
@@ -382,14 +380,14 @@ def test_a_row_that_stays_in_its_partition_is_told_and_counted(
     moving = pyhudi.open_table(tmp_path, options=dict.fromkeys(said, moves))
     assert moving.upsert(given.slice(0, 3)).rows_kept_in_partition == 0
     assert keys(moving, "city = 'osaka'") == list("ab")
-    assert table.refresh().upsert(rows("ab", v=4, city="osaka")).rows_kept_in_partition == 0
+    assert table.refresh().upsert(TABLE.rows("ab", v=4, city="osaka")).rows_kept_in_partition == 0
 
 
 def test_a_row_that_stays_is_deleted_by_the_partition_that_it_shows(tmp_path: Path) -> None:
-    table = make(tmp_path)
-    table.insert(rows("ab", city="lisbon"))
+    table = TABLE.make(tmp_path)
+    table.insert(TABLE.rows("ab", city="lisbon"))
     with pytest.warns(PartitionChangeWarning):
-        table.upsert(rows("a", v=2, city="osaka"))
+        table.upsert(TABLE.rows("a", v=2, city="osaka"))
     assert table.delete("city = 'osaka'").rows_deleted == 0
     assert table.delete("city = 'lisbon' AND v = 2").rows_deleted == 1
     assert keys(table) == ["b"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.schema import payloads
+from tests.helpers.table_builder import TableBuilder, numbered
 
 MODEL = "org.apache.hudi.common.model."
 PAYLOAD, MODE = "hoodie.compaction.payload.class", "hoodie.record.merge.mode"
@@ -21,22 +22,21 @@ PARTIAL = {PAYLOAD: MODEL + "PartialUpdateAvroPayload"}
 NON_DEFAULTS = {PAYLOAD: MODEL + "OverwriteNonDefaultsWithLatestAvroPayload"}
 
 
-def rows(ids: Sequence[int], v: int | None, ts: int, n: str | None = "a") -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"k{i}" for i in ids],
-            "v": pa.array([v] * len(ids), pa.int32()),
-            "n": pa.array([n] * len(ids), pa.string()),
-            "ts": pa.array([ts] * len(ids), pa.int32()),
-        }
-    )
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "v": (pa.int32(), 1),
+        "n": (pa.string(), "a"),
+        "ts": (pa.int32(), 10),
+    },
+    order_by="ts",
+    first=range(4),
+)
 
 
 def table_with(base: Path, version: int, kind: Any, properties: Mapping[str, str]) -> HudiTable:
     """Rows k0 to k3, v=1, n="a", ts=10."""
-    pyhudi.create_table(
-        base, rows(range(4), 1, 10), key="id", order_by="ts", type=kind, version=version
-    )
+    TABLE.make(base, version=version, kind=kind)
     file = base / ".hoodie" / "hoodie.properties"
     lines = [line for line in file.read_text().splitlines() if line.split("=")[0] not in properties]
     file.write_text("\n".join((*lines, *(f"{k}={v}" for k, v in properties.items()), "")))
@@ -52,15 +52,15 @@ def write(table: HudiTable) -> None:
     table.upsert(
         pa.concat_tables(
             [
-                rows([0, 1], None, 20, "UNAV"),
-                rows([1], 5, 15, "b"),
-                rows([0], 7, 30, None),
-                rows([7, 7], 2, 5, "z"),
+                TABLE.rows([0, 1], v=None, ts=20, n="UNAV"),
+                TABLE.rows([1], v=5, ts=15, n="b"),
+                TABLE.rows([0], v=7, ts=30, n=None),
+                TABLE.rows([7, 7], v=2, ts=5, n="z"),
             ]
         )
     )
-    table.upsert(rows([2], 9, 5, None))
-    table.upsert(rows([3], None, 50, None))
+    table.upsert(TABLE.rows([2], v=9, ts=5, n=None))
+    table.upsert(TABLE.rows([3], v=None, ts=50, n=None))
 
 
 BY_TIME = {
@@ -111,8 +111,16 @@ def adding(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_registered_merger_is_asked_on_write_too(tmp_path: Path, kind: str, adding: str) -> None:
     custom = {MODE: "CUSTOM", "hoodie.record.merge.strategy.id": adding}
     table = table_with(tmp_path / "t", 9, kind, custom)
-    table.upsert(pa.concat_tables([rows([0, 1], 10, 20), rows([0], 100, 20), rows([9, 9], 4, 1)]))
-    table.upsert(rows([1], 1000, 1))
+    table.upsert(
+        pa.concat_tables(
+            [
+                TABLE.rows([0, 1], v=10, ts=20),
+                TABLE.rows([0], v=100, ts=20),
+                TABLE.rows([9, 9], v=4, ts=1),
+            ]
+        )
+    )
+    table.upsert(TABLE.rows([1], v=1000, ts=1))
     found = {key: row[0] for key, row in values(table).items()}
     assert found == {"k0": 111, "k1": 1011, "k2": 1, "k3": 1, "k9": 8}
 
@@ -121,14 +129,14 @@ def test_a_registered_merger_is_asked_on_write_too(tmp_path: Path, kind: str, ad
 def test_a_delete_among_rows_of_one_key_stands_as_a_row(tmp_path: Path, kind: Any) -> None:
     base = tmp_path / "t"
     flag = "_hoodie_is_deleted"
-    data = rows(range(3), 1, 10).append_column(flag, pa.array([False] * 3))
-    pyhudi.create_table(base, data, key="id", order_by="ts", type=kind, version=9)
+    data = TABLE.rows(range(3), v=1, ts=10).append_column(flag, pa.array([False] * 3))
+    TABLE.make(base, kind=kind, first=data)
     with (base / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write("\nhoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
     table = pyhudi.open_table(base)
     parts = [
-        rows([0], None, 30).append_column(flag, pa.array([True])),
-        rows([0, 1], 5, 20).append_column(flag, pa.array([False, False])),
+        TABLE.rows([0], v=None, ts=30).append_column(flag, pa.array([True])),
+        TABLE.rows([0, 1], v=5, ts=20).append_column(flag, pa.array([False, False])),
     ]
     table.upsert(pa.concat_tables(parts))
     assert {key: row[0] for key, row in values(table).items()} == {"k1": 5, "k2": 1}
