@@ -12,12 +12,12 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Fields, SchemaRef, TimeUnit};
 
+use crate::base::INT96_ZONE;
 use crate::convert::{
     floats_to_doubles, longs_to_local_timestamps, micros_meant_as_millis, texts_to_dates,
     to_decimals,
 };
 use crate::error::{Result, SliceError};
-use crate::int96::INT96_ZONE;
 use pyhudi_keys::java_text;
 
 /// The batch with exactly the columns of `target`.

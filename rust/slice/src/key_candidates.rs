@@ -6,7 +6,7 @@ use arrow::array::{BooleanArray, StringArray};
 use pyhudi_format::BloomFilter;
 use pyhudi_store::Store;
 
-use crate::base::footer_values;
+use crate::base::format_of;
 use crate::error::{Result, SliceError};
 
 const FILTER: &str = "org.apache.hudi.bloomfilter";
@@ -22,7 +22,8 @@ const GREATEST: &str = "hoodie_max_record_key";
 /// The file is missing or damaged.
 pub fn key_candidates(store: &Store, path: &str, keys: &StringArray) -> Result<BooleanArray> {
     let names = [FILTER, OLD_FILTER, KIND, LEAST, GREATEST];
-    let [filter, old, kind, least, greatest] = footer_values(store, path, names)?;
+    let mut values = format_of(path).values(store, path, &names)?.into_iter();
+    let [filter, old, kind, least, greatest] = names.map(|_| values.next().flatten());
     let filter = match filter.or(old) {
         Some(text) => Some(parse(&text, kind.as_deref().unwrap_or("SIMPLE"), path)?),
         None => None,

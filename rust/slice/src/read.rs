@@ -13,13 +13,12 @@ use pyhudi_format::log::{BlockType, OrderingValue};
 use pyhudi_store::Store;
 
 use crate::adapt::adapt;
+use crate::base::{BaseReader, Merging, Opening, open_base};
 use crate::blocks::{ChosenBlock, LogSource, choose_blocks};
-use crate::bootstrap::BaseReader;
 use crate::columns::{Columns, names_of};
 use crate::error::{Result, SliceError};
 use crate::log_map::{LogMap, Winners};
 use crate::log_side::{Collected, LogSide, Shape};
-use crate::open_base::{Merging, Opening, open_base};
 use crate::positions::positions_of;
 use crate::records::{Decode, LogRecords};
 use crate::request::{ReadStats, SliceRead};

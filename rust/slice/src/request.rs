@@ -8,8 +8,8 @@ use arrow::datatypes::SchemaRef;
 use pyhudi_merge::MergeCounts;
 use pyhudi_store::Store;
 
+use crate::base::BootstrapSource;
 use crate::blocks::BlockFilter;
-use crate::bootstrap::BootstrapSource;
 use crate::error::Result;
 use crate::evolve::Evolution;
 use crate::merge_spec::MergeSpec;

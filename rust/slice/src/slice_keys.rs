@@ -8,9 +8,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use crate::RECORD_KEY;
 use crate::adapt::adapt;
-use crate::base::ParquetRead;
+use crate::base::{BaseRead, BaseReader};
 use crate::blocks::choose_blocks;
-use crate::bootstrap::BaseReader;
 use crate::columns::{Columns, names_of};
 use crate::error::Result;
 use crate::merge_spec::MergeSpec;
@@ -61,7 +60,7 @@ impl SliceKeys {
                 Ok(())
             })?;
         }
-        let parquet = ParquetRead {
+        let asked = BaseRead {
             columns: &names,
             filters: &[],
             batch_rows: read.batch_rows,
@@ -73,7 +72,7 @@ impl SliceKeys {
         };
         let base = read
             .base
-            .map(|path| BaseReader::open(&read.store, &path, read.bootstrap.as_ref(), parquet))
+            .map(|path| BaseReader::open(&read.store, &path, read.bootstrap.as_ref(), asked))
             .transpose()?;
         Ok(Self {
             keys,

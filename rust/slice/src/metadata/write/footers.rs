@@ -9,7 +9,7 @@ use pyhudi_store::Store;
 use super::bounds::Bound;
 use super::stats::{BATCH_ROWS, Stats, roots};
 use crate::adapt::adapt_column;
-use crate::base::{ParquetRead, ParquetReader, base_metadata};
+use crate::base::{BaseRead, base_metadata, format_of};
 use crate::columns::nested;
 use crate::error::{Result, SliceError};
 
@@ -124,7 +124,7 @@ fn look_at_values(
     for (_, stats) in &mut wanted {
         stats.values = 0;
     }
-    let read = ParquetRead {
+    let read = BaseRead {
         columns: &roots(wanted.iter().map(|(field, _)| field.name().as_str())),
         filters: &[],
         batch_rows: BATCH_ROWS,
@@ -134,7 +134,7 @@ fn look_at_values(
         test: None,
         map: None,
     };
-    for batch in ParquetReader::open(store, path, read)? {
+    for batch in format_of(path).open(store, path, read)? {
         let batch = batch?;
         for (field, stats) in &mut wanted {
             stats.add_batch(&batch, field)?;

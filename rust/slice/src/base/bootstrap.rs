@@ -10,7 +10,7 @@ use arrow::datatypes::Schema;
 use pyhudi_store::Store;
 use std::sync::Arc;
 
-use crate::base::{ParquetRead, ParquetReader};
+use super::{BaseRead, BaseRows, format_of};
 use crate::error::{Result, SliceError};
 
 /// The Parquet file with the rows of a skeleton.
@@ -24,7 +24,7 @@ pub struct BootstrapSource {
 /// Batches of a base file.
 pub(crate) enum BaseReader {
     /// One file with all columns.
-    Whole(ParquetReader),
+    Whole(Box<dyn BaseRows>),
     /// A skeleton and its source.
     Pair(Box<PairReader>),
 }
@@ -34,10 +34,10 @@ impl BaseReader {
         store: &Store,
         path: &str,
         source: Option<&BootstrapSource>,
-        read: ParquetRead<'_>,
+        read: BaseRead<'_>,
     ) -> Result<Self> {
         match source {
-            None => Ok(Self::Whole(ParquetReader::open(store, path, read)?)),
+            None => Ok(Self::Whole(format_of(path).open(store, path, read)?)),
             Some(source) => {
                 let pair = PairReader::open(store, path, source, &read)?;
                 Ok(Self::Pair(Box::new(pair)))
@@ -47,7 +47,7 @@ impl BaseReader {
 
     pub(crate) fn pruned_row_groups(&self) -> u64 {
         match self {
-            Self::Whole(file) => file.pruned_row_groups,
+            Self::Whole(file) => file.pruned_row_groups(),
             Self::Pair(_) => 0,
         }
     }
@@ -76,10 +76,10 @@ impl PairReader {
         store: &Store,
         path: &str,
         source: &BootstrapSource,
-        read: &ParquetRead<'_>,
+        read: &BaseRead<'_>,
     ) -> Result<Self> {
         let open = |store: &Store, path: &str, columns: &[String], row_numbers: bool| {
-            let read = ParquetRead {
+            let read = BaseRead {
                 columns,
                 filters: &[],
                 batch_rows: read.batch_rows,
@@ -89,10 +89,10 @@ impl PairReader {
                 test: None,
                 map: read.map.clone(),
             };
-            ParquetReader::open(store, path, read)
+            format_of(path).open(store, path, read)
         };
         let skeleton = open(store, path, read.columns, read.row_numbers)?;
-        let own = skeleton.file_columns();
+        let own = skeleton.columns();
         let others: Vec<String> = read
             .columns
             .iter()
@@ -149,12 +149,12 @@ impl PairReader {
 
 /// One of the two files, and what is left of the batch it stands in.
 struct Side {
-    file: ParquetReader,
+    file: Box<dyn BaseRows>,
     batch: Option<RecordBatch>,
 }
 
 impl Side {
-    fn new(file: ParquetReader) -> Self {
+    fn new(file: Box<dyn BaseRows>) -> Self {
         Self { file, batch: None }
     }
 

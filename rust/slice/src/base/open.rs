@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
-use crate::base::ParquetRead;
-use crate::bootstrap::BaseReader;
+use super::{BaseRead, BaseReader};
 use crate::columns::select;
 use crate::error::Result;
 use crate::log_map::MapKind;
@@ -65,7 +64,7 @@ pub(crate) fn open_base(
     } else {
         &[]
     };
-    let parquet = ParquetRead {
+    let asked = BaseRead {
         columns,
         filters,
         batch_rows: read.batch_rows,
@@ -75,7 +74,7 @@ pub(crate) fn open_base(
         test: row_test(read, opening)?,
         map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
     };
-    BaseReader::open(&read.store, path, read.bootstrap.as_ref(), parquet).map(Some)
+    BaseReader::open(&read.store, path, read.bootstrap.as_ref(), asked).map(Some)
 }
 
 /// Tests rows before all their columns are decoded, where there is something to be gained.

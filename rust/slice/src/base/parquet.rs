@@ -1,4 +1,4 @@
-//! A base file to record batches: projection, row-group pruning. Bytes are fetched page by page, or a
+//! Parquet base files to record batches: projection, row-group pruning. Bytes are fetched page by page, or a
 //! row group at a time where rows are tested before all their columns are decoded.
 
 use std::ops::Range;
@@ -20,14 +20,15 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder, RowGr
 use pyhudi_format::{ReadAt, nests_deeper};
 use pyhudi_store::{Store, StoreFile};
 
+use super::halves::{Halves, Pages};
+use super::int96::int96_as_micros;
+use super::page_file::PageFile;
+use super::{BaseFormat, BaseRead, BaseRows, BaseSchema};
 use crate::columns::names_of;
 use crate::error::{Result, SliceError};
 use crate::evolve::{Source, evolve, stored_filters, stored_names};
-use crate::halves::{Halves, Pages};
-use crate::int96::int96_as_micros;
 use crate::log_side::ROW_NUMBER;
-use crate::page_file::PageFile;
-use crate::prune::{Filter, keep_row_groups};
+use crate::prune::keep_row_groups;
 use crate::row_test::RowTest;
 
 /// Batches of wide rows end after so many bytes, roughly: they must fit in memory several times.
@@ -39,34 +40,70 @@ const MAX_LEVELS: usize = 256;
 /// The length of a Parquet footer and the magic bytes, at the end of a file.
 const FOOTER_TAIL: usize = 8;
 
-/// What is asked of a Parquet file.
-pub(crate) struct ParquetRead<'a> {
-    /// Top-level columns; those the file lacks are left out.
-    pub(crate) columns: &'a [String],
-    /// Row groups that cannot hold a matching row are left out.
-    pub(crate) filters: &'a [Filter],
-    pub(crate) batch_rows: usize,
-    /// Add the column [`ROW_NUMBER`].
-    pub(crate) row_numbers: bool,
-    /// Another thread may decode some of the columns.
-    pub(crate) two_threads: bool,
-    /// Only row groups that begin in this range of the file's bytes.
-    pub(crate) part: Option<Range<u64>>,
-    /// Rows that fail it are left out.
-    pub(crate) test: Option<RowTest>,
-    /// Where the table's columns are in the file, when it names them otherwise.
-    pub(crate) map: Option<Arc<[Source]>>,
-}
-
 /// Batches of one Parquet file, in file order, with the file's own types and the table's names.
-pub(crate) struct ParquetReader {
+struct ParquetReader {
     path: String,
     map: Option<Arc<[Source]>>,
     file: StoreFile,
     decoder: Decoder,
     schema: SchemaRef,
     rows: i64,
-    pub(crate) pruned_row_groups: u64,
+    pruned_row_groups: u64,
+}
+
+/// Parquet, which nearly all base files are.
+pub(super) struct Parquet;
+
+impl BaseFormat for Parquet {
+    fn extension(&self) -> &'static str {
+        ".parquet"
+    }
+
+    fn open(&self, store: &Store, path: &str, read: BaseRead<'_>) -> Result<Box<dyn BaseRows>> {
+        Ok(Box::new(ParquetReader::open(store, path, read)?))
+    }
+
+    fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema> {
+        let metadata = footer(path, &store.file(path)?)?;
+        let avro = value_of(&metadata, "parquet.avro.schema");
+        let rows = metadata.file_metadata().num_rows();
+        let arrow = arrow_metadata(metadata, false)
+            .map_err(|error| SliceError::parquet(path, None, error))?;
+        Ok(BaseSchema {
+            avro,
+            arrow: Arc::clone(arrow.schema()),
+            rows,
+        })
+    }
+
+    fn values(&self, store: &Store, path: &str, keys: &[&str]) -> Result<Vec<Option<String>>> {
+        let metadata = footer(path, &store.file(path)?)?;
+        Ok(keys.iter().map(|key| value_of(&metadata, key)).collect())
+    }
+}
+
+fn value_of(metadata: &ParquetMetaData, key: &str) -> Option<String> {
+    let mut pairs = metadata.file_metadata().key_value_metadata()?.iter();
+    pairs.find(|pair| pair.key == key)?.value.clone()
+}
+
+impl BaseRows for ParquetReader {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn columns(&self) -> Vec<String> {
+        let fields = self.schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
+    }
+
+    fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    fn pruned_row_groups(&self) -> u64 {
+        self.pruned_row_groups
+    }
 }
 
 enum Decoder {
@@ -77,7 +114,7 @@ enum Decoder {
 }
 
 impl ParquetReader {
-    pub(crate) fn open(store: &Store, path: &str, read: ParquetRead<'_>) -> Result<Self> {
+    fn open(store: &Store, path: &str, read: BaseRead<'_>) -> Result<Self> {
         let file = store.file(path)?;
         let metadata = footer(path, &file)?;
         let damaged = |error| SliceError::parquet(path, None, error);
@@ -144,20 +181,6 @@ impl ParquetReader {
             rows,
             pruned_row_groups,
         })
-    }
-
-    pub(crate) fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// Names of all top-level columns of the file.
-    pub(crate) fn file_columns(&self) -> Vec<&String> {
-        self.schema.fields().iter().map(|f| f.name()).collect()
-    }
-
-    /// Rows in the file, by its footer.
-    pub(crate) fn rows(&self) -> i64 {
-        self.rows
     }
 
     fn damaged(&self, error: ParquetError) -> SliceError {
@@ -306,54 +329,6 @@ fn fitting_rows(metadata: &ParquetMetaData, mask: &ProjectionMask, most: usize) 
     let widest = metadata.row_groups().iter().map(width).max();
     let widest = usize::try_from(widest.unwrap_or(0)).unwrap_or(0).max(1);
     (BATCH_BYTES / widest).clamp(1, most.max(1))
-}
-
-/// A base file's Avro schema, where its footer has one, and its Arrow schema.
-#[derive(Debug, Clone)]
-pub struct BaseSchema {
-    /// `parquet.avro.schema`.
-    pub avro: Option<String>,
-    /// The schema that the Parquet types give.
-    pub arrow: SchemaRef,
-    /// Rows in the file.
-    pub rows: i64,
-}
-
-/// Reads the footer of a base file.
-///
-/// # Errors
-/// The file is missing or damaged.
-pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
-    let file = store.file(path)?;
-    let metadata = footer(path, &file)?;
-    let avro = metadata
-        .file_metadata()
-        .key_value_metadata()
-        .and_then(|pairs| pairs.iter().find(|pair| pair.key == "parquet.avro.schema"))
-        .and_then(|pair| pair.value.clone());
-    let rows = metadata.file_metadata().num_rows();
-    let arrow =
-        arrow_metadata(metadata, false).map_err(|error| SliceError::parquet(path, None, error))?;
-    Ok(BaseSchema {
-        avro,
-        arrow: Arc::clone(arrow.schema()),
-        rows,
-    })
-}
-
-/// The values of these keys in a base file's footer.
-pub(crate) fn footer_values<const N: usize>(
-    store: &Store,
-    path: &str,
-    keys: [&str; N],
-) -> Result<[Option<String>; N]> {
-    let file = store.file(path)?;
-    let metadata = footer(path, &file)?;
-    let pairs = metadata.file_metadata().key_value_metadata();
-    Ok(keys.map(|key| {
-        let found = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == key));
-        found.and_then(|pair| pair.value.clone())
-    }))
 }
 
 /// The footer of a base file with the Arrow types that it gives.

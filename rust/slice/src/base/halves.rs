@@ -15,7 +15,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::{ParquetError, Result};
 
-use crate::page_file::PageFile;
+use super::page_file::PageFile;
 
 /// Batches that the second thread may be ahead by.
 const AHEAD: usize = 2;

@@ -1,0 +1,97 @@
+//! Base files: what is asked of one, whatever its format, and the formats that there are.
+//!
+//! One more format is a file like `parquet` and its line in [`FORMATS`].
+
+mod bootstrap;
+mod halves;
+mod int96;
+mod open;
+mod page_file;
+mod parquet;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use pyhudi_store::Store;
+
+use crate::error::Result;
+use crate::evolve::Source;
+use crate::prune::Filter;
+use crate::row_test::RowTest;
+
+pub(crate) use bootstrap::BaseReader;
+pub use bootstrap::BootstrapSource;
+pub(crate) use int96::INT96_ZONE;
+pub(crate) use open::{Merging, Opening, open_base};
+pub(crate) use parquet::{BATCH_BYTES, base_metadata, read_parquet_block};
+
+/// What is asked of a base file. A format may do without what only saves work: filters, row test,
+/// the second thread.
+pub(crate) struct BaseRead<'a> {
+    /// Top-level columns; those the file lacks are left out.
+    pub(crate) columns: &'a [String],
+    /// Row groups that cannot hold a matching row are left out.
+    pub(crate) filters: &'a [Filter],
+    pub(crate) batch_rows: usize,
+    /// Add the column [`ROW_NUMBER`](crate::log_side::ROW_NUMBER).
+    pub(crate) row_numbers: bool,
+    /// Another thread may decode some of the columns.
+    pub(crate) two_threads: bool,
+    /// Only row groups that begin in this range of the file's bytes.
+    pub(crate) part: Option<Range<u64>>,
+    /// Rows that fail it are left out.
+    pub(crate) test: Option<RowTest>,
+    /// Where the table's columns are in the file, when it names them otherwise.
+    pub(crate) map: Option<Arc<[Source]>>,
+}
+
+/// Batches of one base file, in file order, with the file's own types and the table's names.
+pub(crate) trait BaseRows: Iterator<Item = Result<RecordBatch>> + Send {
+    fn path(&self) -> &str;
+    /// Names of all top-level columns of the file.
+    fn columns(&self) -> Vec<String>;
+    /// Rows in the file, by its footer.
+    fn rows(&self) -> i64;
+    /// Parts of the file that no row was read of, since the filters say that none fits.
+    fn pruned_row_groups(&self) -> u64;
+}
+
+/// A format of base files.
+pub(crate) trait BaseFormat: Sync {
+    /// What names of its files end with.
+    fn extension(&self) -> &'static str;
+    fn open(&self, store: &Store, path: &str, read: BaseRead<'_>) -> Result<Box<dyn BaseRows>>;
+    fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema>;
+    /// The texts that a file keeps beside its rows, by name: bloom filter, key range.
+    fn values(&self, store: &Store, path: &str, keys: &[&str]) -> Result<Vec<Option<String>>>;
+}
+
+const FORMATS: [&dyn BaseFormat; 1] = [&parquet::Parquet];
+
+/// The format of a file by its name. Sources of bootstrapped tables may have any: those are Parquet.
+pub(crate) fn format_of(path: &str) -> &'static dyn BaseFormat {
+    let mut formats = FORMATS.into_iter();
+    let named = formats.find(|format| path.ends_with(format.extension()));
+    named.unwrap_or(&parquet::Parquet)
+}
+
+/// A base file's Avro schema, where its footer has one, and its Arrow schema.
+#[derive(Debug, Clone)]
+pub struct BaseSchema {
+    /// `parquet.avro.schema`.
+    pub avro: Option<String>,
+    /// The schema that the Parquet types give.
+    pub arrow: SchemaRef,
+    /// Rows in the file.
+    pub rows: i64,
+}
+
+/// Reads the footer of a base file.
+///
+/// # Errors
+/// The file is missing or damaged.
+pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
+    format_of(path).schema(store, path)
+}
