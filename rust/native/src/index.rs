@@ -106,7 +106,7 @@ pub fn filter_candidates<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (filters, keys) = (filters.get(), texts(keys)?);
     let found = py
-        .detach(|| pyhudi_slice::metadata::keys_in_filter(&filters.0, partition, file, &keys))
+        .detach(|| pyhudi_metadata::keys_in_filter(&filters.0, partition, file, &keys))
         .map_err(slice_error)?;
     found
         .map(|found| found.to_data().to_pyarrow(py))

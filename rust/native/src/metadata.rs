@@ -3,7 +3,7 @@
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::DataType;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
-use pyhudi_slice::metadata::{self, MetadataSlice, SecondaryKeys};
+use pyhudi_metadata::{self as metadata, MetadataSlice, SecondaryKeys};
 use pyhudi_slice::{BlockFilter, Result as SliceResult};
 use pyo3::prelude::*;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use arrow_pyarrow::PyArrowType;
-use pyhudi_slice::metadata::{
-    self, ExpressionFilter, ExpressionStats, FileEntry, FileFacts, Location, MetadataLogOptions,
-    Recorder, RestOfPartition, WrittenFile,
+use pyhudi_metadata::{
+    self as metadata, ExpressionFilter, ExpressionStats, FileEntry, FileFacts, Location,
+    MetadataLogOptions, Recorder, RestOfPartition, WrittenFile,
 };
 use pyo3::prelude::*;
 

@@ -56,7 +56,7 @@ fn nullable(schema: &SchemaRef) -> SchemaRef {
 }
 
 /// One column in the type of `field`.
-pub(crate) fn adapt_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+pub fn adapt_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
     }

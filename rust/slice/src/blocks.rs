@@ -39,20 +39,27 @@ impl BlockFilter {
 
 /// What a scan met, in blocks.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct BlockCounts {
-    pub(crate) read: u64,
-    pub(crate) corrupt: u64,
-    pub(crate) rollback: u64,
+pub struct BlockCounts {
+    /// All but the corrupt ones.
+    pub read: u64,
+    /// Damaged or cut off.
+    pub corrupt: u64,
+    /// That take others away.
+    pub rollback: u64,
 }
 
 /// A log file that is being read.
-pub(crate) struct LogSource {
-    pub(crate) path: String,
-    pub(crate) file: StoreFile,
+#[derive(Debug)]
+pub struct LogSource {
+    /// Where.
+    pub path: String,
+    /// Its bytes.
+    pub file: StoreFile,
 }
 
 impl LogSource {
-    pub(crate) fn open(store: &Store, path: &str) -> Result<Self> {
+    /// Opens a log file.
+    pub fn open(store: &Store, path: &str) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
             file: store.file(path)?,
@@ -65,13 +72,16 @@ impl LogSource {
 }
 
 /// A block that counts, and where it is.
-pub(crate) struct ChosenBlock<'a> {
-    pub(crate) source: &'a LogSource,
-    pub(crate) block: LogBlock,
+#[derive(Debug)]
+pub struct ChosenBlock<'a> {
+    /// The file that it is in.
+    pub source: &'a LogSource,
+    /// What its frame and header say.
+    pub block: LogBlock,
 }
 
 /// The blocks of a slice that count, oldest first. `sources` come in log-file order.
-pub(crate) fn choose_blocks<'a>(
+pub fn choose_blocks<'a>(
     sources: &'a [LogSource],
     filter: &BlockFilter,
 ) -> Result<(Vec<ChosenBlock<'a>>, BlockCounts)> {

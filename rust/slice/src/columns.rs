@@ -109,7 +109,7 @@ pub(crate) fn names_of(schema: &Schema) -> Vec<String> {
 }
 
 /// The field of a dotted path.
-pub(crate) fn nested(schema: &Schema, path: &str) -> Result<Field> {
+pub fn nested(schema: &Schema, path: &str) -> Result<Field> {
     let missing = || SliceError::Schema(format!("the table has no column {path}"));
     if let Ok(field) = schema.field_with_name(path) {
         return Ok(field.clone());

@@ -67,7 +67,7 @@ impl From<KeysError> for SliceError {
 
 impl SliceError {
     /// An error of the format crate about bytes that start at `start` of `file`.
-    pub(crate) fn format(file: &str, start: u64, error: FormatError) -> Self {
+    pub fn format(file: &str, start: u64, error: FormatError) -> Self {
         match error {
             FormatError::Corrupt { offset, what } => Self::Corrupt {
                 file: file.to_owned(),
@@ -89,7 +89,7 @@ impl SliceError {
     }
 
     /// An error of the Avro crate about a block at `start` of `file`.
-    pub(crate) fn avro(file: &str, start: u64, error: AvroError) -> Self {
+    pub fn avro(file: &str, start: u64, error: AvroError) -> Self {
         match error {
             AvroError::Unsupported { feature } => Self::Unsupported {
                 feature: format!("{feature} ({file})"),
@@ -103,7 +103,7 @@ impl SliceError {
     }
 
     /// An error while a base file, or a Parquet block at `start` of `file`, was read.
-    pub(crate) fn parquet(file: &str, start: Option<u64>, error: ParquetError) -> Self {
+    pub fn parquet(file: &str, start: Option<u64>, error: ParquetError) -> Self {
         match error {
             ParquetError::NYI(feature) => Self::Unsupported {
                 feature: format!("{feature} ({file})"),

@@ -21,7 +21,6 @@ mod log_map;
 mod log_side;
 mod merge_spec;
 mod meta;
-pub mod metadata;
 mod parquet_file;
 mod parquet_form;
 mod parquet_schema;
@@ -36,9 +35,14 @@ mod spill;
 mod write_base;
 mod write_log;
 
-pub use base::{BaseSchema, BootstrapSource, base_schema};
-pub use blocks::{BlockFilter, BlockInfo, has_partial_records, list_blocks};
+pub use adapt::adapt_column;
+pub use base::{BaseSchema, BootstrapSource, base_metadata, base_rows, base_schema};
+pub use blocks::{
+    BlockCounts, BlockFilter, BlockInfo, ChosenBlock, LogSource, choose_blocks,
+    has_partial_records, list_blocks,
+};
 pub use changes::{Batches, CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
+pub use columns::nested;
 pub use combine::combine;
 pub use error::{Result, SliceError};
 pub use evolve::{Evolution, Source};
@@ -52,6 +56,7 @@ pub use parquet_form::Codec;
 pub use prune::{Comparison, Filter};
 pub use pyhudi_keys::{PARTITION_PATH, RECORD_KEY};
 pub use read::SliceReader;
+pub use records::log_rows;
 pub use request::{Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
 pub use spill::SpillOptions;

@@ -12,10 +12,11 @@ use pyhudi_format::log::{
     AvroStream, BlockType, DeleteBody, DeleteRecord, LogBlock, OrderingValue, avro_records,
     delete_body, delete_list,
 };
+use pyhudi_store::Store;
 
 use crate::RECORD_KEY;
 use crate::base::{BATCH_BYTES, read_parquet_block};
-use crate::blocks::LogSource;
+use crate::blocks::{BlockFilter, LogSource, choose_blocks};
 use crate::error::{Result, SliceError};
 use crate::evolve::{Evolution, evolve, stored_names};
 use crate::meta::with_column;
@@ -214,6 +215,34 @@ impl Decode<'_> {
         }
         flush(&mut decoder, &mut keys)
     }
+}
+
+/// Hands the data rows of a log file to `take`, deletes left out; of these columns those that a block
+/// has.
+///
+/// # Errors
+/// The file is missing or damaged, or what `take` complains of.
+pub fn log_rows(
+    store: &Store,
+    path: &str,
+    columns: &[String],
+    batch_rows: usize,
+    take: &mut dyn FnMut(&RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let sources = [LogSource::open(store, path)?];
+    let decode = Decode {
+        columns,
+        batch_rows,
+        only_rows: true,
+        evolution: None,
+    };
+    for chosen in choose_blocks(&sources, &BlockFilter::default())?.0 {
+        decode.block(chosen.source, &chosen.block, &mut |records| match records {
+            LogRecords::Rows(batch) => take(&batch),
+            LogRecords::Deletes { .. } => Ok(()),
+        })?;
+    }
+    Ok(())
 }
 
 fn schema_of<'b>(source: &LogSource, block: &'b LogBlock) -> Result<&'b str> {

@@ -1,7 +1,7 @@
 """`record_index`: the file group of each record key, for all of the table or by data partition.
 
 Rows that were only updated stay where they are. Where a commit takes a record away from one place
-and brings it to another, its new place counts (`slice/metadata/write` sees to that). Sources:
+and brings it to another, its new place counts (`rust/metadata/src/write` sees to that). Sources:
 `HoodieBackedTableMetadataWriter.getRecordIndexAdditionalUpserts`, `RecordIndexMapper` (Hudi 0.15.0,
 1.0.2, 1.2.0); unlike they do, what log files delete is found by merging, so that a delete that
 loses by its ordering value leaves the record in the index.

@@ -25,7 +25,8 @@ pub(crate) use bootstrap::BaseReader;
 pub use bootstrap::BootstrapSource;
 pub(crate) use int96::INT96_ZONE;
 pub(crate) use open::{Merging, Opening, open_base};
-pub(crate) use parquet::{BATCH_BYTES, base_metadata, read_parquet_block};
+pub use parquet::base_metadata;
+pub(crate) use parquet::{BATCH_BYTES, read_parquet_block};
 
 /// What is asked of a base file. A format may do without what only saves work: filters, row test,
 /// the second thread.
@@ -94,4 +95,27 @@ pub struct BaseSchema {
 /// The file is missing or damaged.
 pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
     format_of(path).schema(store, path)
+}
+
+/// All rows of a base file; of these columns those that it has.
+///
+/// # Errors
+/// The file is missing or damaged.
+pub fn base_rows(
+    store: &Store,
+    path: &str,
+    columns: &[String],
+    batch_rows: usize,
+) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+    let read = BaseRead {
+        columns,
+        filters: &[],
+        batch_rows,
+        row_numbers: false,
+        two_threads: false,
+        part: None,
+        test: None,
+        map: None,
+    };
+    format_of(path).open(store, path, read)
 }

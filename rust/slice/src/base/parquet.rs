@@ -332,7 +332,7 @@ fn fitting_rows(metadata: &ParquetMetaData, mask: &ProjectionMask, most: usize) 
 }
 
 /// The footer of a base file with the Arrow types that it gives.
-pub(crate) fn base_metadata(store: &Store, path: &str) -> Result<ArrowReaderMetadata> {
+pub fn base_metadata(store: &Store, path: &str) -> Result<ArrowReaderMetadata> {
     let metadata = footer(path, &store.file(path)?)?;
     arrow_metadata(metadata, false).map_err(|error| SliceError::parquet(path, None, error))
 }

@@ -108,7 +108,7 @@ impl Bound {
             (Datum::String(value), DataType::Utf8) => Self::Text((*value).to_owned()),
             (Datum::Bytes(value), DataType::Binary) => Self::Bytes(value.to_vec()),
             (Datum::Bytes(value), DataType::Decimal128(..)) => {
-                Self::Decimal(crate::metadata::stat_value::big_endian(value)?)
+                Self::Decimal(crate::stat_value::big_endian(value)?)
             }
             (value, ty) if !ty.is_floating() => Self::Whole(value.number()?),
             _ => return None,

@@ -7,20 +7,15 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use pyhudi_avro::Value;
 use pyhudi_format::hash::{column_key, text_hash64, text_md5};
+use pyhudi_keys::column;
+use pyhudi_slice::{Result, adapt_column, base_metadata, log_rows, nested};
 use pyhudi_store::Store;
 
 use super::bounds::{Bound, ONLY_NULLS, Wrapper, wrapper};
 use super::footers::base_stats;
 use super::known::known_stats;
 use super::{RecordRows, Recorder, record_rows_schema};
-use crate::adapt::adapt_column;
-use crate::base::base_metadata;
-use crate::blocks::{BlockFilter, LogSource, choose_blocks};
-use crate::columns::nested;
-use crate::error::Result;
-use crate::metadata::MetadataPartition;
-use crate::records::{Decode, LogRecords};
-use pyhudi_keys::column;
+use crate::MetadataPartition;
 
 const COLUMN_STATS: &str = "column_stats";
 const PARTITION_STATS: &str = "partition_stats";
@@ -320,25 +315,13 @@ pub(super) fn roots<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
 /// Over the data blocks' records; deletes have no values.
 fn log_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
     let mut found = vec![Stats::default(); columns.fields().len()];
-    let sources = [LogSource::open(store, path)?];
     let names = columns.fields().iter().map(|field| field.name().as_str());
-    let decode = Decode {
-        columns: &roots(names),
-        batch_rows: BATCH_ROWS,
-        only_rows: true,
-        evolution: None,
-    };
-    for chosen in choose_blocks(&sources, &BlockFilter::default())?.0 {
-        decode.block(&sources[0], &chosen.block, &mut |records| {
-            let LogRecords::Rows(batch) = records else {
-                return Ok(());
-            };
-            for (field, stats) in columns.fields().iter().zip(&mut found) {
-                stats.add_batch(&batch, field)?;
-            }
-            Ok(())
-        })?;
-    }
+    log_rows(store, path, &roots(names), BATCH_ROWS, &mut |batch| {
+        for (field, stats) in columns.fields().iter().zip(&mut found) {
+            stats.add_batch(batch, field)?;
+        }
+        Ok(())
+    })?;
     Ok(found)
 }
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, StringArray, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use pyhudi_slice::Result;
 use pyhudi_store::Store;
 
 use super::WrittenFile;
 use super::bounds::Bound;
 use super::stats::{Stats, file_name, stats_of};
-use crate::error::Result;
-use crate::metadata::MetadataPartition;
-use crate::metadata::stat_value::{self, floating, text};
-use crate::metadata::stats::{self, stored_stats};
+use crate::MetadataPartition;
+use crate::stat_value::{self, floating, text};
+use crate::stats::{self, stored_stats};
 
 /// Where the statistics of some files of one data partition say too little, or are not there:
 /// columns file, column, expected and found (as text for people; found is null where nothing is

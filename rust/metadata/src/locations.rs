@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::array::{Int64Builder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema};
 use pyhudi_avro::Datum;
+use pyhudi_slice::{Result, SliceError};
 
 use super::MetadataPartition;
 use super::records::Keep;
-use crate::error::{Result, SliceError};
 
 /// Where records are: columns key, partition, file_id, instant (of the write, epoch milliseconds).
 ///

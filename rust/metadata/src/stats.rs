@@ -6,11 +6,11 @@ use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use pyhudi_avro::Datum;
 use pyhudi_format::hash::{column_key, text_hash64};
+use pyhudi_slice::{Result, SliceError};
 
 use super::MetadataPartition;
 use super::records::{Keep, Records, Wanted};
 use super::stat_value::{Bound, bound, bounds_array};
-use crate::error::{Result, SliceError};
 
 /// What is known of the values of one column in one file or partition.
 #[derive(Debug, Clone, Default)]

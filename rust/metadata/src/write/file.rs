@@ -8,10 +8,8 @@ use pyhudi_format::hfile::{HFileOptions, write_hfile};
 use pyhudi_format::log::{
     BlockType, DeleteRecord, HeaderKey, OrderingValue, delete_content, delete_list, write_block,
 };
+use pyhudi_slice::{LogFile, Result, SliceError};
 use pyhudi_store::{Store, StoreError};
-
-use crate::error::{Result, SliceError};
-use crate::write_log::LogFile;
 
 /// How a log file of the metadata table is written.
 #[derive(Debug, Clone)]

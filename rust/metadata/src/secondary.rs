@@ -7,8 +7,8 @@ use arrow::datatypes::{DataType, Field, Schema};
 
 use super::MetadataPartition;
 use super::records::{Keep, Records, Wanted};
-use crate::error::{Result, SliceError};
 use pyhudi_format::hash::metadata_file_group;
+use pyhudi_slice::{Result, SliceError};
 
 /// What to look up in a secondary index.
 #[derive(Debug, Clone, Default)]

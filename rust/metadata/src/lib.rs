@@ -19,11 +19,10 @@ use std::thread;
 
 use pyhudi_avro::Datum;
 use pyhudi_format::hash::metadata_file_group;
+use pyhudi_slice::{BlockFilter, Result, SliceError};
 use pyhudi_store::Store;
 
 use self::records::{Keep, Records, Wanted};
-use crate::blocks::BlockFilter;
-use crate::error::{Result, SliceError};
 
 pub use self::blooms::{keys_in_filter, may_contain};
 pub use self::files::file_listing;

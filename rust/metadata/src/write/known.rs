@@ -3,12 +3,12 @@
 use arrow::datatypes::{DataType, SchemaRef};
 use pyhudi_avro::Datum;
 use pyhudi_format::hash::column_key;
+use pyhudi_slice::Result;
 
 use super::bounds::{Bound, ONLY_NULLS, wrapper};
 use super::stats::{Stats, decimal_info, file_name};
-use crate::error::Result;
-use crate::metadata::MetadataPartition;
-use crate::metadata::records::{Keep, Records, Wanted};
+use crate::MetadataPartition;
+use crate::records::{Keep, Records, Wanted};
 
 /// For each file, the statistics of each column; [`None`] for a file of which a column has none, or
 /// has them in another form than that of its type (index version 2).

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use pyhudi_avro::{Datum, Value};
 
-use crate::metadata::files;
+use crate::files;
 
 /// Kinds of records (`MetadataPartitionType`).
 const KIND_ALL_PARTITIONS: i64 = 1;

@@ -6,10 +6,10 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use pyhudi_avro::Value;
+use pyhudi_slice::{Result, SliceError};
 
 use super::Recorder;
-use crate::error::{Result, SliceError};
-use crate::metadata::secondary::{entry, value_len};
+use crate::secondary::{entry, value_len};
 
 /// Kind of the records (`MetadataPartitionType`).
 const KIND_SECONDARY_INDEX: i64 = 7;

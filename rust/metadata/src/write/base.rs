@@ -8,11 +8,10 @@ use arrow::array::RecordBatch;
 use pyhudi_format::FormatError;
 use pyhudi_format::bloom::BloomFilter;
 use pyhudi_format::hfile::{HFileOptions, write_hfile_with_metas};
+use pyhudi_slice::{BaseFile, Result, SliceError};
 use pyhudi_store::{Store, StoreError};
 
 use super::file::by_key;
-use crate::error::{Result, SliceError};
-use crate::write_base::BaseFile;
 
 /// What Hudi sizes the filter of such a file by.
 const BLOOM_ENTRIES: u32 = 10_000;

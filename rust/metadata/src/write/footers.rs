@@ -4,14 +4,11 @@ use arrow::array::Array;
 use arrow::datatypes::{Field, SchemaRef};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use pyhudi_slice::{Result, SliceError, adapt_column, base_metadata, base_rows, nested};
 use pyhudi_store::Store;
 
 use super::bounds::Bound;
 use super::stats::{BATCH_ROWS, Stats, roots};
-use crate::adapt::adapt_column;
-use crate::base::{BaseRead, base_metadata, format_of};
-use crate::columns::nested;
-use crate::error::{Result, SliceError};
 
 /// What the values of the columns are. Floating numbers are always looked at: the bounds of a
 /// footer leave NaN out.
@@ -124,17 +121,8 @@ fn look_at_values(
     for (_, stats) in &mut wanted {
         stats.values = 0;
     }
-    let read = BaseRead {
-        columns: &roots(wanted.iter().map(|(field, _)| field.name().as_str())),
-        filters: &[],
-        batch_rows: BATCH_ROWS,
-        row_numbers: false,
-        two_threads: false,
-        part: None,
-        test: None,
-        map: None,
-    };
-    for batch in format_of(path).open(store, path, read)? {
+    let columns = roots(wanted.iter().map(|(field, _)| field.name().as_str()));
+    for batch in base_rows(store, path, &columns, BATCH_ROWS)? {
         let batch = batch?;
         for (field, stats) in &mut wanted {
             stats.add_batch(&batch, field)?;

@@ -4,10 +4,10 @@ use arrow::array::{Array, BooleanArray, StringArray};
 use pyhudi_avro::Datum;
 use pyhudi_format::BloomFilter;
 use pyhudi_format::hash::{text_hash64, text_md5};
+use pyhudi_slice::{Result, SliceError};
 
 use super::MetadataPartition;
 use super::records::{Keep, Records, Wanted};
-use crate::error::{Result, SliceError};
 
 /// For each file whether it may hold any of the keys; null where there is no filter.
 ///

@@ -6,11 +6,10 @@ use bytes::Bytes;
 use pyhudi_avro::{AvroError, Datum, DatumReader};
 use pyhudi_format::log::{BlockType, DeleteBody, LogBlock, delete_body, delete_list};
 use pyhudi_format::{FormatError, HFile, ReadAt};
+use pyhudi_slice::{LogSource, Result, SliceError, choose_blocks};
 use pyhudi_store::{Store, StoreFile};
 
 use super::{MetadataPartition, MetadataSlice};
-use crate::blocks::{LogSource, choose_blocks};
-use crate::error::{Result, SliceError};
 
 /// Which records to read.
 pub(super) enum Wanted<'w> {

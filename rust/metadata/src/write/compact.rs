@@ -3,13 +3,12 @@
 //! What versions of a record come to is said in `combined`.
 
 use pyhudi_avro::{DatumWriter, Value};
+use pyhudi_slice::{BaseFile, Result, SliceError};
 
 use super::base::store_base;
 use super::combined::{combined, set};
-use crate::error::{Result, SliceError};
-use crate::metadata::records::{Keep, Records, Wanted};
-use crate::metadata::{MetadataPartition, MetadataSlice};
-use crate::write_base::BaseFile;
+use crate::records::{Keep, Records, Wanted};
+use crate::{MetadataPartition, MetadataSlice};
 
 /// Writes the merged records of a slice of a partition as a base file. All of them are in memory.
 ///

@@ -26,8 +26,7 @@ use arrow::array::{BinaryBuilder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pyhudi_avro::{DatumWriter, Value};
 use pyhudi_format::hash::metadata_file_group;
-
-use crate::error::{Result, SliceError};
+use pyhudi_slice::{Result, SliceError};
 
 pub use self::base::write_metadata_base;
 pub use self::check::statistics_gaps;

@@ -12,8 +12,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, TimeUnit};
 use pyhudi_avro::Datum;
-
-use crate::error::Result;
+use pyhudi_slice::Result;
 
 /// A least or greatest value.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow::array::{BooleanBuilder, Int64Builder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema};
 use pyhudi_avro::Datum;
+use pyhudi_slice::{Result, SliceError};
 
 use super::MetadataPartition;
 use super::records::Keep;
-use crate::error::{Result, SliceError};
 
 /// Files by key of the `files` partition: columns partition, name, size, is_deleted.
 ///

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use arrow::array::{RecordBatch, StringArray};
 use pyhudi_avro::Value;
+use pyhudi_slice::{Result, SliceError};
 
 use super::Recorder;
-use crate::error::{Result, SliceError};
 
 const FILES: &str = "files";
 const RECORD_INDEX: &str = "record_index";
