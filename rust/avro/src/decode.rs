@@ -3,6 +3,7 @@
 //! The bytes are decoded by arrow-avro; names, types and schema resolution are ours.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -16,12 +17,17 @@ use crate::canonical::canonical_record;
 use crate::error::{AvroError, Result, corrupt, schema_error, unsupported};
 use crate::model::{Record, Type};
 use crate::parse::parse_record;
-use crate::resolve::Resolution;
 use crate::restore::restore;
 
 /// A batch is full at this many bytes whatever its rows: arrow-avro panics when the offsets
 /// of a string, list or map column pass 2^31.
 const FULL_BYTES: usize = 1 << 30;
+
+/// Brings decoded columns to a reader's schema.
+pub(crate) trait Resolve: Debug + Send + Sync {
+    fn schema(&self) -> SchemaRef;
+    fn apply(&self, decoded: &[ArrayRef], rows: usize) -> Result<Vec<ArrayRef>>;
+}
 
 /// Decodes records of one writer schema, a batch at a time.
 ///
@@ -35,7 +41,7 @@ pub struct DatumDecoder {
     decoder: Decoder,
     decoded: Vec<Type>,
     decoded_schema: SchemaRef,
-    resolution: Option<Resolution>,
+    resolution: Option<Box<dyn Resolve>>,
     batch_rows: usize,
     rows: usize,
     bytes: usize,
@@ -59,32 +65,16 @@ impl DatumDecoder {
         }
     }
 
-    /// A decoder into the reader's types by Avro's schema resolution: fields by name or reader
-    /// alias, the reader's default (null if it has none and is nullable) for fields that the
-    /// writer lacks, and Avro's promotions. As in Hudi also: int and long to string, integers
-    /// to decimal, decimals to wider ones, and timestamps between millis and micros by value.
-    /// Names of records, enums and fixed types are not compared.
-    pub fn with_reader_schema(
-        writer_schema_json: &str,
-        reader_schema_json: &str,
-        batch_rows: usize,
-    ) -> Result<Self> {
-        let writer = parse_record(writer_schema_json)?;
-        let reader = parse_record(reader_schema_json)?;
-        let (resolution, indices) = Resolution::new(&writer, &reader)?;
-        Self::build(&writer, indices, Some(resolution), batch_rows)
-    }
-
     /// A decoder of all columns.
     pub(crate) fn for_record(record: &Record, batch_rows: usize) -> Result<Self> {
         let indices = (0..record.fields.len()).collect();
         Self::build(record, indices, None, batch_rows)
     }
 
-    fn build(
+    pub(crate) fn build(
         record: &Record,
         indices: Vec<usize>,
-        resolution: Option<Resolution>,
+        resolution: Option<Box<dyn Resolve>>,
         batch_rows: usize,
     ) -> Result<Self> {
         let fields = indices.iter().filter_map(|i| record.fields.get(*i));

@@ -18,13 +18,32 @@ use crate::arrow_type::{arrow_fields, data_type};
 use crate::cast::{checked_cast, exact_cast};
 use crate::conform::check_required;
 use crate::datum;
-use crate::decode::DatumDecoder;
+use crate::decode::{DatumDecoder, Resolve};
 use crate::error::{AvroError, Result, schema_error, unsupported};
 use crate::model::{Record, RecordField, Type, below};
+use crate::parse::parse_record;
+
+impl DatumDecoder {
+    /// A decoder into the reader's types by Avro's schema resolution: fields by name or reader
+    /// alias, the reader's default (null if it has none and is nullable) for fields that the
+    /// writer lacks, and Avro's promotions. As in Hudi also: int and long to string, integers
+    /// to decimal, decimals to wider ones, and timestamps between millis and micros by value.
+    /// Names of records, enums and fixed types are not compared.
+    pub fn with_reader_schema(
+        writer_schema_json: &str,
+        reader_schema_json: &str,
+        batch_rows: usize,
+    ) -> Result<Self> {
+        let writer = parse_record(writer_schema_json)?;
+        let reader = parse_record(reader_schema_json)?;
+        let (resolution, indices) = Resolution::new(&writer, &reader)?;
+        Self::build(&writer, indices, Some(Box::new(resolution)), batch_rows)
+    }
+}
 
 /// How the columns of a reader's record come from decoded writer columns.
 #[derive(Debug)]
-pub(crate) struct Resolution {
+struct Resolution {
     schema: SchemaRef,
     columns: Vec<Column>,
 }
@@ -43,7 +62,7 @@ enum Column {
 
 impl Resolution {
     /// The plan, and the indices of the writer's fields it needs, in order.
-    pub(crate) fn new(writer: &Record, reader: &Record) -> Result<(Self, Vec<usize>)> {
+    fn new(writer: &Record, reader: &Record) -> Result<(Self, Vec<usize>)> {
         let schema = Arc::new(Schema::new(arrow_fields(reader, "")?));
         let mut indices = Vec::new();
         let mut columns = Vec::with_capacity(reader.fields.len());
@@ -65,14 +84,14 @@ impl Resolution {
         }
         Ok((Self { schema, columns }, indices))
     }
+}
 
-    /// The reader's schema.
-    pub(crate) fn schema(&self) -> SchemaRef {
+impl Resolve for Resolution {
+    fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// The reader's columns, from the decoded ones.
-    pub(crate) fn apply(&self, decoded: &[ArrayRef], rows: usize) -> Result<Vec<ArrayRef>> {
+    fn apply(&self, decoded: &[ArrayRef], rows: usize) -> Result<Vec<ArrayRef>> {
         let parts = self.columns.iter().zip(self.schema.fields());
         let column = |(column, field): (&Column, &Arc<Field>)| match column {
             Column::Default(row) => repeat(row, rows),

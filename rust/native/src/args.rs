@@ -12,7 +12,7 @@ use pyhudi_slice::{Result as SliceResult, SliceError};
 use pyo3::prelude::*;
 
 use crate::error::{config_error, mismatch, slice_error};
-use crate::reader::BatchReader;
+use crate::reader::{BatchReader, Batches};
 
 /// A stream of batches that came from Python.
 pub(crate) type Stream = Box<dyn RecordBatchReader + Send>;
@@ -33,9 +33,6 @@ pub(crate) fn bound<T>(
 ) -> PyResult<Option<T>> {
     argument.map(|given| take(given.bind(py))).transpose()
 }
-
-/// Batches, each of which may fail.
-pub(crate) type Batches = Box<dyn Iterator<Item = SliceResult<RecordBatch>> + Send>;
 
 /// Anything with `__arrow_c_stream__`.
 pub(crate) fn stream(data: &Bound<'_, PyAny>) -> PyResult<Stream> {

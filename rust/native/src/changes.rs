@@ -11,9 +11,9 @@ use pyhudi_slice::{CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::args::{Batches, bound, source};
+use crate::args::{bound, source};
 use crate::error::{mismatch, slice_error};
-use crate::reader::BatchReader;
+use crate::reader::{BatchReader, Batches};
 use crate::spec::spec;
 use crate::store::Store;
 

@@ -12,9 +12,10 @@ use pyhudi_metadata::{
 };
 use pyo3::prelude::*;
 
-use crate::args::{Batches, source, texts};
+use crate::args::{source, texts};
 use crate::error::{mismatch, slice_error};
 use crate::metadata::MetadataPartition;
+use crate::reader::Batches;
 use crate::store::Store;
 use crate::write::{BaseFile, LogFile};
 

@@ -10,8 +10,10 @@ use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
 use pyhudi_slice::{ReadStats, Result as SliceResult, SliceError};
 use pyo3::prelude::*;
 
-use crate::args::Batches;
 use crate::error::{config_error, slice_error};
+
+/// Batches, each of which may fail.
+pub(crate) type Batches = Box<dyn Iterator<Item = SliceResult<RecordBatch>> + Send>;
 
 /// Batches that Python iterates over. Not a `pyarrow.RecordBatchReader`: an error that crosses the C
 /// stream interface keeps its text but loses its kind.

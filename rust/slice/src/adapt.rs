@@ -12,13 +12,15 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Fields, SchemaRef, TimeUnit};
 
-use crate::base::INT96_ZONE;
 use crate::convert::{
     floats_to_doubles, longs_to_local_timestamps, micros_meant_as_millis, texts_to_dates,
     to_decimals,
 };
 use crate::error::{Result, SliceError};
 use pyhudi_keys::java_text;
+
+/// The zone that says where microseconds come from: those of INT96 are never mis-stamped.
+pub(crate) const INT96_ZONE: &str = "+00:00";
 
 /// The batch with exactly the columns of `target`.
 pub(crate) fn adapt(batch: &RecordBatch, target: &SchemaRef) -> Result<RecordBatch> {

@@ -6,6 +6,7 @@
 
 mod adapt;
 mod base;
+mod base_options;
 mod blocks;
 mod changes;
 mod columns;
@@ -21,6 +22,7 @@ mod log_map;
 mod log_side;
 mod merge_spec;
 mod meta;
+mod names;
 mod parquet_file;
 mod parquet_form;
 mod parquet_schema;
@@ -37,12 +39,12 @@ mod write_log;
 
 pub use adapt::adapt_column;
 pub use base::{BaseSchema, BootstrapSource, base_metadata, base_rows, base_schema};
+pub use base_options::{BaseFileOptions, BloomOptions, Codec};
 pub use blocks::{
     BlockCounts, BlockFilter, BlockInfo, ChosenBlock, LogSource, choose_blocks,
     has_partial_records, list_blocks,
 };
 pub use changes::{Batches, CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
-pub use columns::nested;
 pub use combine::combine;
 pub use error::{Result, SliceError};
 pub use evolve::{Evolution, Source};
@@ -52,7 +54,7 @@ pub use log_content::DataBlocks;
 pub use log_json::log_records_json;
 pub use merge_spec::{CustomMerger, FillRule, MergeSpec};
 pub use meta::with_meta_columns;
-pub use parquet_form::Codec;
+pub use names::nested;
 pub use prune::{Comparison, Filter};
 pub use pyhudi_keys::{PARTITION_PATH, RECORD_KEY};
 pub use read::SliceReader;
@@ -60,7 +62,7 @@ pub use records::log_rows;
 pub use request::{Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
 pub use spill::SpillOptions;
-pub use write_base::{BaseFile, BaseFileOptions, BloomOptions, write_base_file};
+pub use write_base::{BaseFile, write_base_file};
 pub use write_log::{
     BASE_ROW, LogFile, LogFileOptions, NextPath, ORDERING, write_log_file, write_log_files,
 };

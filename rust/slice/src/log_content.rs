@@ -6,9 +6,10 @@ use pyhudi_format::hfile::{HFileOptions, write_hfile};
 use pyhudi_format::log::{BlockType, avro_content};
 
 use crate::adapt::adapt;
+use crate::base_options::Codec;
 use crate::error::{Result, SliceError};
 use crate::parquet_file::ParquetFile;
-use crate::parquet_form::{Codec, ParquetForm};
+use crate::parquet_form::ParquetForm;
 
 /// What the data blocks of a log file are (`hoodie.logfile.data.block.format`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

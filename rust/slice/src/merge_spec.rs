@@ -6,9 +6,9 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use pyhudi_merge::{FieldRules, Fill, MergeMode, MergeRules, RowMerger};
 
-use crate::columns::{Columns, nested};
 use crate::error::{Result, SliceError};
 use crate::log_map::MapKind;
+use crate::names::nested;
 
 const META_PREFIX: &str = "_hoodie_";
 
@@ -82,9 +82,15 @@ impl MergeSpec {
         self.mode == MergeMode::EventTime && !self.ordering_fields.is_empty()
     }
 
-    /// The map that these rules need. `partial`: some records lack columns.
-    pub(crate) fn kind(&self, columns: &Columns, partial: bool) -> Result<MapKind> {
-        let order = self.order(&columns.log)?;
+    /// The map that these rules need. log: what is read from log blocks. merged: of it what is merged.
+    /// partial: some records lack columns.
+    pub(crate) fn kind(
+        &self,
+        log: &SchemaRef,
+        merged: &SchemaRef,
+        partial: bool,
+    ) -> Result<MapKind> {
+        let order = self.order(log)?;
         let plain = matches!(self.fill, FillRule::Absent)
             && self.merger.is_none()
             && !self.newest_meta
@@ -93,18 +99,17 @@ impl MergeSpec {
         if plain {
             return Ok(MapKind::Keys(order));
         }
-        let schema = Arc::clone(&columns.merged);
         let rules = FieldRules {
             order,
-            fill: self.fill_of(&schema),
-            newest: self.newest(&schema),
+            fill: self.fill_of(merged),
+            newest: self.newest(merged),
             deletes_always_win: self.deletes_always_win,
             merger: self
                 .merger
                 .as_ref()
                 .map(|custom| Arc::clone(&custom.merger)),
         };
-        Ok(MapKind::Fields(rules, schema))
+        Ok(MapKind::Fields(rules, Arc::clone(merged)))
     }
 
     fn order(&self, schema: &SchemaRef) -> Result<MergeRules> {

@@ -9,22 +9,10 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::SchemaDescPtr;
 use pyhudi_avro::record_name;
 
+use crate::base_options::{BaseFileOptions, Codec};
 use crate::error::{Result, SliceError};
 use crate::parquet_schema::{parquet_schema, writer_schema};
-use crate::write_base::BaseFileOptions;
 use crate::{COMMIT_SEQNO, RECORD_KEY};
-
-/// Compression of the pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Codec {
-    Gzip,
-    Snappy,
-    Zstd,
-    Lz4Raw,
-    Brotli,
-    Uncompressed,
-}
 
 /// The schema and the properties of a Parquet file that is to be written.
 pub(crate) struct ParquetForm {

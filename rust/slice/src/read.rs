@@ -15,10 +15,11 @@ use pyhudi_store::Store;
 use crate::adapt::adapt;
 use crate::base::{BaseReader, Merging, Opening, open_base};
 use crate::blocks::{ChosenBlock, LogSource, choose_blocks};
-use crate::columns::{Columns, names_of};
+use crate::columns::Columns;
 use crate::error::{Result, SliceError};
 use crate::log_map::{LogMap, Winners};
 use crate::log_side::{Collected, LogSide, Shape};
+use crate::names::names_of;
 use crate::positions::positions_of;
 use crate::records::{Decode, LogRecords};
 use crate::request::{ReadStats, SliceRead};
@@ -191,7 +192,10 @@ impl SliceReader {
     ) -> Result<Option<Stage>> {
         let columns = Columns::of(&self.read, positions.is_some())?;
         let partial = blocks.iter().any(|chosen| chosen.block.is_partial());
-        let kind = self.read.merge.kind(&columns, partial)?;
+        let kind = self
+            .read
+            .merge
+            .kind(&columns.log, &columns.merged, partial)?;
         let shape = Shape {
             columns,
             by_position: positions.is_some(),

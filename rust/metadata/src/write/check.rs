@@ -7,9 +7,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pyhudi_slice::Result;
 use pyhudi_store::Store;
 
-use super::WrittenFile;
 use super::bounds::Bound;
-use super::stats::{Stats, file_name, stats_of};
+use super::column_bounds::{Stats, file_name};
+use super::stats::{WrittenFile, stats_of};
 use crate::MetadataPartition;
 use crate::stat_value::{self, floating, text};
 use crate::stats::{self, stored_stats};

@@ -8,9 +8,10 @@ use pyhudi_format::bloom::BloomFilter;
 use pyhudi_format::hash::{column_key, text_hash64};
 use pyhudi_slice::{Result, SliceError};
 
-use super::Recorder;
 use super::bounds::Bound;
-use super::stats::{KIND_COLUMN_STATS, KIND_PARTITION_STATS, Shape, Stats, put_filter};
+use super::column_bounds::{KIND_COLUMN_STATS, KIND_PARTITION_STATS, Shape, Stats};
+use super::recorder::Recorder;
+use super::stats::put_filter;
 
 /// What stands before a partition in the keys of its statistics.
 const PARTITION_PREFIX: &str = "__partition_stat__";

@@ -8,7 +8,7 @@ use pyhudi_slice::{Result, SliceError, adapt_column, base_metadata, base_rows, n
 use pyhudi_store::Store;
 
 use super::bounds::Bound;
-use super::stats::{BATCH_ROWS, Stats, roots};
+use super::column_bounds::{BATCH_ROWS, Stats, roots};
 
 /// What the values of the columns are. Floating numbers are always looked at: the bounds of a
 /// footer leave NaN out.

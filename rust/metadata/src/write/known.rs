@@ -6,7 +6,7 @@ use pyhudi_format::hash::column_key;
 use pyhudi_slice::Result;
 
 use super::bounds::{Bound, ONLY_NULLS, wrapper};
-use super::stats::{Stats, decimal_info, file_name};
+use super::column_bounds::{Stats, decimal_info, file_name};
 use crate::MetadataPartition;
 use crate::records::{Keep, Records, Wanted};
 

@@ -6,7 +6,7 @@ use arrow::array::{RecordBatch, StringArray};
 use pyhudi_avro::Value;
 use pyhudi_slice::{Result, SliceError};
 
-use super::Recorder;
+use super::recorder::Recorder;
 
 const FILES: &str = "files";
 const RECORD_INDEX: &str = "record_index";

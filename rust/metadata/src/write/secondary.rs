@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use pyhudi_avro::Value;
 use pyhudi_slice::{Result, SliceError};
 
-use super::Recorder;
+use super::recorder::Recorder;
 use crate::secondary::{entry, value_len};
 
 /// Kind of the records (`MetadataPartitionType`).

@@ -9,8 +9,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, Tim
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::Type as PhysicalType;
 
-/// The zone that says where microseconds come from: those of INT96 are never mis-stamped.
-pub(crate) const INT96_ZONE: &str = "+00:00";
+use crate::adapt::INT96_ZONE;
 
 /// The file's Arrow schema with its INT96 columns as microseconds in UTC; none when it has no such
 /// column.

@@ -23,7 +23,6 @@ use crate::row_test::RowTest;
 
 pub(crate) use bootstrap::BaseReader;
 pub use bootstrap::BootstrapSource;
-pub(crate) use int96::INT96_ZONE;
 pub(crate) use open::{Merging, Opening, open_base};
 pub use parquet::base_metadata;
 pub(crate) use parquet::{BATCH_BYTES, read_parquet_block};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 
 use super::{BaseRead, BaseReader};
-use crate::columns::select;
 use crate::error::Result;
 use crate::log_map::MapKind;
 use crate::log_side::Shape;
+use crate::names::select;
 use crate::prune::Filter;
 use crate::request::SliceRead;
 use crate::row_test::{RowTest, SharedMap, is_testable};

@@ -24,10 +24,10 @@ use super::halves::{Halves, Pages};
 use super::int96::int96_as_micros;
 use super::page_file::PageFile;
 use super::{BaseFormat, BaseRead, BaseRows, BaseSchema};
-use crate::columns::names_of;
 use crate::error::{Result, SliceError};
 use crate::evolve::{Source, evolve, stored_filters, stored_names};
 use crate::log_side::ROW_NUMBER;
+use crate::names::names_of;
 use crate::prune::keep_row_groups;
 use crate::row_test::RowTest;
 

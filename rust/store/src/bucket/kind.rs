@@ -1,8 +1,6 @@
-//! The kinds of buckets there are. One more is a file like `s3`, and its line in [`KINDS`].
+//! What a kind of bucket is. Which ones there are stands in `remote`.
 
 use object_store::{ObjectStore, RetryConfig};
-
-use super::s3;
 
 /// A kind of bucket: what its URIs and its variables are called, and what makes a client.
 pub(super) struct Kind {
@@ -23,15 +21,4 @@ pub(super) enum Unbuilt {
     Option(String),
     /// The client's own words.
     Client(object_store::Error),
-}
-
-const KINDS: [Kind; 1] = [s3::KIND];
-
-/// The kind of bucket that a scheme names, and the scheme in lower case.
-pub(super) fn of_scheme(scheme: &str) -> Option<(Kind, &'static str)> {
-    KINDS.into_iter().find_map(|kind| {
-        let mut schemes = kind.schemes.iter();
-        let known = schemes.find(|known| scheme.eq_ignore_ascii_case(known))?;
-        Some((kind, *known))
-    })
 }

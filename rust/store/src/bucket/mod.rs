@@ -1,4 +1,4 @@
-//! Buckets, through `object_store`; `kind` says of which kinds.
+//! Buckets, through `object_store`; `remote` says of which kinds.
 //!
 //! Calls block: they run on the caller's thread, beside a few threads of the process's one runtime.
 //! What a table's base is called (`s3://bucket/prefix`) becomes a bucket and a prefix of keys; a

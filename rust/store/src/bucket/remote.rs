@@ -8,8 +8,12 @@ use std::sync::Arc;
 use object_store::path::Path;
 
 use super::client::{self, Client};
-use super::{error, kind, runtime};
+use super::kind::Kind;
+use super::{error, runtime, s3};
 use crate::{Result, StoreError, path, uri};
+
+/// The kinds of buckets that there are. One more is a file like `s3`, and its name here.
+const KINDS: [Kind; 1] = [s3::KIND];
 
 /// The keys below one prefix of a bucket.
 pub(crate) struct Remote {
@@ -28,7 +32,7 @@ impl Remote {
         let Some((named, rest)) = uri::split_scheme(uri) else {
             return Ok(None);
         };
-        let Some((kind, scheme)) = kind::of_scheme(named) else {
+        let Some((kind, scheme)) = of_scheme(named) else {
             return Ok(None);
         };
         let whole = format!("{scheme}:{rest}");
@@ -154,4 +158,13 @@ impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Remote").field(&self.uri).finish()
     }
+}
+
+/// The kind of bucket that a scheme names, and the scheme in lower case.
+fn of_scheme(scheme: &str) -> Option<(Kind, &'static str)> {
+    KINDS.into_iter().find_map(|kind| {
+        let mut schemes = kind.schemes.iter();
+        let known = schemes.find(|known| scheme.eq_ignore_ascii_case(known))?;
+        Some((kind, *known))
+    })
 }
