@@ -109,14 +109,30 @@ def test_compaction_comes_after_so_many_delta_commits(name: str, tmp_path: Path)
     assert found.ok, str(found)
 
 
-def test_a_pending_write_holds_compaction_up(tmp_path: Path) -> None:
-    base = unpack("v9_mor_record_index", tmp_path)
+@pytest.mark.parametrize(
+    ("name", "has_records", "waits"),
+    [
+        ("v6_cow_record_index", False, True),
+        ("v9_mor_record_index", False, False),
+        ("v9_mor_record_index", True, True),
+    ],
+)
+def test_what_is_pending_holds_compaction_up_where_it_has_records(
+    name: str, has_records: bool, waits: bool, tmp_path: Path
+) -> None:
+    """From version 8 on they come after the compaction, by the time of completion."""
+    base = unpack(name, tmp_path)
     table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 1})
     rows = table.scan().to_arrow().slice(0, 2)
     layout = table.config.layout
+    before = len(metadata_table(table.storage).timeline.completed(COMMIT))
     layout.request(table.storage, "20200101000000000", COMPACTION, _empty_plan())
+    if has_records:
+        kept = metadata_table(table.storage)
+        kept.config.layout.request(kept.storage, "20200101000000000", DELTA_COMMIT)
     table.upsert(rows)
-    assert metadata_table(table.storage).timeline.completed(COMMIT) == ()
+    after = len(metadata_table(table.storage).timeline.completed(COMMIT))
+    assert after == before + (0 if waits else 1)
 
 
 def _empty_plan() -> bytes:

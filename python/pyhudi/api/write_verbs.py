@@ -576,6 +576,9 @@ class WritingVerbs:
 
         Returns:
             The builder, without changes.
+
+        Raises:
+            ConfigError: an argument is wrong.
         """
         from pyhudi.api.alter_builder import Alter  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write.alter import alter  # noqa: PLC0415 - reading needs none of it

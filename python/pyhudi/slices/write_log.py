@@ -121,7 +121,8 @@ def _token_of_write(attempt: Attempt, instant: str) -> str:
     Who takes its files back must not meet those of a writer that chose the same version. It is
     three numbers of 32 bits, as Hudi reads them (`FSUtils.LOG_FILE_PATTERN`, 0.15.0).
     """
-    return f"{attempt.task}-{attempt.stage}-{int(instant[9:17]) * 10 + attempt.attempt % 10}"
+    of_write = int(instant[8:17]) % 2_147_000
+    return f"{attempt.task}-{attempt.stage}-{of_write * 1000 + attempt.attempt % 1000}"
 
 
 def _stat(task: LogFileTask, files: list[_native.LogFile], at: int, names: _Names) -> WriteStat:
