@@ -12,6 +12,7 @@ import pytest
 
 import pyhudi
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.table_builder import TableBuilder
 
 ROUNDS = 5
 CITIES = ("oslo", "quito", "lima")
@@ -24,6 +25,9 @@ SCHEMA = pa.schema(
         ("fare", pa.float64()),
         ("note", pa.string()),
     ]
+)
+TRIPS = TableBuilder.of(
+    SCHEMA, partition_by="city", order_by="ts", options={"hoodie.table.name": "trips"}
 )
 DDL = "id string, ts int, city string, fare double, note string"
 KEY_GENERATORS = "org.apache.hudi.keygen"
@@ -179,15 +183,12 @@ def test_rounds_in_turn(
     base = tmp_path / "trips"
     model = Model(random.Random(f"{version}-{kind}-{partitioned}"))
     first = model.batch(12)
-    pyhudi.create_table(
-        str(base),
-        pa.Table.from_pylist(first, SCHEMA),
-        key="id",
-        partition_by="city" if partitioned else None,
-        order_by="ts",
-        type=kind,
+    TRIPS.make(
+        base,
         version=version,
-        options={"hoodie.table.name": "trips"},
+        kind=kind,
+        partition_by="city" if partitioned else None,
+        first=pa.Table.from_pylist(first, SCHEMA),
     )
     model.upsert(first)
     options = hudi_options(kind, partitioned=partitioned)

@@ -18,7 +18,7 @@ from pyhudi import HudiTable
 from pyhudi.api.changes import table_as_of
 from pyhudi.api.scan import new_scan
 from pyhudi.errors import HistoryUnavailable
-from tests.helpers.rows import canonical, difference, encode_table
+from tests.helpers.rows import canonical, canonical_rows, difference, encode_table
 from tests.helpers.tables import GoldenTables, cases, unpack
 
 OPS = {"i", "u", "d"}
@@ -163,7 +163,7 @@ def rows_as_of(table: HudiTable, moment: str) -> list[str]:
         read_optimized=False,
         meta_fields=False,
     )
-    return [canonical(row) for row in encode_table(scan.to_arrow())]
+    return canonical_rows(scan.to_arrow())
 
 
 def encoded(changes: pa.Table) -> list[dict[str, Any]]:

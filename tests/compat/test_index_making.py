@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import SCHEMA, Model, hudi_options
+from tests.compat.test_alternating import TRIPS, Model, hudi_options
 from tests.compat.test_metadata_secondary import LOCK, check
 from tests.compat.test_metadata_writing import (
     METADATA,
@@ -31,16 +31,8 @@ RECORDS = {
 def make(base: Path, model: Model, version: int, kind: Kind) -> pyhudi.HudiTable:
     first = model.batch(12)
     model.upsert(first)
-    table = pyhudi.create_table(
-        str(base),
-        pa.Table.from_pylist(first, SCHEMA),
-        key="id",
-        partition_by="city",
-        order_by="ts",
-        type=kind,
-        version=version,
-        options={"hoodie.table.name": "trips", "hoodie.metadata.enable": "false"},
-    )
+    rows = pa.Table.from_pylist(first, TRIPS.schema)
+    table = TRIPS.make(base, version=version, kind=kind, metadata=False, first=rows)
     write_with_pyhudi(base, model)
     return pyhudi.open_table(table.uri)
 

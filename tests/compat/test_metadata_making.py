@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import SCHEMA, Model, hudi_options
+from tests.compat.test_alternating import TRIPS, Model, hudi_options
 from tests.compat.test_metadata_writing import (
     EVENT_TIME,
     METADATA,
@@ -48,16 +48,8 @@ class Layout:
 
 def make(base: Path, model: Model, layout: Layout, options: dict[str, Any]) -> None:
     first = model.batch(12)
-    pyhudi.create_table(
-        str(base),
-        pa.Table.from_pylist(first, SCHEMA),
-        key="id",
-        partition_by="city",
-        order_by="ts",
-        type=layout.kind,
-        version=layout.version,
-        options={"hoodie.table.name": "trips", **options},
-    )
+    rows = pa.Table.from_pylist(first, TRIPS.schema)
+    TRIPS.make(base, version=layout.version, kind=layout.kind, options=options, first=rows)
     model.upsert(first)
 
 

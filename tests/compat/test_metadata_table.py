@@ -22,7 +22,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from tests.helpers.refused import REFUSED
-from tests.helpers.rows import canonical, encode_table
+from tests.helpers.rows import canonical_rows
 from tests.helpers.tables import GoldenTables, names, unpack
 
 NO_METADATA = {"hoodie.metadata.enable": "false"}
@@ -42,7 +42,7 @@ def opened(golden: GoldenTables, name: str) -> tuple[HudiTable, MetadataTable]:
 
 def as_lines(table: HudiTable, *, read_optimized: bool = False) -> list[str]:
     rows = table.scan(meta_fields=True, read_optimized=read_optimized).to_arrow()
-    return sorted(canonical(row) for row in encode_table(rows, rows.column_names))
+    return sorted(canonical_rows(rows))
 
 
 @pytest.mark.parametrize("read_optimized", [False, True])

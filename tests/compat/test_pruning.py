@@ -20,7 +20,7 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.file_system_view import FileSystemView
 from tests.helpers.refused import REFUSED
-from tests.helpers.rows import canonical, encode_table
+from tests.helpers.rows import canonical_rows
 from tests.helpers.tables import GoldenTables, facts, names
 
 NO_METADATA = {"hoodie.metadata.enable": "false", "hoodie.enable.data.skipping": "false"}
@@ -72,7 +72,7 @@ def _any_value(kind: pa.DataType) -> Any:
 
 
 def as_lines(table: pa.Table) -> list[str]:
-    return sorted(canonical(row) for row in encode_table(table, table.column_names))
+    return sorted(canonical_rows(table))
 
 
 def whole(table: HudiTable) -> pa.Table:

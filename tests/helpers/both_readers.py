@@ -25,7 +25,7 @@ from pyhudi.query.incremental import COMMIT_TIME
 from pyhudi.timeline import Instant
 from tests.helpers.images import broken_columns, comparable
 from tests.helpers.oracle.client import HudiError, HudiOracle
-from tests.helpers.rows import canonical, difference, encode_table
+from tests.helpers.rows import canonical, canonical_rows, difference, encode_table
 
 Row = dict[str, Any]
 LATE = 1
@@ -229,7 +229,7 @@ def _travelled(table: HudiTable, moment: str) -> list[str] | None:
 
 
 def _texts(scan: Any) -> list[str]:
-    return [canonical(row) for row in encode_table(scan.to_arrow())]
+    return canonical_rows(scan.to_arrow())
 
 
 def _same(ours: pa.Table, theirs: list[Row], said: str, without: tuple[str, ...] = ()) -> None:

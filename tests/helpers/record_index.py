@@ -17,18 +17,20 @@ from pyhudi.metadata.partitioned import is_partitioned
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
+from tests.helpers.table_builder import TableBuilder
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("name", pa.string()),
-        ("age", pa.int32()),
-        ("amount", pa.decimal128(10, 2)),
-        ("ts", pa.int64()),
-        ("city", pa.string()),
-    ]
-)
 CITIES = ("lisbon", "osaka", "quito", "oslo")
+"""Every four thousand keys make a partition's run."""
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), "w{:07}".format),
+        "name": (pa.string(), "name {}".format),
+        "age": (pa.int32(), lambda number: number % 90),
+        "amount": (pa.decimal128(10, 2), lambda number: Decimal(number % 100)),
+        "ts": (pa.int64(), 1),
+        "city": (pa.string(), lambda number: CITIES[number // 4000 % 4]),
+    }
+)
 
 Place = tuple[str, str, str]
 """Record key, partition path and file id."""
@@ -65,20 +67,6 @@ def stored(base: Path) -> list[Place]:
 def check_index(base: Path, said: str = "") -> None:
     """The index has the place of every row, and nothing else."""
     assert indexed(base) == stored(base), said
-
-
-def rows(numbers: range, ts: int, *, city: str | None = None) -> pa.Table:
-    """Keys of these numbers; every four thousand of them make a partition's run."""
-    count = len(numbers)
-    columns = {
-        "id": [f"w{n:07}" for n in numbers],
-        "name": [f"name {n}" for n in numbers],
-        "age": [n % 90 for n in numbers],
-        "amount": [Decimal(n % 100) for n in numbers],
-        "ts": [ts] * count,
-        "city": [city or CITIES[n // 4000 % 4] for n in numbers],
-    }
-    return pa.table(columns, SCHEMA)
 
 
 def opened(base: Path, **options: Any) -> HudiTable:

@@ -43,6 +43,25 @@ def encode_table(table: pa.Table, columns: Sequence[str] | None = None) -> list[
     return [dict(zip(names, values, strict=True)) for values in zip(*encoded, strict=True)]
 
 
+def canonical_rows(data: Any, columns: Sequence[str] | None = None) -> list[str]:
+    """The rows of any Arrow data, each as `canonical` has it."""
+    return [canonical(row) for row in encode_table(pa.table(data), columns)]
+
+
+def sorted_rows(data: Any) -> list[str]:
+    """The rows of any Arrow data as Python shows them.
+
+    A scan whose errors matter is given as its `to_arrow()`: a stream changes their kind.
+    """
+    return sorted(map(repr, pa.table(data).to_pylist()))
+
+
+def by_id(data: Any) -> list[dict[str, Any]]:
+    """The rows of any Arrow data, in the order of their column `id`."""
+    rows: list[dict[str, Any]] = pa.table(data).to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
 def difference(mine: Iterable[str], wanted: Iterable[str]) -> str | None:
     """How two collections of canonical rows differ, None when they are the same."""
     ours, theirs = Counter(mine), Counter(wanted)

@@ -36,6 +36,11 @@ class TableBuilder:
     first: Iterable[Any] | pa.Table | None = None
     """The rows that it begins with, or what names them; None for an empty table."""
 
+    @classmethod
+    def of(cls, schema: pa.Schema, **axes: Any) -> TableBuilder:
+        """For rows that are made elsewhere."""
+        return cls({field.name: (field.type, None) for field in schema}, **axes)
+
     @property
     def schema(self) -> pa.Schema:
         """Its columns in order."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyhudi import HistoryUnavailable, HudiError, HudiTable, Scan, UnsupportedTableFeature
 from pyhudi.api.outputs import Outputs
 from tests.helpers.images import broken_columns, comparable
-from tests.helpers.rows import canonical, difference, digest, encode_table
+from tests.helpers.rows import canonical, canonical_rows, difference, digest
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "tables"
 LATEST = "1.2.0"
@@ -74,7 +74,7 @@ class Case:
             return None
         if self.kind == "cdc":
             return self._changes_mismatch(table)
-        mine = [canonical(row) for row in encode_table(table, self.columns)]
+        mine = canonical_rows(table, self.columns)
         if self.rows is not None:
             return difference(mine, self.rows)
         return None if digest(mine) == self.sha256 else f"other rows than Hudi's: {len(mine)}"

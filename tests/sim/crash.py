@@ -32,6 +32,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
+from tests.helpers.table_builder import TableBuilder, numbered
 
 
 class Killed(BaseException):
@@ -166,7 +167,6 @@ class Handle:
 
 def people_table(base: Path, version: int, kind: str, options: dict[str, str]) -> Handle:
     """An empty table for `people`, without a metadata table; `options` are its handle's."""
-    schema = people([0], 0, 0).schema
     new = NewTable(
         name="people",
         table_type="COPY_ON_WRITE" if kind == "cow" else "MERGE_ON_READ",
@@ -174,7 +174,7 @@ def people_table(base: Path, version: int, kind: str, options: dict[str, str]) -
         record_key_fields=("id",),
         partition_fields=("city",),
         ordering_fields=("ts",),
-        create_schema=_native.avro_schema(schema, "people_record", "hoodie.people"),
+        create_schema=_native.avro_schema(PEOPLE.schema, "people_record", "hoodie.people"),
     )
     handle = Handle(Storage(str(base)), options)
     create.make_table(handle.storage, new_table_config(new), SystemClock())
@@ -236,13 +236,18 @@ def _data_files(storage: Storage) -> Iterator[tuple[str, str]]:
         yield from ((file.name, file.path) for file in files)
 
 
+PEOPLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered(2)),
+        "city": (pa.string(), lambda number: ("rome", "oslo")[number % 2]),
+        "v": (pa.int32(), 1),
+        "ts": (pa.int64(), 1),
+    },
+    partition_by="city",
+    order_by="ts",
+)
+
+
 def people(ids: Sequence[int], v: int, ts: int) -> pa.Table:
     """Rows `k<id>` in the cities rome (even) and oslo (odd)."""
-    return pa.table(
-        {
-            "id": [f"k{i:02}" for i in ids],
-            "city": [("rome", "oslo")[i % 2] for i in ids],
-            "v": pa.array([v] * len(ids), pa.int32()),
-            "ts": pa.array([ts] * len(ids), pa.int64()),
-        }
-    )
+    return PEOPLE.rows(ids, v=v, ts=ts)

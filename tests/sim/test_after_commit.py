@@ -19,7 +19,7 @@ from pyhudi.errors import (
 )
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
-from tests.sim.crash import CrashingStorage, Handle, leftovers, people
+from tests.sim.crash import PEOPLE, CrashingStorage, Handle, leftovers, people
 from tests.sim.interrupted import FailingStorage
 
 TABLES = [(6, "mor"), (8, "cow"), (9, "mor")]
@@ -30,15 +30,7 @@ OPTIONS = {"hoodie.parquet.small.file.limit": "0"}
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     version, kind = request.param
     base = tmp_path / "table"
-    created = pyhudi.create_table(
-        str(base),
-        people([0], 0, 0).schema,
-        key="id",
-        partition_by="city",
-        order_by="ts",
-        type=kind,
-        version=version,
-    )
+    created = PEOPLE.make(base, version=version, kind=kind)
     created.insert(people(range(4), 1, 10))
     return base
 

@@ -18,15 +18,19 @@ from pyhudi.timeline import Timeline
 from pyhudi.write import upsert as operations
 from pyhudi.write.alter import alter
 from tests.helpers.pairwise import pairwise
-from tests.sim.crash import SMALL_BLOOM, Handle, leftovers, people
+from tests.sim.crash import PEOPLE, SMALL_BLOOM, Handle, leftovers, people
 from tests.sim.states import deaths
 
 
 @pytest.fixture
 def table(version: int, kind: Literal["cow", "mor"], tmp_path: Path) -> Path:
     base = tmp_path / "table"
-    made = pyhudi.create_table(
-        base, people(range(4), 1, 10), key="id", order_by="ts", type=kind, version=version
+    made = PEOPLE.make(
+        base,
+        version=version,
+        kind=kind,
+        partition_by=None,
+        first=people(range(4), 1, 10),
     )
     made.upsert(people([1], 2, 20))
     return base

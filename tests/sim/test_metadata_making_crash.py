@@ -14,7 +14,7 @@ import pyhudi
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.write import metadata_lifecycle, upsert
-from tests.sim.crash import Handle, people, rows_read
+from tests.sim.crash import PEOPLE, Handle, people, rows_read
 from tests.sim.states import recorded
 
 NOT_THEN = {"hoodie.metadata.enable": "false"}
@@ -36,14 +36,11 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     kind: Literal["cow", "mor"]
     version, kind = request.param
     base = tmp_path / "table"
-    made = pyhudi.create_table(
-        str(base),
-        people(range(6), 1, 1),
-        key="id",
-        partition_by="city",
-        order_by="ts",
-        type=kind,
+    made = PEOPLE.make(
+        base,
         version=version,
+        kind=kind,
+        first=range(6),
         options={**NOT_THEN, "hoodie.index.bloom.num_entries": "64"},
     )
     made.upsert(people([1, 2, 7], 2, 2))

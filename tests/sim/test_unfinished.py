@@ -34,7 +34,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.write import metadata_lifecycle, upsert
-from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, people, rows_read
+from tests.sim.crash import PEOPLE, CrashingStorage, Handle, Killed, leftovers, people, rows_read
 from tests.sim.states import Recorded, deaths, recorded
 
 OPTIONS = {
@@ -93,16 +93,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Deed]:
     kind: Literal["cow", "mor"]
     version, kind, deed = request.param
     base = tmp_path / "table"
-    table = pyhudi.create_table(
-        str(base),
-        people(range(4), 1, 1),
-        key="id",
-        partition_by="city",
-        order_by="ts",
-        type=kind,
-        version=version,
-        options=OPTIONS,
-    )
+    table = PEOPLE.make(base, version=version, kind=kind, first=range(4), options=OPTIONS)
     table.upsert(people([1, 2], 2, 2))
     assert "record_index" in table.config.metadata_partitions
     return base, deed
@@ -172,9 +163,7 @@ def test_a_full_disk_loses_no_index(case: tuple[Path, Deed], tmp_path: Path) -> 
 def test_a_writer_that_died_creating_a_table_leaves_its_index_to_the_next(tmp_path: Path) -> None:
     """Properties are the last thing that makes a table; its indexes come after."""
     base = tmp_path / "table"
-    pyhudi.create_table(
-        str(base), people([0], 1, 1).schema, key="id", partition_by="city", options=OPTIONS
-    )
+    PEOPLE.make(base, order_by=None, options=OPTIONS)
     made = pyhudi.open_table(str(base)).config.metadata_partitions
     empty = pyhudi.open_table(str(base))
     again = metadata_lifecycle.announced(empty.config, made, OPTIONS, SystemClock())
@@ -190,16 +179,7 @@ def test_a_writer_that_died_creating_a_table_leaves_its_index_to_the_next(tmp_pa
 def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> None:
     """A pending compaction rules out, in version 6, that the metadata table is made."""
     base = tmp_path / "table"
-    made = pyhudi.create_table(
-        str(base),
-        people(range(4), 1, 1),
-        key="id",
-        partition_by="city",
-        order_by="ts",
-        type="mor",
-        version=6,
-        options=OPTIONS,
-    )
+    made = PEOPLE.make(base, version=6, kind="mor", first=range(4), options=OPTIONS)
     made.upsert(people([1], 2, 2))
     with pytest.raises(Killed):
         metadata_lifecycle.rebuild(Handle(CrashingStorage(str(base), 8), OPTIONS))
@@ -225,7 +205,7 @@ def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> N
 
 def test_an_index_that_is_to_come_back_can_be_dropped(tmp_path: Path) -> None:
     base = tmp_path / "table"
-    pyhudi.create_table(str(base), people([0], 1, 1), key="id", partition_by="city")
+    PEOPLE.make(base, order_by=None, first=[0])
     with pytest.raises(Killed):
         metadata_lifecycle.rebuild(Handle(CrashingStorage(str(base), 8)))
     table = pyhudi.open_table(str(base))
@@ -240,7 +220,7 @@ def test_an_index_that_is_to_come_back_can_be_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["record_index", "files"])
 def test_an_index_that_was_being_dropped_leaves_nothing(tmp_path: Path, name: str) -> None:
     start = tmp_path / "start"
-    pyhudi.create_table(str(start), people([0], 1, 1), key="id", partition_by="city")
+    PEOPLE.make(start, order_by=None, first=[0])
 
     def drop(handle: Handle) -> object:
         return metadata_lifecycle.drop_index(handle, name)
@@ -255,7 +235,7 @@ def test_an_index_that_was_being_dropped_leaves_nothing(tmp_path: Path, name: st
 @pytest.mark.parametrize("deed", [rebuild, to_version(6)], ids=["rebuild", "downgrade"])
 def test_who_is_at_it_keeps_others_away(tmp_path: Path, deed: Deed) -> None:
     base = tmp_path / "table"
-    pyhudi.create_table(str(base), people([0], 1, 1), key="id", partition_by="city", type="mor")
+    PEOPLE.make(base, order_by=None, kind="mor", first=[0])
     other = pyhudi.open_table(str(base))
     tried = 0
 
@@ -276,7 +256,7 @@ def test_who_is_at_it_keeps_others_away(tmp_path: Path, deed: Deed) -> None:
 
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path) -> None:
     base = tmp_path / "table"
-    table = pyhudi.create_table(str(base), people([0], 1, 1), key="id", partition_by="city")
+    table = PEOPLE.make(base, order_by=None, first=[0])
     undone = Unfinished("1", 9, removed=("../../..",))
     table.config.updated(table.storage, undone.properties, SystemClock())
     with pytest.raises(CorruptTable, match="is no name"):

@@ -15,7 +15,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
 from pyhudi.spark import SparkEngine
 from pyhudi.spark.types import to_wire, wire_schema
-from tests.helpers.rows import canonical, difference, encode_table
+from tests.helpers.rows import canonical_rows, difference
 from tests.helpers.tables import GoldenTables
 from tests.spark.arrow import arrow_table
 
@@ -29,17 +29,13 @@ def both(base: Path, spark: SparkSession) -> tuple[HudiTable, HudiTable]:
     return pyhudi.open_table(base), pyhudi.open_table(base, engine=SparkEngine(spark))
 
 
-def rows(table: pa.Table) -> list[str]:
-    return [canonical(row) for row in encode_table(table)]
-
-
 def assert_same(local: Outputs, remote: Outputs) -> None:
     wanted, found = local.to_arrow(), arrow_table(remote.to_spark())
     wire = wire_schema(wanted.schema)
     cast = pa.Table.from_batches([to_wire(batch, wire) for batch in wanted.to_batches()], wire)
     assert found.schema.names == wanted.schema.names
     assert wanted.num_rows > 0
-    assert difference(rows(found), rows(cast)) is None
+    assert difference(canonical_rows(found), canonical_rows(cast)) is None
 
 
 @pytest.mark.spark35

@@ -16,7 +16,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch, TableNotFound, Unsupporte
 from pyhudi.schema import payloads
 from pyhudi.spark import SparkEngine, read, read_incremental
 from pyhudi.spark.types import to_wire, wire_schema
-from tests.helpers.rows import canonical, difference, encode_table
+from tests.helpers.rows import canonical_rows, difference
 from tests.helpers.tables import Case, GoldenTables, cases
 from tests.spark.arrow import arrow_table
 
@@ -41,10 +41,6 @@ CASES = [
 PARTITIONED = "v9_mor_part_avro"
 
 
-def rows(table: pa.Table) -> list[str]:
-    return [canonical(row) for row in encode_table(table)]
-
-
 def local(base: Path, **arguments: Any) -> pa.Table:
     """What the embedded engine reads, in the types that Spark has."""
     table = pyhudi.open_table(base).scan(**arguments).to_arrow()
@@ -56,7 +52,7 @@ def assert_same(frame: DataFrame, wanted: pa.Table) -> None:
     found = arrow_table(frame)
     assert found.schema.names == wanted.schema.names
     assert found.schema.types == wanted.schema.types
-    assert difference(rows(found), rows(wanted)) is None
+    assert difference(canonical_rows(found), canonical_rows(wanted)) is None
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -122,8 +118,8 @@ def test_small_slices_are_packed(spark: SparkSession, golden: GoldenTables) -> N
 @pytest.mark.parametrize("limit", [0, 1, 7, 1000])
 def test_limit(spark: SparkSession, golden: GoldenTables, limit: int) -> None:
     base = golden.unpack(PARTITIONED)
-    everything = rows(local(base))
-    found = rows(arrow_table(read(spark, base, limit=limit)))
+    everything = canonical_rows(local(base))
+    found = canonical_rows(arrow_table(read(spark, base, limit=limit)))
     assert len(found) == min(limit, len(everything))
     assert set(found) <= set(everything)
 
@@ -202,7 +198,7 @@ def test_a_merger_of_ones_own_travels_to_the_executors(
         read(spark, base)
     monkeypatch.setitem(payloads._registered, strategy, (lowest_ts, None))
     assert_same(read(spark, base), local(base))
-    assert rows(local(base)) != rows(local(plain))
+    assert canonical_rows(local(base)) != canonical_rows(local(plain))
 
 
 @pytest.mark.spark35

@@ -16,7 +16,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.spark import register_source
 from pyhudi.spark.source_filters import pushable
 from pyhudi.spark.types import to_wire, wire_schema
-from tests.helpers.rows import canonical, difference, encode_table
+from tests.helpers.rows import canonical_rows, difference
 from tests.helpers.tables import GoldenTables
 from tests.spark.arrow import arrow_table
 
@@ -39,16 +39,12 @@ def load(spark: SparkSession, base: Path, **options: Any) -> DataFrame:
     return spark.read.format("pyhudi").options(**options).load(str(base))
 
 
-def rows(table: pa.Table) -> list[str]:
-    return [canonical(row) for row in encode_table(table)]
-
-
 def assert_same(frame: DataFrame, wanted: pa.Table) -> None:
     found = arrow_table(frame)
     wire = wire_schema(wanted.schema)
     cast = pa.Table.from_batches([to_wire(batch, wire) for batch in wanted.to_batches()], wire)
     assert found.schema.names == wanted.schema.names
-    assert difference(rows(found), rows(cast)) is None
+    assert difference(canonical_rows(found), canonical_rows(cast)) is None
 
 
 @needs_spark4

@@ -14,49 +14,50 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.protocol import Engine
 from pyhudi.spark import SparkEngine
+from tests.helpers.table_builder import TableBuilder, numbered
 
 pytestmark = [
     pytest.mark.spark35,
     pytest.mark.filterwarnings("ignore"),  # PySpark's own warnings are not ours to mend
 ]
 
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]
-)
 MIB = 1 << 20
 
 
-def rows(first: int, count: int, v: int) -> pa.Table:
-    numbers = range(first, first + count)
-    columns = {
-        "id": [f"k{n:06}" for n in numbers],
-        "part": [f"p{n % 3}" for n in numbers],
-        "v": [v] * count,
-        "text": ["x" * 400] * count,
-    }
-    return pa.table(columns, schema=SCHEMA)
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered(6)),
+        "part": (pa.string(), lambda number: f"p{number % 3}"),
+        "v": (pa.int64(), 1),
+        "text": (pa.string(), "x" * 400),
+    },
+    partition_by="part",
+    order_by="v",
+)
 
 
 def written(base: Path, kind: Any, engine: Engine) -> Iterator[list[dict[str, Any]]]:
     """What is in a table after each verb."""
-    table = pyhudi.create_table(
-        base, SCHEMA, key="id", partition_by="part", order_by="v", type=kind, engine=engine
-    )
-    table.bulk_insert(rows(0, 60, 1), sort="global")
+    table = TABLE.make(base, kind=kind, engine=engine)
+    table.bulk_insert(TABLE.rows(range(60), v=1), sort="global")
     yield content(table)
-    result = table.upsert(rows(50, 20, 2))
+    result = table.upsert(TABLE.rows(range(50, 70), v=2))
     assert (result.rows_inserted, result.rows_updated) == (10, 10)
     yield content(table)
     table.update("v = 2 AND part = 'p1'", {"v": "v + 1"})
     table.delete("part = 'p2' AND v = 1")
     yield content(table)
-    merge = table.merge(rows(60, 20, 9)).when_matched_update_all(where="target.v = 3")
+    merge = table.merge(TABLE.rows(range(60, 80), v=9)).when_matched_update_all(
+        where="target.v = 3"
+    )
     merge.when_matched_delete().when_not_matched_insert_all().execute()
     yield content(table)
-    stream = pa.RecordBatchReader.from_batches(SCHEMA, rows(0, 6000, 20).to_batches(500))
+    stream = pa.RecordBatchReader.from_batches(
+        TABLE.schema, TABLE.rows(range(6000), v=20).to_batches(500)
+    )
     table.upsert(stream, memory_limit=MIB)
     yield content(table)
-    table.overwrite_partitions(rows(0, 1, 5))
+    table.overwrite_partitions(TABLE.rows(range(1), v=5))
     yield content(table)
 
 

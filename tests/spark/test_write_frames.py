@@ -25,73 +25,82 @@ from pyhudi.spark.types import wire_schema
 from pyhudi.txn.result import WriteResult
 from tests.engine.faulty import FaultyEngine, Twice
 from tests.engine.jobs import leave
+from tests.helpers.table_builder import TableBuilder, numbered
 from tests.spark.arrow import frame_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("part", pa.string()),
-        ("v", pa.int64()),
-        ("at", pa.timestamp("ms", "UTC")),
-        ("tags", pa.list_(pa.string())),
-        ("_hoodie_is_deleted", pa.bool_()),
-    ]
-)
 Given = Callable[[pa.Table], Any]
 
 
-def rows(
-    first: int, count: int, v: int, *, parts: int = 3, shift: int = 0, deleted: bool = False
-) -> pa.Table:
-    numbers = range(first, first + count)
-    columns = {
-        "id": [f"k{n:06}" for n in numbers],
-        "part": [f"p{(n + shift) % parts}" for n in numbers],
-        "v": [v] * count,
-        "at": [n * 1000 for n in numbers],
-        "tags": [[f"t{n}"] if n % 2 else None for n in numbers],
-        "_hoodie_is_deleted": [deleted] * count,
-    }
-    return pa.table(columns, schema=SCHEMA)
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered(6)),
+        "part": (pa.string(), lambda number: f"p{number % 3}"),
+        "v": (pa.int64(), 1),
+        "at": (pa.timestamp("ms", "UTC"), lambda number: number * 1000),
+        "tags": (pa.list_(pa.string()), lambda number: [f"t{number}"] if number % 2 else None),
+        "_hoodie_is_deleted": (pa.bool_(), False),
+    },
+    partition_by="part",
+)
+
+
+def next_part(number: int) -> str:
+    return f"p{(number + 1) % 3}"
 
 
 def written(
     base: Path, given: Given, options: dict[str, str], *, new_files: bool, **how: Any
 ) -> Iterator[tuple[str, Any, list[dict[str, Any]]]]:
     """Name, counts and content of the table after each verb."""
-    table = pyhudi.create_table(
-        base, SCHEMA, key="id", partition_by="part", order_by="v", options=options, **how
-    )
+    table = TABLE.make(base, order_by="v", options=options, **how)
 
     def after(name: str, result: WriteResult) -> tuple[str, Any, Any]:
         counts = (result.rows_inserted, result.rows_updated, result.rows_deleted)
         return name, (result.operation, *counts), content(table)
 
-    yield after("insert", table.insert(given(rows(0, 40, 1))))
+    yield after("insert", table.insert(given(TABLE.rows(range(40), v=1))))
     if new_files:
-        result = table.bulk_insert(given(rows(100, 30, 1)), sort="global", sort_columns=["v", "id"])
+        result = table.bulk_insert(
+            given(TABLE.rows(range(100, 130), v=1)), sort="global", sort_columns=["v", "id"]
+        )
         yield after("bulk_insert", result)
-    twice = [rows(30, 20, 3), rows(30, 20, 2), rows(60, 1, 1, deleted=True)]
-    moved = [rows(0, 6, 5, shift=1), rows(6, 2, 5, deleted=True)]
+    twice = [
+        TABLE.rows(range(30, 50), v=3),
+        TABLE.rows(range(30, 50), v=2),
+        TABLE.rows(range(60, 61), v=1, _hoodie_is_deleted=True),
+    ]
+    moved = [
+        TABLE.rows(range(6), v=5, part=next_part),
+        TABLE.rows(range(6, 8), v=5, _hoodie_is_deleted=True),
+    ]
     yield after("upsert", table.upsert(given(pa.concat_tables([*twice, *moved]))))
-    source = given(pa.concat_tables([rows(14, 30, 9), rows(200, 4, 9)]))
+    source = given(
+        pa.concat_tables([TABLE.rows(range(14, 44), v=9), TABLE.rows(range(200, 204), v=9)])
+    )
     merge = table.merge(source).when_matched_update({"v": "source.v + 1"}, where="target.v = 1")
     merge = merge.when_matched_delete(where="target.id > 'k000040'")
     yield after("merge", merge.when_not_matched_insert_all(where="source.id > 'k000200'").execute())
-    yield after("delete keys", table.delete_keys(given(rows(10, 3, 0).select(["id", "part"]))))
+    yield after(
+        "delete keys",
+        table.delete_keys(given(TABLE.rows(range(10, 13), v=0).select(["id", "part"]))),
+    )
     if not new_files:
         return
-    yield after("delete anywhere", table.delete_keys(given(rows(13, 3, 0).select(["id"]))))
-    yield after("partitions", table.overwrite_partitions(given(rows(0, 5, 5, parts=1))))
-    yield after("overwrite", table.overwrite(given(rows(0, 9, 6))))
-    yield after("at last", table.upsert(given(rows(5, 9, 8))))
+    yield after(
+        "delete anywhere", table.delete_keys(given(TABLE.rows(range(13, 16), v=0).select(["id"])))
+    )
+    yield after(
+        "partitions", table.overwrite_partitions(given(TABLE.rows(range(5), v=5, part="p0")))
+    )
+    yield after("overwrite", table.overwrite(given(TABLE.rows(range(9), v=6))))
+    yield after("at last", table.upsert(given(TABLE.rows(range(5, 14), v=8))))
 
 
 def content(table: HudiTable) -> list[dict[str, Any]]:
     found = pyhudi.open_table(table.uri).scan(meta_fields=True).to_arrow()
-    names = ["_hoodie_record_key", "_hoodie_partition_path", *SCHEMA.names]
+    names = ["_hoodie_record_key", "_hoodie_partition_path", *TABLE.schema.names]
     ordered = found.select(names).sort_by([("id", "ascending"), ("part", "ascending")])
     rows_: list[dict[str, Any]] = ordered.to_pylist()
     return rows_
@@ -131,7 +140,7 @@ def test_verbs_write_the_same_as_in_this_process(
     tmp_path: Path, spark: SparkSession, kind: str, version: int, index: str
 ) -> None:
     options = {"hoodie.index.type": index, **OPTIONS.get(index, {})}
-    how: dict[str, Any] = {"type": kind, "version": version, "new_files": index in NEW_FILES}
+    how: dict[str, Any] = {"kind": kind, "version": version, "new_files": index in NEW_FILES}
     local = list(written(tmp_path / "local", lambda table: table, options, **how))
     frames = written(tmp_path / "spark", partial(frame, spark), options, **how)
     for wanted, found in zip(local, frames, strict=True):
@@ -147,18 +156,11 @@ def frame(spark: SparkSession, table: pa.Table) -> DataFrame:
 def test_tasks_that_run_again_leave_nothing(
     tmp_path: Path, spark: SparkSession, fault: Any
 ) -> None:
-    table = pyhudi.create_table(
-        tmp_path / "table",
-        rows(0, 30, 1),
-        key="id",
-        partition_by="part",
-        order_by="v",
-        options={"hoodie.metadata.enable": "false"},
-    )
+    table = TABLE.make(tmp_path / "table", order_by="v", metadata=False, first=range(30))
     chosen = partial(DiesOnce, str(tmp_path)) if fault == "DiesOnce" else fault
     faulty: Any = FaultyEngine(SparkEngine(spark), chosen)
     handle = pyhudi.open_table(table.uri, engine=faulty)
-    result = handle.upsert(frame(spark, rows(20, 20, 2)))
+    result = handle.upsert(frame(spark, TABLE.rows(range(20, 40), v=2)))
     assert (result.rows_inserted, result.rows_updated, result.files_written) == (10, 10, 3)
     assert [row["v"] for row in content(table)] == [1] * 20 + [2] * 20
     files = {path.name for path in (tmp_path / "table").rglob("*.parquet")}
@@ -193,20 +195,18 @@ def test_what_the_driver_collects_does_not_grow_with_rows(
         return found
 
     monkeypatch.setattr(kind, "collect", counted)
-    table = pyhudi.create_table(
-        tmp_path, SCHEMA, key="id", partition_by="part", order_by="v", options={}
-    )
+    table = TABLE.make(tmp_path, order_by="v")
     for count in (300, 30_000):
         taken.append(0)
-        table.upsert(frame(spark, rows(0, count, count)))
+        table.upsert(frame(spark, TABLE.rows(range(count), v=count)))
     assert len(content(table)) == 30_000
     few, many = taken
     assert 0 < many < 2 * few
 
 
 def test_a_frame_brings_its_session_and_jobs_are_named(tmp_path: Path, spark: SparkSession) -> None:
-    table = pyhudi.create_table(tmp_path, SCHEMA, key="id", partition_by="part", order_by="v")
-    table.insert(frame(spark, rows(0, 3, 1)))
+    table = TABLE.make(tmp_path, order_by="v")
+    table.insert(frame(spark, TABLE.rows(range(3), v=1)))
     tracker = spark.sparkContext.statusTracker()
     assert tracker.getJobIdsForGroup(f"pyhudi insert: {table.uri}")
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
@@ -225,18 +225,23 @@ def test_a_frame_brings_its_session_and_jobs_are_named(tmp_path: Path, spark: Sp
 def test_what_cannot_be_written_is_refused_before_anything_is(
     tmp_path: Path, spark: SparkSession, verb: Any, error: type[Exception]
 ) -> None:
-    table = pyhudi.create_table(tmp_path, SCHEMA, key="id", partition_by="part", order_by="v")
+    table = TABLE.make(tmp_path, order_by="v")
     with pytest.raises(error):
-        verb(table, frame(spark, rows(0, 3, 1)))
+        verb(table, frame(spark, TABLE.rows(range(3), v=1)))
     assert table.refresh().inspect.timeline().num_rows == 0
 
 
 def test_rows_that_lose_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     """A null ordering value counts as 0."""
-    table = pyhudi.create_table(
-        tmp_path, rows(0, 9, 5), key="id", partition_by="part", order_by="v"
+    table = TABLE.make(tmp_path, order_by="v", first=TABLE.rows(range(9), v=5))
+    data = pa.concat_tables(
+        [
+            TABLE.rows(range(2), v=4),
+            TABLE.rows(range(2, 5), v=6),
+            TABLE.rows(range(5, 8), v=0),
+            TABLE.rows(range(20, 22), v=0),
+        ]
     )
-    data = pa.concat_tables([rows(0, 2, 4), rows(2, 3, 6), rows(5, 3, 0), rows(20, 2, 0)])
     null = pa.array([None if v == 0 else v for v in data["v"].to_pylist()], pa.int64())
     given = data.set_column(data.schema.get_field_index("v"), "v", null)
     result = pyhudi.open_table(tmp_path, engine=SparkEngine(spark)).upsert(frame(spark, given))
@@ -249,10 +254,10 @@ def test_rows_that_lose_are_counted(spark: SparkSession, tmp_path: Path) -> None
 def test_a_frame_without_rows_makes_no_commit(
     spark: SparkSession, tmp_path: Path, verb: str
 ) -> None:
-    pyhudi.create_table(tmp_path, rows(0, 9, 5), key="id", partition_by="part")
+    TABLE.make(tmp_path, first=TABLE.rows(range(9), v=5))
     table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
     before = table.inspect.timeline().num_rows
-    assert not getattr(table, verb)(frame(spark, rows(0, 0, 0))).committed
+    assert not getattr(table, verb)(frame(spark, TABLE.rows(range(0), v=0))).committed
     assert table.refresh().inspect.timeline().num_rows == before
     assert pyhudi.open_table(tmp_path).scan().count() == 9
 
@@ -260,8 +265,8 @@ def test_a_frame_without_rows_makes_no_commit(
 def test_a_list_with_a_null_element_is_refused_before_a_write_begins(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    table = pyhudi.create_table(tmp_path / "t", rows(0, 9, 5), key="id", partition_by="part")
-    bad = rows(0, 2, 6).drop_columns(["tags"])
+    table = TABLE.make(tmp_path / "t", first=TABLE.rows(range(9), v=5))
+    bad = TABLE.rows(range(2), v=6).drop_columns(["tags"])
     bad = bad.append_column("tags", pa.array([["x"], ["y", None]], pa.list_(pa.string())))
     given = frame(spark, bad)
     before = sorted(tmp_path.rglob("*"))
@@ -279,15 +284,20 @@ def test_rows_that_stay_in_their_partition_are_told_and_counted(
     spark: SparkSession, tmp_path: Path, kind: Any
 ) -> None:
     """As without Spark: neither rows that move, nor new ones, nor deletes."""
-    moved = rows(0, 4, 6, shift=1)
+    moved = TABLE.rows(range(4), v=6, part=next_part)
     data = pa.concat_tables(
-        [moved, rows(4, 2, 6), rows(20, 2, 6, shift=1), rows(6, 2, 6, shift=1, deleted=True)]
+        [
+            moved,
+            TABLE.rows(range(4, 6), v=6),
+            TABLE.rows(range(20, 22), v=6, part=next_part),
+            TABLE.rows(range(6, 8), v=6, part=next_part, _hoodie_is_deleted=True),
+        ]
     )
     option = "hoodie.record.index.update.partition.path"
 
     def counted(name: str, given: Given, **options: str) -> int:
         base = tmp_path / name
-        pyhudi.create_table(base, rows(0, 9, 5), key="id", partition_by="part", type=kind)
+        TABLE.make(base, kind=kind, first=TABLE.rows(range(9), v=5))
         result = pyhudi.open_table(base, options=options).upsert(given(data))
         return int(result.rows_kept_in_partition)
 
@@ -306,10 +316,8 @@ def test_deletes_take_every_copy_in_a_file(
     spark: SparkSession, tmp_path: Path, kind: Any, index: str
 ) -> None:
     options = {"hoodie.index.type": index}
-    data = rows(0, 6, 1, parts=1)
-    table = pyhudi.create_table(
-        tmp_path, SCHEMA, key="id", partition_by="part", type=kind, options=options
-    )
+    data = TABLE.rows(range(6), v=1, part="p0")
+    table = TABLE.make(tmp_path, kind=kind, options=options)
     table.bulk_insert(pa.concat_tables([data, data]))
     table = pyhudi.open_table(tmp_path, options=options, engine=SparkEngine(spark))
 
@@ -317,8 +325,8 @@ def test_deletes_take_every_copy_in_a_file(
         found = pyhudi.open_table(tmp_path).scan(columns=["id"]).to_arrow()
         return sorted(found["id"].to_pylist())
 
-    table.delete_keys(frame(spark, rows(0, 2, 1, parts=1).select(["id", "part"])))
+    table.delete_keys(frame(spark, TABLE.rows(range(2), v=1, part="p0").select(["id", "part"])))
     assert left() == [f"k{n:06}" for n in (2, 2, 3, 3, 4, 4, 5, 5)]
-    merge = table.merge(frame(spark, rows(2, 3, 7, parts=1)))
+    merge = table.merge(frame(spark, TABLE.rows(range(2, 5), v=7, part="p0")))
     merge.when_matched_delete(where="id < 'k000004'").when_matched_update({"v": "9"}).execute()
     assert left() == [f"k{n:06}" for n in (4, 4, 5, 5)]

@@ -26,6 +26,8 @@ from pyhudi.schema.alter_changes import (
 )
 from pyhudi.schema.alter_steps import Rules, may_become
 from pyhudi.schema.column_tree import ColumnTree
+from tests.helpers.rows import by_id
+from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import GoldenTables
 
 LAST = Position()
@@ -219,25 +221,23 @@ def test_one_named_type_in_two_places_is_written_once() -> None:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def make(base: Path, kind: Literal["cow", "mor"], version: int = 9, **more: Any) -> Any:
-    rows = pa.table(
-        {
-            "id": ["a", "b", "c"],
-            "n": pa.array([1, 2, 3], pa.int32()),
-            "note": ["x", "y", "z"],
-            "ts": [1, 1, 1],
-        }
-    )
-    made = pyhudi.create_table(
-        base, rows, key="id", order_by="ts", type=kind, version=version, **more
-    )
-    made.upsert(rows.slice(1, 1))
-    return made
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "n": (pa.int32(), " abc".index),
+        "note": (pa.string(), lambda key: {"a": "x", "b": "y", "c": "z"}[key]),
+        "ts": (pa.int64(), 1),
+    },
+    order_by="ts",
+    first="abc",
+)
 
 
-def rows_of(table: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.scan().to_arrow().to_pylist()
-    return sorted(rows, key=lambda row: str(row["id"]))
+def made(base: Path, **axes: Any) -> Any:
+    """Rows a, b and c, the second written once more."""
+    table = TABLE.make(base, **axes)
+    table.upsert(TABLE.rows("b"))
+    return table
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
@@ -245,36 +245,38 @@ def rows_of(table: Any) -> list[dict[str, Any]]:
 def test_every_verb_writes_to_an_altered_table(
     tmp_path: Path, kind: Literal["cow", "mor"], version: int
 ) -> None:
-    table = make(tmp_path / "t", kind, version)
+    table = made(tmp_path / "t", kind=kind, version=version)
     table.alter().rename_column("note", "text").drop_column("n").execute()
     table.alter().add_column("n", pa.string(), after="id").rename_column("text", "note2").execute()
     assert table.schema.names == ["id", "n", "note2", "ts"]
     table.upsert(pa.table({"id": ["a"], "n": ["new"], "note2": ["u"], "ts": [2]}))
     table.upsert(pa.table({"id": ["b"], "n": ["part"], "ts": [2]}), partial=True)
     table.update("id = 'c'", {"note2": "note2 || '!'", "ts": "ts + 1"})
-    assert [(row["n"], row["note2"]) for row in rows_of(table)] == [
+    assert [(row["n"], row["note2"]) for row in by_id(table.scan().to_arrow())] == [
         ("new", "u"),
         ("part", "y"),
         (None, "z!"),
     ]
     table.alter().rename_column("note2", "note").execute()
-    assert [row["note"] for row in rows_of(table)] == ["u", "y", "z!"]
+    assert [row["note"] for row in by_id(table.scan().to_arrow())] == ["u", "y", "z!"]
     table.insert(pa.table({"id": ["d"], "ts": [1], "new": [True]}), schema_mode="merge")
     source = pa.table({"id": ["a", "d"], "note": ["merged", "gone"]})
     merge = table.merge(source).when_matched_delete(where="source.note = 'gone'")
     merge.when_matched_update({"note": "source.note", "ts": 9}).execute()
     table.delete("note = 'y'")
     table.delete_keys(pa.table({"id": ["c"]}))
-    assert rows_of(table) == [{"id": "a", "n": "new", "note": "merged", "ts": 9, "new": None}]
+    assert by_id(table.scan().to_arrow()) == [
+        {"id": "a", "n": "new", "note": "merged", "ts": 9, "new": None}
+    ]
     past = table.scan(as_of=table.state.timeline.commits[1].requested).to_arrow()
     assert past.column_names == ["id", "n", "note", "ts"]
     table.overwrite(pa.table({"id": ["z"], "n": ["1"], "note": ["2"], "ts": [1], "new": [False]}))
     table.alter().drop_column("new").execute()
-    assert rows_of(table) == [{"id": "z", "n": "1", "note": "2", "ts": 1}]
+    assert by_id(table.scan().to_arrow()) == [{"id": "z", "n": "1", "note": "2", "ts": 1}]
 
 
 def test_the_history_has_each_version_once(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", "cow", 6)
+    table = made(tmp_path / "t", version=6)
     first = table.alter().rename_column("note", "text").execute()
     table.upsert(pa.table({"id": ["a"], "n": [1], "text": ["t"], "ts": [2]}))
     second = table.upsert(pa.table({"id": ["a"], "ts": [3], "x": [1]}), schema_mode="merge")
@@ -285,14 +287,14 @@ def test_the_history_has_each_version_once(tmp_path: Path) -> None:
 
 
 def test_a_filter_on_a_renamed_column_finds_rows_of_older_files(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", "cow")
+    table = made(tmp_path / "t")
     table.alter().rename_column("n", "m").rename_column("note", "n").execute()
     assert table.scan(where="n = 'z'").to_arrow()["m"].to_pylist() == [3]
     assert table.scan(where="m > 2").to_arrow()["id"].to_pylist() == ["c"]
 
 
 def test_what_cannot_be_altered(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", "cow")
+    table = made(tmp_path / "t")
     with pytest.raises(ConfigError, match="nothing to alter"):
         table.alter().execute()
     with pytest.raises(SchemaMismatch, match="as they are"):
@@ -308,7 +310,7 @@ def test_what_cannot_be_altered(tmp_path: Path) -> None:
 
 
 def test_columns_that_came_without_ids_are_refused(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", "cow", 6)
+    table = made(tmp_path / "t", version=6)
     table.alter().rename_column("note", "text").execute()
     table.upsert(pa.table({"id": ["a"], "ts": [3], "x": [1]}), schema_mode="merge")
     newest = max((tmp_path / "t" / ".hoodie").glob("*.commit"))
@@ -338,12 +340,12 @@ def test_writing_to_what_hudi_altered_changes_no_other_row(
     base = tmp_path / "t"
     shutil.copytree(golden.unpack(name), base)
     table = pyhudi.open_table(str(base))
-    before = rows_of(table)
+    before = by_id(table.scan().to_arrow())
     assert table.delete(f"id = '{before[0]['id']}'").rows_deleted == 1
     table.update(f"id = '{before[1]['id']}'", {"ts": "ts + 100"})
     before[1]["ts"] += 100
-    assert [str(row) for row in rows_of(table)] == [str(row) for row in before[1:]]
+    assert [str(row) for row in by_id(table.scan().to_arrow())] == [str(row) for row in before[1:]]
     table.alter().add_column("later", pa.int32(), first=True).execute()
-    assert [str(row) for row in rows_of(table)] == [
+    assert [str(row) for row in by_id(table.scan().to_arrow())] == [
         str({"later": None, **row}) for row in before[1:]
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from pyhudi.metadata.table_writer import groups_by_partition
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from tests.helpers.metadata_table import metadata_table
+from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import names, unpack
 
 LEFT_BY_HUDI = {
@@ -63,34 +64,31 @@ def test_tables_of_hudi(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_tables_of_pyhudi(version: int, kind: Any, tmp_path: Path) -> None:
-    table = pyhudi.create_table(
-        str(tmp_path / "trips"),
-        _trips(range(1), 0).schema,
-        key="id",
-        partition_by="city",
-        order_by="v",
-        type=kind,
-        version=version,
-    )
-    table.insert(_trips(range(9), 1))
-    table.upsert(_trips(range(4, 12), 2))
-    table.delete_keys(_trips([1, 2], 0).select(["id", "city"]))
-    table.bulk_insert(_trips(range(20, 24), 1))
+    table = TRIPS.make(tmp_path / "trips", version=version, kind=kind)
+    table.insert(TRIPS.rows(range(9), v=1))
+    table.upsert(TRIPS.rows(range(4, 12), v=2))
+    table.delete_keys(TRIPS.rows([1, 2], v=0).select(["id", "city"]))
+    table.bulk_insert(TRIPS.rows(range(20, 24), v=1))
     table.update("v = 2", {"v": "v + 1"})
     with pytest.raises(pyhudi.SchemaMismatch):
         table.upsert(pa.table({"id": ["x"], "city": ["a"], "v": ["text"]}))
-    table.overwrite_partitions(_trips([0, 3], 5))
+    table.overwrite_partitions(TRIPS.rows([0, 3], v=5))
     table.delete_partitions(["b"])
-    table.overwrite(_trips(range(4), 6))
-    table.upsert(_trips(range(2, 8), 7))
+    table.overwrite(TRIPS.rows(range(4), v=6))
+    table.upsert(TRIPS.rows(range(2, 8), v=7))
     found = table.check(deep=True)
     assert found.ok, str(found)
 
 
-def _trips(ids: Iterable[int], v: int) -> pa.Table:
-    ids = list(ids)
-    cities = [("a", "b", "c")[i % 3] for i in ids]
-    return pa.table({"id": [f"k{i}" for i in ids], "city": cities, "v": [v] * len(ids)})
+TRIPS = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "city": (pa.string(), lambda number: ("a", "b", "c")[number % 3]),
+        "v": (pa.int64(), 1),
+    },
+    partition_by="city",
+    order_by="v",
+)
 
 
 # --- damage ---------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch
+from tests.helpers.rows import by_id
+from tests.helpers.table_builder import TableBuilder
 
 INNER = pa.struct([("a", pa.int32())])
 SCHEMA = pa.schema(
@@ -28,27 +30,19 @@ FIRST: dict[str, Any] = {
     "items": [{"a": 1}],
     "byname": [("x", {"a": 1})],
 }
+ROWS = pa.Table.from_pylist([FIRST, {**FIRST, "id": "k2"}], SCHEMA)
 WIDE = pa.struct([("b", pa.string()), ("a", pa.int64())])
 KINDS = [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor")]
 
 
-def make(
-    path: Path, version: int = 9, kind: Literal["cow", "mor"] = "cow", **more: Any
-) -> pyhudi.HudiTable:
-    rows = pa.Table.from_pylist([FIRST, {**FIRST, "id": "k2"}], SCHEMA)
-    return pyhudi.create_table(str(path / "t"), rows, key="id", version=version, type=kind, **more)
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pyhudi.open_table(str(path / "t")).scan().to_arrow().to_pylist()
-    return sorted(rows, key=lambda row: str(row["id"]))
+TABLE = TableBuilder.of(SCHEMA, first=ROWS)
 
 
 @pytest.mark.parametrize(("version", "kind"), KINDS)
 def test_columns_are_added_and_widened_at_every_depth(
     tmp_path: Path, version: int, kind: Literal["cow", "mor"]
 ) -> None:
-    table = make(tmp_path, version, kind)
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
     wide = pa.schema(
         [
             ("extra", pa.struct([("t", pa.timestamp("us", "UTC"))])),
@@ -70,7 +64,7 @@ def test_columns_are_added_and_widened_at_every_depth(
         "extra": None,
     }
     table.upsert(pa.Table.from_pylist([new], wide), schema_mode="merge")
-    old, changed = rows_of(tmp_path)
+    old, changed = by_id(pyhudi.open_table(tmp_path / "t").scan().to_arrow())
     assert old == {
         **FIRST,
         "s": {"a": 1, "b": None},
@@ -84,18 +78,18 @@ def test_columns_are_added_and_widened_at_every_depth(
 
 
 def test_missing_columns_and_fields_are_null(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = TABLE.make(tmp_path / "t")
     few = pa.table({"id": ["k3", "k4"], "items": pa.array([None, [{"a": 7}]])})
     few = few.append_column("s", pa.array([{"q": 1}, None], pa.struct([("q", pa.int32())])))
     table.insert(few, schema_mode="merge")
-    third, fourth = rows_of(tmp_path)[2:]
+    third, fourth = by_id(pyhudi.open_table(tmp_path / "t").scan().to_arrow())[2:]
     empty = {"n": None, "f": None, "byname": None}
     assert third == {"id": "k3", **empty, "s": {"a": None, "q": 1}, "items": None}
     assert fourth == {"id": "k4", **empty, "s": None, "items": [{"a": 7}]}
 
 
 def test_sliced_nested_columns_keep_their_values(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = TABLE.make(tmp_path / "t")
     whole = pa.table(
         {
             "id": ["a", "b", "c"],
@@ -106,16 +100,16 @@ def test_sliced_nested_columns_keep_their_values(tmp_path: Path) -> None:
         }
     )
     table.insert(whole.slice(1), schema_mode="merge")
-    b, c = rows_of(tmp_path)[:2]
+    b, c = by_id(pyhudi.open_table(tmp_path / "t").scan().to_arrow())[:2]
     assert (b["items"], b["byname"]) == (None, None)
     assert (c["items"], c["byname"]) == ([{"a": 2}, {"a": 3}], [("y", {"a": 2})])
 
 
 def test_strict_stays_the_default(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatch, match="extra"):
-        make(tmp_path).insert(pa.table({"id": ["k3"], "extra": [1]}))
+        TABLE.make(tmp_path / "t").insert(pa.table({"id": ["k3"], "extra": [1]}))
     with pytest.raises(ConfigError, match="schema_mode"):
-        make(tmp_path / "other").insert(pa.table({"id": ["k3"]}), schema_mode="loose")  # type: ignore[arg-type]
+        TABLE.make(tmp_path / "other").insert(pa.table({"id": ["k3"]}), schema_mode="loose")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -131,12 +125,12 @@ def test_strict_stays_the_default(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_named_and_nothing_is_written(
     tmp_path: Path, column: str, values: pa.Array[Any]
 ) -> None:
-    table = make(tmp_path)
-    before = rows_of(tmp_path)
+    table = TABLE.make(tmp_path / "t")
+    before = by_id(pyhudi.open_table(tmp_path / "t").scan().to_arrow())
     data = pa.table({"id": ["k1"], column: values})
     with pytest.raises(SchemaMismatch, match=column):
         table.upsert(data, schema_mode="merge")
-    assert rows_of(tmp_path) == before
+    assert by_id(pyhudi.open_table(tmp_path / "t").scan().to_arrow()) == before
 
 
 @pytest.mark.parametrize("role", ["key", "partition_by", "order_by"])
@@ -154,4 +148,7 @@ def test_narrower_data_keep_the_table_as_it_is(tmp_path: Path) -> None:
     table = pyhudi.create_table(str(tmp_path / "t"), rows, key="id")
     table.upsert(pa.table({"id": ["b"], "n": pa.array([1], pa.int8())}), schema_mode="merge")
     assert table.schema.field("n").type == pa.int64()
-    assert [row["n"] for row in rows_of(tmp_path)] == [2**40, 1]
+    assert [row["n"] for row in by_id(pyhudi.open_table(tmp_path / "t").scan().to_arrow())] == [
+        2**40,
+        1,
+    ]

@@ -12,6 +12,7 @@ import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.payloads import Merger, _registered
 from pyhudi.schema.table_schema import schema_defaults
+from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
 
 STRATEGY = "1897ef5f-18bc-4557-939c-9d6a8afd1519"
@@ -27,8 +28,7 @@ def custom(folder: Path, name: str = "v9_mor_commit_time") -> Path:
 
 
 def rows(base: Path) -> list[str]:
-    scan = pyhudi.open_table(base).scan(columns=COLUMNS)
-    return sorted(map(str, scan.to_arrow().to_pylist()))
+    return sorted_rows(pyhudi.open_table(base).scan(columns=COLUMNS).to_arrow())
 
 
 @pytest.fixture

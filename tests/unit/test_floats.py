@@ -12,6 +12,7 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
+from tests.helpers.table_builder import TableBuilder, numbered
 from tests.unit.test_where import in_spark
 
 NAN = float("nan")
@@ -28,25 +29,31 @@ LITERALS = ("'NaN'", "-5", "-0.0", "0", "0.5", "3", "'inf'")
 OPS = ("=", "<>", "<", "<=", ">", ">=")
 
 
-def rows(kind: Any) -> pa.Table:
-    pairs = [(part, value) for part, values in PARTS.items() for value in values]
-    return pa.table(
+VALUES = [(part, value) for part, values in PARTS.items() for value in values]
+
+
+def builder(column: Any) -> TableBuilder:
+    """A row for each value, named by its place in `VALUES`, in a column of that type."""
+    return TableBuilder(
         {
-            "id": [f"k{n:02}" for n in range(len(pairs))],
-            "part": [part for part, _ in pairs],
-            "f": pa.array([value for _, value in pairs], kind),
-        }
+            "id": (pa.string(), numbered(2)),
+            "part": (pa.string(), lambda at: VALUES[at][0]),
+            "f": (column, lambda at: VALUES[at][1]),
+        },
+        partition_by="part",
     )
 
 
-def make(base: Path, version: int, kind: Any, column: Any = None) -> HudiTable:
-    data = rows(column or pa.float64())
-    table = pyhudi.create_table(
-        base, data.schema, key="id", partition_by="part", type=kind, version=version
-    )
+def rows(column: Any) -> pa.Table:
+    return builder(column).rows(range(len(VALUES)))
+
+
+def filled(base: Path, version: int, kind: Any, column: Any = None) -> HudiTable:
+    column = column or pa.float64()
+    table = builder(column).make(base, version=version, kind=kind)
     if version == 6:
         table.create_index("column_stats")
-    table.upsert(data)
+    table.upsert(rows(column))
     return table
 
 
@@ -63,7 +70,7 @@ def ids(table: HudiTable, where: str) -> list[str]:
 @pytest.mark.parametrize("column", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "mor"), (9, "cow")])
 def test_no_index_loses_nan_or_a_zero(tmp_path: Path, version: int, kind: Any, column: Any) -> None:
-    table = make(tmp_path, version, kind, column)
+    table = filled(tmp_path, version, kind, column)
     if kind == "mor":
         table.upsert(rows(column))
     plain = pyhudi.open_table(tmp_path, options=NO_INDEX)
@@ -90,11 +97,11 @@ def test_row_groups_with_nan_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["f > 1", "NOT (f <= 1)", "f = 'NaN'", "f = 0", "f IN (0)"])
 def test_verbs_find_what_scans_find(tmp_path: Path, where: str) -> None:
-    table = make(tmp_path / "a", 9, "cow")
+    table = filled(tmp_path / "a", 9, "cow")
     found, everything = ids(table, where), ids(table, "true")
     table.update(where, {"f": 77.0})
     assert ids(table, "f = 77") == found
-    other = make(tmp_path / "b", 9, "mor")
+    other = filled(tmp_path / "b", 9, "mor")
     other.delete(where)
     assert ids(other, "true") == sorted(set(everything) - set(found))
 
@@ -124,7 +131,7 @@ def test_partitions_of_floating_numbers(tmp_path: Path, version: int) -> None:
 
 @pytest.mark.parametrize("limit", ["5", 5.0, True, -1, [1]])
 def test_a_limit_is_a_number_of_rows(tmp_path: Path, limit: Any) -> None:
-    table = make(tmp_path, 9, "cow")
+    table = filled(tmp_path, 9, "cow")
     with pytest.raises(ConfigError, match="limit is"):
         table.scan(limit=limit)
     with pytest.raises(ConfigError, match="limit is"):

@@ -16,6 +16,7 @@ from pyhudi.clock import format_instant, parse_instant
 from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.slices.read import read_task
 from tests.helpers.refused import REFUSED
+from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 
 COMMIT_TIME = "_hoodie_commit_time"
@@ -23,10 +24,6 @@ COMMIT_TIME = "_hoodie_commit_time"
 
 def opened(golden: GoldenTables, name: str) -> pyhudi.HudiTable:
     return pyhudi.open_table(golden.unpack(name))
-
-
-def rows(data: Any) -> list[str]:
-    return sorted(map(str, pa.table(data).to_pylist()))
 
 
 def commits(table: pyhudi.HudiTable) -> list[dict[str, Any]]:
@@ -48,7 +45,9 @@ ANSWERING = [
 @pytest.mark.parametrize("name", ANSWERING)
 def test_the_whole_range_is_the_snapshot(name: str, golden: GoldenTables) -> None:
     table = opened(golden, name)
-    assert rows(table.incremental(meta_fields=True)) == rows(table.scan(meta_fields=True))
+    assert sorted_rows(table.incremental(meta_fields=True)) == sorted_rows(
+        table.scan(meta_fields=True)
+    )
     for earliest in ("earliest", "000", "00000000000000000"):
         assert table.incremental(earliest).count() == table.scan().count()
 
@@ -74,7 +73,7 @@ def test_bounds_take_other_forms_of_time(golden: GoldenTables) -> None:
     first = commits(table)[0]["completed"]
     text = f"{first[:4]}-{first[4:6]}-{first[6:8]}T{first[8:10]}:{first[10:12]}:{first[12:14]}"
     scan = table.incremental(f"{text}.{first[14:]}Z")
-    assert rows(scan) == rows(table.incremental(first))
+    assert sorted_rows(scan) == sorted_rows(table.incremental(first))
     with pytest.raises(ConfigError, match="not a point in time"):
         table.incremental("recently")
 
@@ -153,7 +152,7 @@ class TestHollowCommits:
         with pytest.raises(HistoryUnavailable, match="incomplete"):
             scan.to_arrow()
         blocked = table.incremental(hollow_commits="block")
-        assert rows(blocked) == rows(table.scan(as_of=second["requested"]))
+        assert sorted_rows(blocked) == sorted_rows(table.scan(as_of=second["requested"]))
 
     def test_do_not_matter_to_ranges_of_completion_times(self, tmp_path: Path) -> None:
         base = unpack("v6_cow_inflight", tmp_path)
@@ -174,7 +173,7 @@ class TestHollowCommits:
 
     def test_are_no_matter_from_version_8_on(self, golden: GoldenTables) -> None:
         table = opened(golden, "v8_mor_inflight")
-        assert rows(table.incremental()) == rows(table.scan())
+        assert sorted_rows(table.incremental()) == sorted_rows(table.scan())
 
     def test_want_a_known_policy(self, golden: GoldenTables) -> None:
         table = opened(golden, "v6_cow_inflight")
@@ -198,7 +197,7 @@ class TestHistoryThatIsGone:
         current = table.scan(
             meta_fields=True, where=[(COMMIT_TIME, "=", second["requested"])]
         ).to_arrow()
-        assert rows(found) == rows(current)
+        assert sorted_rows(found) == sorted_rows(current)
         assert found.num_rows > 0
 
     def test_is_told_of_where_hudi_is_silent(self, golden: GoldenTables) -> None:

@@ -8,13 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import pyhudi
 from pyhudi.config.actions import COMMIT
 from pyhudi.slices import markers
 from pyhudi.slices.markers import Marker
 from pyhudi.txn.left_files import OLD_MS
+from tests.helpers.table_builder import TableBuilder
 
-ROWS = pa.table({"id": ["a"], "p": ["x"], "v": [1]})
+TABLE = TableBuilder(
+    {"id": (pa.string(), str), "p": (pa.string(), "x"), "v": (pa.int64(), 1)},
+    partition_by="p",
+    first="a",
+)
+ROWS = TABLE.rows("a")
 
 
 def left(base: Path, name: str, *, old: bool) -> Path:
@@ -29,7 +34,7 @@ def left(base: Path, name: str, *, old: bool) -> Path:
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_old_ones_go_and_young_ones_stay(tmp_path: Path, version: int) -> None:
-    table = pyhudi.create_table(tmp_path, ROWS, key="id", partition_by="p", version=version)
+    table = TABLE.make(tmp_path, version=version)
     folder = table.config.timeline_path
     own = ".hoodie/metadata/" + folder
     names = [
@@ -51,7 +56,7 @@ def test_old_ones_go_and_young_ones_stay(tmp_path: Path, version: int) -> None:
 
 
 def test_files_of_other_names_stay(tmp_path: Path) -> None:
-    table = pyhudi.create_table(tmp_path, ROWS, key="id", partition_by="p")
+    table = TABLE.make(tmp_path)
     names = ["notes.tmp", "a.1-2.tmp.txt", "20240101000000000.commit.requested.uuid"]
     others = [left(tmp_path, f".hoodie/timeline/{name}", old=True) for name in names]
     table.upsert(ROWS)
@@ -59,7 +64,7 @@ def test_files_of_other_names_stay(tmp_path: Path) -> None:
 
 
 def test_an_old_backup_is_put_back_where_the_properties_are_gone(tmp_path: Path) -> None:
-    table = pyhudi.create_table(tmp_path, ROWS, key="id", partition_by="p")
+    table = TABLE.make(tmp_path)
     backup = left(tmp_path, ".hoodie/hoodie.properties.backup", old=True)
     (tmp_path / ".hoodie/hoodie.properties").unlink()
     table.upsert(ROWS)
@@ -68,7 +73,7 @@ def test_an_old_backup_is_put_back_where_the_properties_are_gone(tmp_path: Path)
 
 
 def test_a_rollback_takes_what_its_writer_was_staging(tmp_path: Path) -> None:
-    table = pyhudi.create_table(tmp_path, ROWS, key="id", partition_by="p")
+    table = TABLE.make(tmp_path)
     dead = table.state.timeline.commits[-1].requested[:-1] + "9"
     table.config.layout.request(table.storage, dead, COMMIT)
     table.config.layout.inflight(table.storage, dead, COMMIT)

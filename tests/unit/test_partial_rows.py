@@ -13,9 +13,21 @@ import pyhudi
 from pyhudi import HudiTable, _native
 from pyhudi.errors import SchemaMismatch
 from pyhudi.timeline import Timeline
+from tests.helpers.table_builder import TableBuilder
 
 Row = dict[str, Any]
 INDEXES = ("simple", "bloom", "global_simple", "record_index", "bucket")
+
+
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "ts": (pa.int64(), 10),
+        "secret": (pa.string(), "SSN-123"),
+        "s": (pa.string(), "x"),
+    },
+    first="az",
+)
 
 
 def rows(given: list[Row], **more: pa.DataType) -> pa.Table:
@@ -26,17 +38,9 @@ def rows(given: list[Row], **more: pa.DataType) -> pa.Table:
 
 def make(base: Path, version: int, kind: Any, index: str, order_by: str | None) -> HudiTable:
     """Rows a and z with a secret."""
-    given = [{"id": one, "ts": 10, "secret": "SSN-123", "s": "x"} for one in "az"]
     options = {"hoodie.bucket.index.num.buckets": 1} if index == "bucket" else {}
-    return pyhudi.create_table(
-        base,
-        rows(given),
-        key="id",
-        order_by=order_by,
-        type=kind,
-        version=version,
-        index=index,
-        options=options,
+    return TABLE.make(
+        base, version=version, kind=kind, index=index, order_by=order_by, options=options
     )
 
 

@@ -16,7 +16,7 @@ from pyhudi.errors import CorruptTable, MetadataTableWarning
 from pyhudi.metadata import partitioned
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
-from tests.helpers.record_index import check_index, content, opened, rows
+from tests.helpers.record_index import TABLE, check_index, content, opened
 from tests.helpers.tables import unpack
 
 MOVE = "hoodie.record.index.update.partition.path"
@@ -69,10 +69,13 @@ def test_streams_larger_than_memory_are_written_as_from_memory(
     for limit in (MIB, None):
         base = unpack(name, tmp_path / str(limit))
         table = opened(base, **{MOVE: moves})
-        table.upsert(rows(range(9000), 1000), memory_limit=limit)
+        table.upsert(TABLE.rows(range(9000), ts=1000), memory_limit=limit)
         # Late ones, those that move or are new in another partition, and some twice.
-        again = [rows(range(2000, 5000), 2000, city="oslo"), rows(range(100), 500, city="quito")]
-        again += [rows(range(8000, 12000), 3000), rows(range(8500, 9000), 2500)]
+        again = [
+            TABLE.rows(range(2000, 5000), ts=2000, city="oslo"),
+            TABLE.rows(range(100), ts=500, city="quito"),
+        ]
+        again += [TABLE.rows(range(8000, 12000), ts=3000), TABLE.rows(range(8500, 9000), ts=2500)]
         result = table.upsert(pa.concat_tables(again), memory_limit=limit)
         check_index(base)
         contents.append((content(base), result.rows_inserted, result.rows_updated))
@@ -85,9 +88,9 @@ def test_streams_larger_than_memory_are_written_as_from_memory(
 def test_merge_finds_keys_by_the_index(tmp_path: Path, name: str) -> None:
     base = unpack(name, tmp_path)
     table = opened(base)
-    table.upsert(rows(range(3998, 4003), 1000))
-    table.delete_keys(rows(range(3998, 3999), 1).select(["id", "city"]))
-    source = rows(range(3997, 4004), 2000, city="oslo")
+    table.upsert(TABLE.rows(range(3998, 4003), ts=1000))
+    table.delete_keys(TABLE.rows(range(3998, 3999), ts=1).select(["id", "city"]))
+    source = TABLE.rows(range(3997, 4004), ts=2000, city="oslo")
     merge = table.merge(source).when_matched_delete(where="source.id = 'w0004002'")
     result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
     check_index(base)
@@ -110,19 +113,19 @@ def test_index_keeps_to_the_rows_of_every_verb(tmp_path: Path, name: str) -> Non
     table = opened(base, **{MOVE: "true"})
     check_index(base)
     writes: tuple[Callable[[], Any], ...] = (
-        lambda: table.insert(rows(range(3990, 4010), 1000)),
-        lambda: table.bulk_insert(rows(range(7990, 8010), 1000)),
-        lambda: table.upsert(rows(range(3995, 4005), 2000, city="new-city_1")),
+        lambda: table.insert(TABLE.rows(range(3990, 4010), ts=1000)),
+        lambda: table.bulk_insert(TABLE.rows(range(7990, 8010), ts=1000)),
+        lambda: table.upsert(TABLE.rows(range(3995, 4005), ts=2000, city="new-city_1")),
         lambda: table.update("id = 'w0004009'", {"age": 1}),
         lambda: table.delete("id = 'w0004008'"),
-        lambda: table.overwrite_partitions(rows(range(8000, 8003), 3000)),
-        lambda: table.upsert(rows(range(8000, 8010), 3000)),
+        lambda: table.overwrite_partitions(TABLE.rows(range(8000, 8003), ts=3000)),
+        lambda: table.upsert(TABLE.rows(range(8000, 8010), ts=3000)),
         lambda: table.delete_partitions(["osaka"]),
-        lambda: table.upsert(rows(range(3990, 4010), 4000)),
-        lambda: table.overwrite(rows(range(3985, 3995), 5000, city="lisbon")),
-        lambda: table.upsert(rows(range(3990, 4000), 6000, city="osaka")),
-        lambda: table.overwrite(rows(range(0), 1)),
-        lambda: table.upsert(rows(range(3), 1)),
+        lambda: table.upsert(TABLE.rows(range(3990, 4010), ts=4000)),
+        lambda: table.overwrite(TABLE.rows(range(3985, 3995), ts=5000, city="lisbon")),
+        lambda: table.upsert(TABLE.rows(range(3990, 4000), ts=6000, city="osaka")),
+        lambda: table.overwrite(TABLE.rows(range(0), ts=1)),
+        lambda: table.upsert(TABLE.rows(range(3), ts=1)),
     )
     for write in writes:
         write()
@@ -134,8 +137,11 @@ def test_index_keeps_to_the_rows_of_every_verb(tmp_path: Path, name: str) -> Non
 def test_small_files_that_lose_rows_while_they_take_others(tmp_path: Path, name: str) -> None:
     base = unpack(name, tmp_path)
     table = pyhudi.open_table(base, options={MOVE: "true"})
-    table.upsert(rows(range(3990, 4010), 1000))
-    both = [rows(range(3990, 3995), 2000, city="osaka"), rows(range(3970, 3980), 2000)]
+    table.upsert(TABLE.rows(range(3990, 4010), ts=1000))
+    both = [
+        TABLE.rows(range(3990, 3995), ts=2000, city="osaka"),
+        TABLE.rows(range(3970, 3980), ts=2000),
+    ]
     pyhudi.open_table(base, options={MOVE: "true"}).upsert(pa.concat_tables(both))
     check_index(base)
     found = content(base)
@@ -146,14 +152,14 @@ def test_small_files_that_lose_rows_while_they_take_others(tmp_path: Path, name:
 def test_index_learns_keys_that_another_index_brought_back(tmp_path: Path, name: str) -> None:
     base = unpack(name, tmp_path)
     by_files = opened(base, **{"hoodie.index.type": "SIMPLE"})
-    by_files.upsert(rows(range(10), 1000))
-    by_files.upsert(rows(range(5), 2000))
-    by_files.delete_keys(rows(range(5), 1).select(["id", "city"]))
+    by_files.upsert(TABLE.rows(range(10), ts=1000))
+    by_files.upsert(TABLE.rows(range(5), ts=2000))
+    by_files.delete_keys(TABLE.rows(range(5), ts=1).select(["id", "city"]))
     check_index(base)
     # The simple index takes the keys in the log file for updates.
-    by_files.upsert(rows(range(3), 3000))
+    by_files.upsert(TABLE.rows(range(3), ts=3000))
     check_index(base)
-    opened(base).upsert(rows(range(10), 4000))
+    opened(base).upsert(TABLE.rows(range(10), ts=4000))
     check_index(base)
     assert content(base).filter(pc.equal(content(base).column("ts"), 4000)).num_rows == 10
 
@@ -163,9 +169,13 @@ def test_late_deletes_leave_the_record_in_the_index(tmp_path: Path, name: str) -
     base = unpack(name, tmp_path)
     table = opened(base)
     more = pa.field("_hoodie_is_deleted", pa.bool_())
-    first = rows(range(6), 1000)
+    first = TABLE.rows(range(6), ts=1000)
     table.upsert(first.append_column(more, pa.array([False] * 6)), schema_mode="merge")
-    parts = [rows(range(2), 500), rows(range(2, 4), 2000), rows(range(4, 5), 2000)]
+    parts = [
+        TABLE.rows(range(2), ts=500),
+        TABLE.rows(range(2, 4), ts=2000),
+        TABLE.rows(range(4, 5), ts=2000),
+    ]
     given = pa.concat_tables(parts).combine_chunks()
     table.upsert(given.append_column(more, pa.array([True, True, True, True, False])))
     check_index(base)
@@ -177,8 +187,8 @@ def test_late_deletes_leave_the_record_in_the_index(tmp_path: Path, name: str) -
 def test_damaged_index_costs_a_warning_and_no_duplicate(tmp_path: Path, name: str) -> None:
     base = unpack(name, tmp_path)
     table = opened(base)
-    table.upsert(rows(range(10), 1000))
-    table.delete_keys(rows(range(4, 6), 1).select(["id", "city"]))
+    table.upsert(TABLE.rows(range(10), ts=1000))
+    table.delete_keys(TABLE.rows(range(4, 6), ts=1).select(["id", "city"]))
     for file in (base / ".hoodie" / "metadata" / "record_index").iterdir():
         if ".log." in file.name and not file.name.endswith(".crc") and file.stat().st_size > 100:
             data = bytearray(file.read_bytes())
@@ -186,7 +196,7 @@ def test_damaged_index_costs_a_warning_and_no_duplicate(tmp_path: Path, name: st
             file.write_bytes(data)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        result = table.upsert(rows(range(12), 2000))
+        result = table.upsert(TABLE.rows(range(12), ts=2000))
     # Its services may be due too, and warn of the same damage.
     damage = [str(one.message) for one in said if one.category is MetadataTableWarning]
     assert any("the record index is not used" in text for text in damage)
@@ -199,8 +209,8 @@ def test_damaged_index_costs_a_warning_and_no_duplicate(tmp_path: Path, name: st
 def test_some_columns_are_updated_where_the_index_says(tmp_path: Path, name: str) -> None:
     base = unpack(name, tmp_path)
     table = opened(base)
-    table.upsert(rows(range(3998, 4003), 1000))
-    table.upsert(rows(range(4000, 4005), 2000).select(["id", "ts", "city"]), partial=True)
+    table.upsert(TABLE.rows(range(3998, 4003), ts=1000))
+    table.upsert(TABLE.rows(range(4000, 4005), ts=2000).select(["id", "ts", "city"]), partial=True)
     check_index(base)
     found = table.scan(where="id >= 'w0004000' AND ts = 2000").to_arrow().sort_by("id")
     assert found.column("id").to_pylist() == [f"w{n:07}" for n in range(4000, 4005)]
@@ -214,8 +224,8 @@ def test_some_columns_are_updated_where_the_index_says(tmp_path: Path, name: str
 def test_some_columns_move_with_the_others(tmp_path: Path) -> None:
     base = unpack("v9_mor_record_index", tmp_path)
     table = opened(base, **{MOVE: "true"})
-    table.upsert(rows(range(3998, 4003), 1000))
-    moved = rows(range(4000, 4005), 2000).select(["id", "ts"])
+    table.upsert(TABLE.rows(range(3998, 4003), ts=1000))
+    moved = TABLE.rows(range(4000, 4005), ts=2000).select(["id", "ts"])
     moved = moved.append_column("city", pa.array(["elsewhere"] * 5))
     table.upsert(moved, partial=True)
     check_index(base)

@@ -16,6 +16,7 @@ from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, Unsupported
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.partition_values import partition_filter, path_values
 from pyhudi.slices.read import read_task
+from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import GoldenTables, unpack
 
 PARTITIONED = "v9_mor_log_compaction"
@@ -38,10 +39,6 @@ TABLES = (
 )
 
 
-def rows(data: Any) -> list[str]:
-    return sorted(map(str, pa.table(data).to_pylist()))
-
-
 def open_golden(golden: GoldenTables, name: str = PARTITIONED) -> pyhudi.HudiTable:
     return pyhudi.open_table(golden.unpack(name))
 
@@ -60,7 +57,7 @@ def test_a_filter_gives_what_filtering_all_rows_gives(name: str, golden: GoldenT
             filters = [(column, op, given)]
             expression = parse_where(filters, everything.schema).expression
             scan = table.scan(where=filters, meta_fields=True)
-            assert rows(scan) == rows(everything.filter(expression)), filters
+            assert sorted_rows(scan) == sorted_rows(everything.filter(expression)), filters
 
 
 def test_partitions_that_cannot_match_are_not_planned(golden: GoldenTables) -> None:
@@ -148,7 +145,9 @@ def test_count_is_the_number_of_rows(name: str, golden: GoldenTables) -> None:
 
 def test_a_partition_column_alone_can_be_read(golden: GoldenTables) -> None:
     table = open_golden(golden)
-    assert rows(table.scan(columns=["city"])) == rows(table.scan().to_arrow().select(["city"]))
+    assert sorted_rows(table.scan(columns=["city"])) == sorted_rows(
+        table.scan().to_arrow().select(["city"])
+    )
 
 
 def test_read_optimized_reads_no_log_file(golden: GoldenTables) -> None:
@@ -160,7 +159,7 @@ def test_tasks_travel_by_pickle(golden: GoldenTables) -> None:
     scan = open_golden(golden).scan(where="age > 20", columns=["id"])
     tasks = pickle.loads(pickle.dumps(scan.tasks))
     batches = [batch for task in tasks for batch in read_task(task)]
-    assert rows(pa.Table.from_batches(batches, scan.schema)) == rows(scan)
+    assert sorted_rows(pa.Table.from_batches(batches, scan.schema)) == sorted_rows(scan)
 
 
 def test_the_outputs_have_the_same_rows(golden: GoldenTables) -> None:
@@ -168,10 +167,10 @@ def test_the_outputs_have_the_same_rows(golden: GoldenTables) -> None:
     pytest.importorskip("polars")
     pytest.importorskip("pandas")
     scan = open_golden(golden).scan(columns=["id", "age"])
-    expected = rows(scan)
-    assert rows(scan.to_reader()) == expected
-    assert rows(scan.to_polars()) == expected
-    assert rows(pa.Table.from_pandas(scan.to_pandas(), scan.schema)) == expected
+    expected = sorted_rows(scan)
+    assert sorted_rows(scan.to_reader()) == expected
+    assert sorted_rows(scan.to_polars()) == expected
+    assert sorted_rows(pa.Table.from_pandas(scan.to_pandas(), scan.schema)) == expected
     with duckdb.connect() as connection:
         scan.to_duckdb(connection, "hudi")
         for _ in range(2):

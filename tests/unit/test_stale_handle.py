@@ -20,6 +20,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline.behind import check_still_there, later_timeline
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pairwise import pairwise
+from tests.helpers.table_builder import TableBuilder, numbered
 from tests.unit.test_past import clean, t, timeline
 
 COUNT = 80
@@ -33,16 +34,19 @@ INDEXES: dict[str, dict[str, Any]] = {
 CASES = pairwise([*INDEXES], (6, 8, 9), ("cow", "mor"))
 
 
-def rows(v: int, *, first: int = 0, part: str | None = None) -> pa.Table:
-    numbers = range(first, first + COUNT)
-    return pa.table(
-        {
-            "id": [f"k{n:03}" for n in numbers],
-            "part": [part or f"p{n % 2}" for n in numbers],
-            "s": [f"s{v}"] * COUNT,
-            "v": pa.array([v] * COUNT, pa.int64()),
-        }
-    )
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered(3)),
+        "part": (pa.string(), lambda number: f"p{number % 2}"),
+        "s": (pa.string(), "s1"),
+        "v": (pa.int64(), 1),
+    },
+    partition_by="part",
+)
+
+
+def rows(v: int, first: int = 0, **values: Any) -> pa.Table:
+    return TABLE.rows(range(first, first + COUNT), s=f"s{v}", v=v, **values)
 
 
 def make(base: Path, index: str, version: int, kind: Any, *, named: bool = True) -> HudiTable:
@@ -50,19 +54,11 @@ def make(base: Path, index: str, version: int, kind: Any, *, named: bool = True)
 
     named: those that have names too; with them file groups are not replaced.
     """
-    table = pyhudi.create_table(
-        base,
-        rows(1).schema,
-        key="id",
-        partition_by="part",
-        type=kind,
-        version=version,
-        **INDEXES[index],
-    )
+    table = TABLE.make(base, version=version, kind=kind, **INDEXES[index])
     table.upsert(rows(1))
-    for one in ("column_stats", "bloom_filters", "record_index"):
-        if one not in table.config.metadata_partitions:
-            table.create_index(one)
+    for name in ("column_stats", "bloom_filters", "record_index"):
+        if name not in table.config.metadata_partitions:
+            table.create_index(name)
     if named and version > 6:
         table.create_index("secondary_index", ["s"], name="by_s")
         table.create_index("column_stats", ["s"], name="upper_s", function="upper")

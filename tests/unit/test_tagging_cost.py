@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from tests.helpers.record_index import content, opened, rows
+from tests.helpers.record_index import TABLE, content, opened
 from tests.helpers.tables import unpack
 
 KEYS = 200_000
@@ -23,7 +23,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("v9_cow_record_index", "v9_mor_record_index"):
         unpack(name, folder)
         table = opened(folder / name, **{"hoodie.parquet.max.file.size": str(192 * 1024)})
-        assert table.bulk_insert(rows(range(KEYS), 1000)).files_written > 8
+        assert table.bulk_insert(TABLE.rows(range(KEYS), ts=1000)).files_written > 8
     return folder
 
 
@@ -48,7 +48,9 @@ def test_upsert_appends_without_opening_a_base_file(wide: Path, tmp_path: Path) 
     base = wide / "v9_mor_record_index"
     files = base_files(base)
     spoil(files, tmp_path)
-    changed = pa.concat_tables([rows(range(4321, KEYS, 500), 2000), rows(range(KEYS, KEYS + 9), 1)])
+    changed = pa.concat_tables(
+        [TABLE.rows(range(4321, KEYS, 500), ts=2000), TABLE.rows(range(KEYS, KEYS + 9), ts=1)]
+    )
     result = opened(base).upsert(changed)
     mend(files, tmp_path)
     assert result.bytes_read == 0
@@ -58,7 +60,7 @@ def test_upsert_appends_without_opening_a_base_file(wide: Path, tmp_path: Path) 
 
 def test_upsert_opens_the_base_files_that_it_rewrites(wide: Path, tmp_path: Path) -> None:
     base = wide / "v9_cow_record_index"
-    changed = rows(range(500, 520), 2000)
+    changed = TABLE.rows(range(500, 520), ts=2000)
     where = pyhudi.open_table(base).scan(meta_fields=True, where="id >= 'w0000500'").to_arrow()
     hit = where.filter(pc.is_in(where.column("id"), value_set=changed.column("id")))
     names = set(hit.column("_hoodie_file_name").to_pylist())

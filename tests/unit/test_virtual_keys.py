@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +15,8 @@ from pyhudi import _native
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.virtual_keys import check_virtual_keys
+from tests.helpers.rows import by_id
+from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import GoldenTables
 
 VIRTUAL = {"hoodie.populate.meta.fields": "false"}
@@ -34,18 +36,23 @@ SEVERAL = {
 }
 
 
-def make(base: Path, kind: Literal["cow", "mor"] = "mor", **more: Any) -> Any:
-    made = {"key": "id", "partition_by": "city", "order_by": "ts", "type": kind, **more}
-    return pyhudi.create_table(base, ROWS, options=VIRTUAL, **made)
-
-
-def rows_of(table: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.scan().to_arrow().to_pylist()
-    return sorted(rows, key=lambda row: str(row["id"]))
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "city": (pa.string(), "x"),
+        "n": (pa.int64(), " ab".index),
+        "ts": (pa.int64(), 1),
+    },
+    partition_by="city",
+    order_by="ts",
+    kind="mor",
+    options=VIRTUAL,
+    first="ab",
+)
 
 
 def test_files_have_null_meta_columns_and_no_bloom_filter(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     (file,) = (tmp_path / "t" / "x").glob("*.parquet")
     stored = pq.read_table(file)
     assert stored.column_names[:5] == [
@@ -62,7 +69,7 @@ def test_files_have_null_meta_columns_and_no_bloom_filter(tmp_path: Path) -> Non
     (log,) = (tmp_path / "t" / "x").glob(".*.log.*")
     (block,) = _native.log_blocks(table.storage.native, f"x/{log.name}")
     assert "_hoodie_record_key" in block["header"]["SCHEMA"]
-    assert [row["n"] for row in rows_of(table)] == [3, 2]
+    assert [row["n"] for row in by_id(table.scan().to_arrow())] == [3, 2]
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
@@ -70,7 +77,7 @@ def test_files_have_null_meta_columns_and_no_bloom_filter(tmp_path: Path) -> Non
 def test_verbs_find_rows_by_their_key_columns(
     tmp_path: Path, kind: Literal["cow", "mor"], keys: list[str]
 ) -> None:
-    table = make(tmp_path / "t", kind, key=keys)
+    table = TABLE.make(tmp_path / "t", kind=kind, key=keys)
     result = table.upsert(pa.table({"id": ["a"], "city": ["x"], "n": [1], "ts": [2]}))
     assert (result.rows_updated, result.rows_inserted) == (1, 0)
     table.update("id = 'b'", {"ts": "ts + 5"})
@@ -79,7 +86,7 @@ def test_verbs_find_rows_by_their_key_columns(
     merge = table.merge(source).when_matched_update({"ts": "source.ts"})
     result = merge.when_not_matched_insert_all().execute()
     assert (result.rows_updated, result.rows_inserted) == (1, 1)
-    assert [(row["id"], row["ts"]) for row in rows_of(table)] == [
+    assert [(row["id"], row["ts"]) for row in by_id(table.scan().to_arrow())] == [
         ("a", 2),
         ("b", 6),
         ("c", 9),
@@ -87,10 +94,10 @@ def test_verbs_find_rows_by_their_key_columns(
     ]
     table.delete("ts = 6")
     table.delete_keys(pa.table({name: {"id": ["d"], "n": [4]}[name] for name in keys}))
-    assert [row["id"] for row in rows_of(table)] == ["a", "c"]
+    assert [row["id"] for row in by_id(table.scan().to_arrow())] == ["a", "c"]
     table.alter().add_column("more", pa.string()).execute()
     table.upsert(pa.table({"id": ["a"], "city": ["x"], "n": [1], "ts": [3], "more": ["m"]}))
-    assert [row["more"] for row in rows_of(table)] == ["m", None]
+    assert [row["more"] for row in by_id(table.scan().to_arrow())] == ["m", None]
 
 
 def test_rows_go_to_their_buckets(tmp_path: Path) -> None:
@@ -99,7 +106,7 @@ def test_rows_go_to_their_buckets(tmp_path: Path) -> None:
         tmp_path / "b", ROWS, key="id", order_by="ts", type="mor", index="bucket", options=options
     )
     assert table.upsert(ROWS).rows_updated == 2
-    assert len(rows_of(table)) == 2
+    assert len(by_id(table.scan().to_arrow())) == 2
 
 
 @pytest.mark.parametrize(
@@ -111,14 +118,14 @@ def test_rows_go_to_their_buckets(tmp_path: Path) -> None:
     ],
 )
 def test_what_needs_stored_keys_is_refused(tmp_path: Path, options: dict[str, str]) -> None:
-    make(tmp_path / "t", version=6)
+    TABLE.make(tmp_path / "t", version=6)
     with pytest.raises(UnsupportedTableFeature, match=r"populate\.meta\.fields"):
         pyhudi.open_table(tmp_path / "t", options=options).upsert(ROWS)
 
 
 def test_partial_updates_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTableFeature, match=r"populate\.meta\.fields"):
-        make(tmp_path / "t").upsert(ROWS.drop_columns(["n"]), partial=True)
+        TABLE.make(tmp_path / "t").upsert(ROWS.drop_columns(["n"]), partial=True)
 
 
 @pytest.mark.parametrize(
@@ -149,15 +156,15 @@ def test_rows_of_hudis_tables_are_updated_and_not_doubled(
 ) -> None:
     base = shutil.copytree(golden.unpack(name), tmp_path / "t")
     table = pyhudi.open_table(str(base))
-    before = rows_of(table)
+    before = by_id(table.scan().to_arrow())
     rows = table.scan().to_arrow()
     at = rows.schema.get_field_index("ts")
     later = pa.array([value + 1000 for value in rows["ts"].to_pylist()], rows["ts"].type)
     result = table.upsert(rows.set_column(at, rows.schema.field(at), later))
     assert (result.rows_updated, result.rows_inserted) == (len(before), 0)
-    assert rows_of(table) == [{**row, "ts": row["ts"] + 1000} for row in before]
+    assert by_id(table.scan().to_arrow()) == [{**row, "ts": row["ts"] + 1000} for row in before]
     table.delete_keys(rows.select(table.config.record_key_fields).slice(0, 1))
-    assert len(rows_of(table)) == len(before) - 1
+    assert len(by_id(table.scan().to_arrow())) == len(before) - 1
 
 
 def test_a_table_of_keys_for_deletes_is_written(golden: GoldenTables, tmp_path: Path) -> None:

@@ -7,18 +7,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
+from tests.helpers.table_builder import TableBuilder
 
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]
+TABLE = TableBuilder.of(
+    pa.schema(
+        [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]
+    ),
+    partition_by="part",
+    order_by="v",
 )
 MIB = 1 << 20
 
@@ -33,17 +36,11 @@ def batches(first: int, rows: int, v: int, width: int) -> Iterator[pa.RecordBatc
             "v": [v] * len(numbers),
             "text": [noise.randbytes(width // 2).hex() for _ in numbers],
         }
-        yield pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
+        yield pa.RecordBatch.from_pydict(columns, schema=TABLE.schema)
 
 
 def stream(first: int, rows: int, v: int, width: int = 1000) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(SCHEMA, batches(first, rows, v, width))
-
-
-def make(base: Path, kind: Any, **options: Any) -> HudiTable:
-    return pyhudi.create_table(
-        base, SCHEMA, key="id", partition_by="part", order_by="v", type=kind, options=options
-    )
+    return pa.RecordBatchReader.from_batches(TABLE.schema, batches(first, rows, v, width))
 
 
 def content(table: HudiTable) -> pa.Table:
@@ -55,11 +52,11 @@ def content(table: HudiTable) -> pa.Table:
 def test_rows_are_the_same_as_from_memory(tmp_path: Path, kind: str) -> None:
     contents, results = [], []
     for limit in (MIB, None):
-        table = make(tmp_path / str(limit), kind)
+        table = TABLE.make(tmp_path / str(limit), kind=kind)
         table.bulk_insert(stream(0, 8000, 1), memory_limit=limit, sort="partition")
         table.insert(stream(8000, 3000, 1), memory_limit=limit)
         twice = pa.RecordBatchReader.from_batches(
-            SCHEMA, [*batches(4000, 9000, 3, 1000), *batches(6000, 3000, 2, 1000)]
+            TABLE.schema, [*batches(4000, 9000, 3, 1000), *batches(6000, 3000, 2, 1000)]
         )
         result = table.upsert(twice, memory_limit=limit)
         results.append((result.rows_inserted, result.rows_updated))
@@ -76,7 +73,7 @@ def test_rows_are_the_same_as_from_memory(tmp_path: Path, kind: str) -> None:
 
 def test_a_small_limit_makes_small_row_groups(tmp_path: Path) -> None:
     for verb in ("bulk_insert", "upsert"):
-        table = make(tmp_path / verb, "cow")
+        table = TABLE.make(tmp_path / verb)
         getattr(table, verb)(stream(0, 20_000, 1), memory_limit=4 * MIB)
         files = list((tmp_path / verb).glob("p*/*.parquet"))
         assert len(files) == 3
@@ -89,17 +86,17 @@ def test_a_small_limit_makes_small_row_groups(tmp_path: Path) -> None:
 
 
 def test_duplicates_of_a_large_stream_are_combined(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", "cow", **{"hoodie.combine.before.insert": "true"})
+    table = TABLE.make(tmp_path / "t", options={"hoodie.combine.before.insert": "true"})
     for verb in (table.bulk_insert, table.insert):
         twice = pa.RecordBatchReader.from_batches(
-            SCHEMA, [*batches(0, 3000, 2, 1000), *batches(0, 3000, 1, 1000)]
+            TABLE.schema, [*batches(0, 3000, 2, 1000), *batches(0, 3000, 1, 1000)]
         )
         assert verb(twice, memory_limit=MIB).rows_inserted == 3000
     assert set(content(table)["v"].to_pylist()) == {2}
 
 
 def test_a_large_stream_is_not_sorted_as_a_whole(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", "cow")
+    table = TABLE.make(tmp_path / "t")
     with pytest.raises(ConfigError, match="too large"):
         table.bulk_insert(stream(0, 8000, 1), sort="global", memory_limit=MIB)
     assert not list((tmp_path / "t").glob("p*"))
@@ -114,7 +111,7 @@ PROGRAM = """
 import sys
 import pyhudi
 from pathlib import Path
-from tests.unit.test_write_memory import MIB, make, stream
+from tests.unit.test_write_memory import MIB, TABLE, stream
 
 def peak_mib():
     # Not `getrusage`: there a child starts with the peak of the process that started it.
@@ -123,7 +120,7 @@ def peak_mib():
 
 
 base, kind, limit, width = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-table = make(base, kind, **dict(one.split("=") for one in sys.argv[5:]))
+table = TABLE.make(base, kind=kind, options=dict(given.split("=") for given in sys.argv[5:]))
 rows = 10 * 16 * MIB // (width + 30)
 table.bulk_insert(stream(0, rows, 1, width), memory_limit=limit)
 loaded = peak_mib()
