@@ -167,6 +167,10 @@ bench: $(STAMPS)/bench ## reads beside other readers, as ratios; BENCH_ARGS go t
 bench-writes: $(STAMPS)/bench ## writes beside other writers, as ratios; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/writes.py $(BENCH_ARGS)
 
+.PHONY: bench-concurrency
+bench-concurrency: $(STAMPS)/bench ## what a lock costs, and many writers beside deltalake's; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/concurrency.py $(BENCH_ARGS)
+
 .PHONY: bench-hudi-rs
 bench-hudi-rs: ## builds the peer of bench-writes that is written in Rust; needs protoc
 	cargo build --release --locked --manifest-path benches/hudi_rs/Cargo.toml
