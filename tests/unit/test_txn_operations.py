@@ -17,29 +17,29 @@ from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.timeline import Timeline
 from pyhudi.txn.result import WriteResult
 from tests.helpers.pairwise import pairwise
+from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
 
 EVERY_TABLE = pytest.mark.parametrize(
     ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]
 )
-SMALL = {"hoodie.index.bloom.num_entries": 64, "hoodie.parquet.small.file.limit": 0}
+APART = {**SMALL, "hoodie.parquet.small.file.limit": 0}
+"""Inserts go to new file groups."""
 
 
-def rows(keys: str, v: int, ts: int = 10, *, deleted: str = "") -> pa.Table:
-    return pa.table(
-        {
-            "id": list(keys),
-            "part": ["x" if key < "n" else "y" for key in keys],
-            "v": [v] * len(keys),
-            "ts": [ts] * len(keys),
-            "_hoodie_is_deleted": [key in deleted for key in keys],
-        }
-    )
-
-
-def make(base: Path, version: int, kind: Any, **more: Any) -> HudiTable:
-    arguments = {"key": "id", "partition_by": "part", "order_by": "ts", "options": SMALL, **more}
-    return pyhudi.create_table(base, rows("abyz", 1), type=kind, version=version, **arguments)
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "part": (pa.string(), lambda key: "x" if key < "n" else "y"),
+        "v": (pa.int64(), 1),
+        "ts": (pa.int64(), 10),
+        "_hoodie_is_deleted": (pa.bool_(), False),
+    },
+    partition_by="part",
+    order_by="ts",
+    options=APART,
+    first="abyz",
+)
 
 
 def values(table: HudiTable) -> list[tuple[str, int]]:
@@ -49,8 +49,8 @@ def values(table: HudiTable) -> list[tuple[str, int]]:
 
 @EVERY_TABLE
 def test_results_count_rows(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind)
-    result = table.upsert(rows("bcy", 2))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
+    result = table.upsert(TABLE.rows("bcy", v=2))
     assert (result.rows_inserted, result.rows_updated, result.rows_deleted) == (1, 2, 0)
     assert result.partitions == ("x", "y")
     assert result.files_written == 3
@@ -66,11 +66,11 @@ def test_results_count_rows(tmp_path: Path, version: int, kind: str) -> None:
 def test_rows_of_one_key_are_combined_by_upsert_only(
     tmp_path: Path, version: int, kind: str
 ) -> None:
-    table = make(tmp_path / "t", version, kind)
-    twice = pa.concat_tables([rows("ac", 5, 50), rows("ac", 4, 40)])
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
+    twice = pa.concat_tables([TABLE.rows("ac", v=5, ts=50), TABLE.rows("ac", v=4, ts=40)])
     table.upsert(twice)
     assert values(table) == [("a", 5), ("b", 1), ("c", 5), ("y", 1), ("z", 1)]
-    result = table.insert(rows("ddb", 6))
+    result = table.insert(TABLE.rows("ddb", v=6))
     assert (result.rows_inserted, result.rows_updated) == (3, 0)
     assert values(table).count(("d", 6)) == 2
     assert values(table).count(("b", 1)) == 1
@@ -80,16 +80,16 @@ def test_rows_of_one_key_are_combined_by_upsert_only(
 def test_insert_into_a_small_file_keeps_rows_of_the_same_key(
     tmp_path: Path, version: int, kind: str
 ) -> None:
-    table = make(tmp_path / "t", version, kind, options={"hoodie.index.bloom.num_entries": 64})
-    result = table.insert(rows("aab", 6))
+    table = replace(TABLE, options=SMALL).make(tmp_path / "t", version=version, kind=kind)
+    result = table.insert(TABLE.rows("aab", v=6))
     assert result.files_written == 1
     assert values(table) == [("a", 1), ("a", 6), ("a", 6), ("b", 1), ("b", 6), ("y", 1), ("z", 1)]
 
 
 @EVERY_TABLE
 def test_rows_that_mark_themselves_deleted_delete(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind)
-    result = table.upsert(rows("acy", 2, 20, deleted="ac"))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
+    result = table.upsert(TABLE.rows("acy", v=2, ts=20, _hoodie_is_deleted=lambda key: key in "ac"))
     assert (result.rows_inserted, result.rows_updated, result.rows_deleted) == (0, 1, 1)
     assert values(table) == [("b", 1), ("y", 2), ("z", 1)]
 
@@ -98,14 +98,14 @@ def test_rows_that_mark_themselves_deleted_delete(tmp_path: Path, version: int, 
 def test_delete_looks_in_named_partitions_or_in_all(
     tmp_path: Path, version: int, kind: str
 ) -> None:
-    table = make(tmp_path / "t", version, kind)
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
     assert table.delete_keys(pa.table({"id": ["a"], "part": ["y"]})).files_written == 0
     assert values(table)[0] == ("a", 1)
     assert table.delete_keys(pa.table({"id": ["a", "z", "q"]})).rows_deleted == 2
     assert values(table) == [("b", 1), ("y", 1)]
-    assert table.delete_keys(rows("by", 0)).rows_deleted == 2
+    assert table.delete_keys(TABLE.rows("by", v=0)).rows_deleted == 2
     assert values(table) == []
-    table.upsert(rows("a", 7, 70))
+    table.upsert(TABLE.rows("a", v=7, ts=70))
     assert values(table) == [("a", 7)]
 
 
@@ -115,33 +115,38 @@ def test_delete_looks_in_named_partitions_or_in_all(
 )
 def test_rows_that_lose_are_counted(tmp_path: Path, version: int, kind: str, index: str) -> None:
     buckets = {"hoodie.bucket.index.num.buckets": 2} if index == "bucket" else {}
-    table = make(tmp_path / "t", version, kind, index=index, options={**SMALL, **buckets})
-    data = pa.concat_tables([rows("a", 2, 9), rows("bc", 2, 10), rows("d", 2, 5)])
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, index=index, options=buckets)
+    data = pa.concat_tables(
+        [TABLE.rows("a", v=2, ts=9), TABLE.rows("bc", v=2, ts=10), TABLE.rows("d", v=2, ts=5)]
+    )
     null = pa.array([None, 10, 10, None], pa.int64())
     result = table.upsert(data.set_column(data.schema.get_field_index("ts"), "ts", null))
     assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("d", 2), ("y", 1), ("z", 1)]
     assert result.rows_updated + result.rows_ignored + result.rows_inserted == 4
     assert result.rows_ignored == (1 if kind == "cow" else 0)
-    late = table.upsert(rows("abcdyz", 3, 9), memory_limit=1 << 20)
+    late = table.upsert(TABLE.rows("abcdyz", v=3, ts=9), memory_limit=1 << 20)
     # A stored null loses on copy-on-write; in logs it counts as 0.
     assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("d", 3), ("y", 1), ("z", 1)]
     assert late.rows_ignored == (5 if kind == "cow" else 0)
-    assert table.insert(rows("a", 4, 1)).rows_ignored == 0
+    assert table.insert(TABLE.rows("a", v=4, ts=1)).rows_ignored == 0
     assert table.delete_keys(pa.table({"id": ["a", "q"]})).rows_ignored == 0
 
 
 NOTHING: dict[str, Callable[[HudiTable], WriteResult]] = {
-    "upsert": lambda table: table.upsert(rows("", 2)),
-    "insert": lambda table: table.insert(rows("", 2)),
-    "bulk_insert": lambda table: table.bulk_insert(rows("", 2)),
-    "partial": lambda table: table.upsert(rows("", 2).select(["id", "part", "ts"]), partial=True),
-    "merge": lambda table: table.merge(rows("", 2)).when_matched_delete().execute(),
+    "upsert": lambda table: table.upsert(TABLE.rows("", v=2)),
+    "without types": lambda table: table.upsert(pa.table({name: [] for name in TABLE.columns})),
+    "insert": lambda table: table.insert(TABLE.rows("", v=2)),
+    "bulk_insert": lambda table: table.bulk_insert(TABLE.rows("", v=2)),
+    "partial": lambda table: table.upsert(
+        TABLE.rows("", v=2).select(["id", "part", "ts"]), partial=True
+    ),
+    "merge": lambda table: table.merge(TABLE.rows("", v=2)).when_matched_delete().execute(),
     "delete_keys": lambda table: table.delete_keys(pa.table({"id": ["nobody"]})),
     "delete": lambda table: table.delete("v = 77"),
     "update": lambda table: table.update("v = 77", {"v": 78}),
-    "overwrite_partitions": lambda table: table.overwrite_partitions(rows("", 2)),
+    "overwrite_partitions": lambda table: table.overwrite_partitions(TABLE.rows("", v=2)),
     "delete_partitions": lambda table: table.delete_partitions(["nowhere"]),
-    "merge_schema": lambda table: table.upsert(rows("", 2), schema_mode="merge"),
+    "merge_schema": lambda table: table.upsert(TABLE.rows("", v=2), schema_mode="merge"),
 }
 
 
@@ -150,7 +155,7 @@ NOTHING: dict[str, Callable[[HudiTable], WriteResult]] = {
 def test_a_write_of_nothing_leaves_no_trace(
     tmp_path: Path, version: int, kind: str, verb: str
 ) -> None:
-    table = make(tmp_path / "t", version, kind)
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
     before = sorted(tmp_path.rglob("*"))
     result = NOTHING[verb](table)
     assert (result.committed, result.instant, result.completion) == (False, "", "")
@@ -159,7 +164,7 @@ def test_a_write_of_nothing_leaves_no_trace(
         one for one in before if one.is_file()
     ]
     assert values(table) == [("a", 1), ("b", 1), ("y", 1), ("z", 1)]
-    assert table.upsert(rows("c", 1)).committed
+    assert table.upsert(TABLE.rows("c", v=1)).committed
     with pytest.raises(ConfigError):
         table.incremental(start=result.instant)
 
@@ -169,13 +174,13 @@ def test_a_write_of_nothing_can_be_a_commit(tmp_path: Path, version: int, kind: 
     def commits() -> int:
         return len(pyhudi.open_table(tmp_path).state.timeline.commits)
 
-    table = make(tmp_path, version, kind)
-    asked = {**SMALL, "hoodie.allow.empty.commit": "true"}
-    for number, options in enumerate([asked, {**SMALL, "_batch": "7"}]):
+    table = TABLE.make(tmp_path, version=version, kind=kind)
+    asked = {**APART, "hoodie.allow.empty.commit": "true"}
+    for number, options in enumerate([asked, {**APART, "_batch": "7"}]):
         table = pyhudi.open_table(tmp_path, options=options)
-        assert table.upsert(rows("", 2)).committed
+        assert table.upsert(TABLE.rows("", v=2)).committed
         assert commits() == number + 2
-    wider = rows("", 2).append_column("more", pa.array([], pa.string()))
+    wider = TABLE.rows("", v=2).append_column("more", pa.array([], pa.string()))
     assert table.upsert(wider, schema_mode="merge").committed
     table = pyhudi.open_table(tmp_path)
     assert table.schema.names[-1] == "more"
@@ -189,14 +194,14 @@ def test_a_write_of_nothing_can_be_a_commit(tmp_path: Path, version: int, kind: 
 def test_rings_are_not_renewed_for_nothing(tmp_path: Path, version: int) -> None:
     options = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
     options |= {"hoodie.bucket.index.num.buckets": "2"}
-    table = make(tmp_path / "t", version, "mor", options=options)
-    assert table.overwrite(rows("", 2)).committed
+    table = TABLE.make(tmp_path / "t", version=version, kind="mor", options=options)
+    assert table.overwrite(TABLE.rows("", v=2)).committed
     folder = tmp_path / "t" / ".hoodie" / ".bucket_index"
     rings = sorted(folder.rglob("*"))
     assert rings
-    assert not table.overwrite(rows("", 2)).committed
+    assert not table.overwrite(TABLE.rows("", v=2)).committed
     assert sorted(folder.rglob("*")) == rings
-    table.upsert(rows("abyz", 3))
+    table.upsert(TABLE.rows("abyz", v=3))
     assert values(table) == [("a", 3), ("b", 3), ("y", 3), ("z", 3)]
 
 
@@ -221,10 +226,10 @@ class EveryTaskTwice(LocalEngine):
 @EVERY_TABLE
 def test_files_of_lost_attempts_are_removed(tmp_path: Path, version: int, kind: str) -> None:
     base = tmp_path / "t"
-    make(base, version, kind)
+    TABLE.make(base, version=version, kind=kind)
     before = {path for path in base.rglob("*") if path.is_file()}
-    table = pyhudi.open_table(base, engine=EveryTaskTwice(1), options=SMALL)
-    result = table.upsert(rows("bcy", 2))
+    table = pyhudi.open_table(base, engine=EveryTaskTwice(1), options=APART)
+    result = table.upsert(TABLE.rows("bcy", v=2))
     new = {path for path in base.rglob("*") if path.is_file()} - before
     data = [path for path in new if ".hoodie" not in path.parts]
     assert len(data) == result.files_written == 3
@@ -240,7 +245,7 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path, version: int, kind: 
     ],
 )
 def test_keys_that_do_not_fit_are_refused(tmp_path: Path, keys: pa.Table, said: str) -> None:
-    table = make(tmp_path / "t", 9, "mor")
+    table = TABLE.make(tmp_path / "t", version=9, kind="mor")
     with pytest.raises(SchemaMismatch, match=said):
         table.delete_keys(keys)
 
@@ -284,7 +289,7 @@ def test_updates_beside_a_pending_compaction(name: str, tmp_path: Path) -> None:
 
 
 def test_create_refuses_what_does_not_fit(tmp_path: Path) -> None:
-    data = rows("ab", 1)
+    data = TABLE.rows("ab", v=1)
     with pytest.raises(ConfigError, match="key names 'nope'"):
         pyhudi.create_table(tmp_path / "t", data, key="nope")
     with pytest.raises(ConfigError, match="not known") as caught:
@@ -302,9 +307,9 @@ def test_create_refuses_what_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_empty_table_of_a_schema_can_be_filled(tmp_path: Path) -> None:
-    schema = rows("a", 1).schema
+    schema = TABLE.rows("a", v=1).schema
     table = pyhudi.create_table(tmp_path / "t-1", schema, key=["id", "v"], order_by="ts")
     assert table.scan().to_arrow().num_rows == 0
     assert table.name == "t-1"
-    table.upsert(rows("ab", 3))
+    table.upsert(TABLE.rows("ab", v=3))
     assert values(table) == [("a", 3), ("b", 3)]

@@ -19,25 +19,25 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict, ConfigError, SchemaMismatch
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.content import decode, encode_container
+from tests.helpers.table_builder import SMALL, TableBuilder
 
 EVERY_TABLE = pytest.mark.parametrize(
     ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]
 )
-SMALL = {"hoodie.index.bloom.num_entries": 64}
 
 
-def rows(keys: str, v: int, ts: int = 10) -> pa.Table:
-    part = ["x" if key < "n" else "y" for key in keys]
-    columns = {"id": list(keys), "part": part, "v": [v] * len(keys), "ts": [ts] * len(keys)}
-    schema = pa.schema(
-        [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("ts", pa.int64())]
-    )
-    return pa.table(columns, schema=schema)
-
-
-def make(base: Path, version: int = 9, kind: Any = "cow", **more: Any) -> HudiTable:
-    arguments = {"key": "id", "partition_by": "part", "order_by": "ts", "options": SMALL, **more}
-    return pyhudi.create_table(base, rows("abyz", 1), type=kind, version=version, **arguments)
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "part": (pa.string(), lambda key: "x" if key < "n" else "y"),
+        "v": (pa.int64(), 1),
+        "ts": (pa.int64(), 10),
+    },
+    partition_by="part",
+    order_by="ts",
+    options=SMALL,
+    first="abyz",
+)
 
 
 def values(table: HudiTable) -> dict[str, int]:
@@ -68,9 +68,11 @@ def test_bulk_insert_sorts(tmp_path: Path) -> None:
         ("partition", (), ["a", "b", "c", "d"]),
         ("global", ("v", "id"), ["a", "d", "b", "c"]),
     ):
-        make(tmp_path / f"{sort}{len(columns)}").delete("true")
+        TABLE.make(tmp_path / f"{sort}{len(columns)}").delete("true")
         table = pyhudi.open_table(tmp_path / f"{sort}{len(columns)}")
-        given = pa.concat_tables([rows("c", 2), rows("d", 1), rows("b", 2), rows("a", 1)])
+        given = pa.concat_tables(
+            [TABLE.rows("c", v=2), TABLE.rows("d", v=1), TABLE.rows("b", v=2), TABLE.rows("a", v=1)]
+        )
         result = table.bulk_insert(given, sort=sort, sort_columns=columns)  # type: ignore[arg-type]
         assert (result.operation, result.rows_inserted, result.files_written) == (
             "BULK_INSERT",
@@ -82,7 +84,7 @@ def test_bulk_insert_sorts(tmp_path: Path) -> None:
 
 def test_bulk_insert_rolls_files_over(tmp_path: Path) -> None:
     options = {**SMALL, "hoodie.parquet.max.file.size": 100_000}
-    table = make(tmp_path / "t", options=options)
+    table = TABLE.make(tmp_path / "t", options=options)
     count = 30_000
     given = pa.table(
         {
@@ -102,7 +104,7 @@ def test_bulk_insert_rolls_files_over(tmp_path: Path) -> None:
 
 
 def test_wrong_sorts_are_refused(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     wrong: list[dict[str, Any]] = [
         {"sort": "up"},
         {"sort": "global", "sort_columns": ["nothing"]},
@@ -112,7 +114,7 @@ def test_wrong_sorts_are_refused(tmp_path: Path) -> None:
     ]
     for arguments in wrong:
         with pytest.raises(ConfigError):
-            table.bulk_insert(rows("q", 1), **arguments)
+            table.bulk_insert(TABLE.rows("q", v=1), **arguments)
     assert len(Timeline.load(table.storage, table.config).commits) == 1
 
 
@@ -120,12 +122,14 @@ def test_wrong_sorts_are_refused(tmp_path: Path) -> None:
 
 
 def test_duplicates_are_combined_where_an_option_says_so(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     for verb in ("insert", "bulk_insert", "overwrite"):
         for combined in (False, True):
             options = {**SMALL, "hoodie.combine.before.insert": combined}
             table = pyhudi.open_table(tmp_path / "t", options=options)
-            given = pa.concat_tables([rows("q", 1, 5), rows("q", 2, 9), rows("q", 3, 7)])
+            given = pa.concat_tables(
+                [TABLE.rows("q", v=1, ts=5), TABLE.rows("q", v=2, ts=9), TABLE.rows("q", v=3, ts=7)]
+            )
             assert getattr(table, verb)(given).rows_inserted == (1 if combined else 3)
     assert values(table) == {"q": 2}
 
@@ -134,15 +138,19 @@ def test_duplicates_are_combined_where_an_option_says_so(tmp_path: Path) -> None
 def test_upserts_and_deletes_keep_duplicates_where_an_option_says_so(
     tmp_path: Path, version: int, kind: str
 ) -> None:
-    make(tmp_path / "t", version, kind)
+    TABLE.make(tmp_path / "t", version=version, kind=kind)
     options = {f"hoodie.combine.before.{verb}": "false" for verb in ("upsert", "delete")}
     table = pyhudi.open_table(tmp_path / "t", options={**SMALL, **options})
     table.delete("true")
-    table.upsert(pa.concat_tables([rows("q", 1, 5), rows("q", 2, 9), rows("q", 3, 7)]))
+    table.upsert(
+        pa.concat_tables(
+            [TABLE.rows("q", v=1, ts=5), TABLE.rows("q", v=2, ts=9), TABLE.rows("q", v=3, ts=7)]
+        )
+    )
     found = table.scan(columns=["v"]).to_arrow()["v"].to_pylist()
     assert sorted(found) == ([1, 2, 3] if kind == "mor" else [2])
-    table.overwrite(rows("q", 1))
-    result = table.delete_keys(rows("qq", 1).select(["id", "part"]))
+    table.overwrite(TABLE.rows("q", v=1))
+    result = table.delete_keys(TABLE.rows("qq", v=1).select(["id", "part"]))
     assert result.rows_deleted == (2 if kind == "mor" else 1)
     assert values(table) == {}
 
@@ -151,16 +159,16 @@ def test_upserts_and_deletes_keep_duplicates_where_an_option_says_so(
 def test_inserts_meet_rows_of_their_keys_where_an_option_says_so(
     tmp_path: Path, version: int, kind: str
 ) -> None:
-    make(tmp_path / "t", version, kind)
+    TABLE.make(tmp_path / "t", version=version, kind=kind)
     options = {**SMALL, "hoodie.merge.allow.duplicate.on.inserts": "false"}
     table = pyhudi.open_table(tmp_path / "t", options=options)
-    result = table.insert(rows("ac", 5))
+    result = table.insert(TABLE.rows("ac", v=5))
     assert (result.rows_inserted, result.rows_updated) == (1, 1)
     assert values(table) == {"a": 5, "b": 1, "c": 5, "y": 1, "z": 1}
 
 
 def test_switches_are_true_or_false(tmp_path: Path) -> None:
-    make(tmp_path / "t")
+    TABLE.make(tmp_path / "t")
     with pytest.raises(ConfigError, match=r"combine\.before\.upsert"):
         pyhudi.open_table(tmp_path / "t", options={"hoodie.combine.before.upsert": "maybe"})
 
@@ -170,8 +178,8 @@ def test_switches_are_true_or_false(tmp_path: Path) -> None:
 
 @EVERY_TABLE
 def test_update_and_delete_by_a_filter(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind)
-    table.upsert(rows("by", 2))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
+    table.upsert(TABLE.rows("by", v=2))
     result = table.update("v = 2 OR id = 'a'", {"v": "v * 10", "ts": 10})
     assert (result.operation, result.rows_updated, result.rows_inserted) == ("UPSERT", 3, 0)
     assert values(table) == {"a": 10, "b": 20, "y": 20, "z": 1}
@@ -185,7 +193,7 @@ def test_update_and_delete_by_a_filter(tmp_path: Path, version: int, kind: str) 
 
 
 def test_an_older_ordering_value_makes_an_update_lose(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     table.update("true", {"v": 9, "ts": 5})
     assert set(values(table).values()) == {1}
     table.update("true", {"v": 9})
@@ -193,7 +201,7 @@ def test_an_older_ordering_value_makes_an_update_lose(tmp_path: Path) -> None:
 
 
 def test_wrong_updates_are_refused_before_anything_is_written(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     for changes, error in (
         ({}, ConfigError),
         ({"id": "'q'"}, ConfigError),
@@ -217,9 +225,9 @@ def test_wrong_updates_are_refused_before_anything_is_written(tmp_path: Path) ->
 
 @EVERY_TABLE
 def test_overwriting_takes_file_groups_away(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind)
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
     before = table.scan().plan()
-    result = table.overwrite_partitions(rows("cd", 2))
+    result = table.overwrite_partitions(TABLE.rows("cd", v=2))
     assert (result.operation, result.file_groups_replaced) == ("INSERT_OVERWRITE", 1)
     assert values(table) == {"c": 2, "d": 2, "y": 1, "z": 1}
     action, metadata = metadata_of(table, result.instant)
@@ -231,15 +239,15 @@ def test_overwriting_takes_file_groups_away(tmp_path: Path, version: int, kind: 
     )
     assert (decode(requested, "requested") or {})["clusteringPlan"] is None
 
-    result = table.overwrite(rows("e", 3))
+    result = table.overwrite(TABLE.rows("e", v=3))
     assert (result.operation, result.file_groups_replaced) == ("INSERT_OVERWRITE_TABLE", 2)
     assert values(table) == {"e": 3}
     assert values(pyhudi.open_table(tmp_path / "t", as_of=before_instant(table, 1))) == {
         "c": 2, "d": 2, "y": 1, "z": 1,
     }  # fmt: skip
-    assert table.upsert(rows("ey", 4)).rows_updated == 1
+    assert table.upsert(TABLE.rows("ey", v=4)).rows_updated == 1
     assert values(table) == {"e": 4, "y": 4}
-    assert table.overwrite(rows("", 1)).files_written == 0
+    assert table.overwrite(TABLE.rows("", v=1)).files_written == 0
     assert values(table) == {}
 
 
@@ -249,7 +257,7 @@ def before_instant(table: HudiTable, steps: int) -> str:
 
 @EVERY_TABLE
 def test_delete_partitions(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind)
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
     result = table.delete_partitions(["x", "absent"])
     assert (result.operation, result.file_groups_replaced) == ("DELETE_PARTITION", 1)
     _, metadata = metadata_of(table, result.instant)
@@ -257,7 +265,7 @@ def test_delete_partitions(tmp_path: Path, version: int, kind: str) -> None:
         set() if version == 6 else {"absent"}
     )
     assert values(table) == {"y": 1, "z": 1}
-    table.upsert(rows("ab", 2))
+    table.upsert(TABLE.rows("ab", v=2))
     assert table.delete_partitions([{"part": "y"}]).file_groups_replaced == 1
     assert values(table) == {"a": 2, "b": 2}
     assert table.delete_partitions("part > 'w' AND part < 'y'").file_groups_replaced == 1
@@ -265,12 +273,12 @@ def test_delete_partitions(tmp_path: Path, version: int, kind: str) -> None:
 
 
 def test_partitions_are_named_by_exactly_their_columns(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     all_wrong: list[Any] = [[], [{"v": 1}], [{}], "v = 1", 5]
     for wrong in all_wrong:
         with pytest.raises(ConfigError):
             table.delete_partitions(wrong)
-    flat = make(tmp_path / "flat", partition_by=None)
+    flat = TABLE.make(tmp_path / "flat", partition_by=None)
     with pytest.raises(ConfigError, match="no partitions"):
         flat.delete_partitions(["x"])
 
@@ -280,8 +288,8 @@ def test_partitions_are_named_by_exactly_their_columns(tmp_path: Path) -> None:
 
 @EVERY_TABLE
 def test_merge_clause_by_clause(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind)
-    table.delete_keys(rows("z", 1).select(["id", "part"]))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind)
+    table.delete_keys(TABLE.rows("z", v=1).select(["id", "part"]))
     source = pa.table(
         {"id": list("abyqrz"), "part": list("xxyyyy"), "plus": [5, 50, 500, 7, 70, 9]}
     )
@@ -295,28 +303,32 @@ def test_merge_clause_by_clause(tmp_path: Path, version: int, kind: str) -> None
     result = merge.execute()
     assert (result.rows_inserted + result.rows_updated, result.rows_deleted) == (3, 1)
     assert values(table) == {"a": 6, "y": 1, "q": -7, "z": -9}
-    again = table.merge(rows("ad", 3, 20)).when_matched_update_all().when_not_matched_insert_all()
+    again = (
+        table.merge(TABLE.rows("ad", v=3, ts=20))
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+    )
     again.execute()
     assert values(table) == {"a": 3, "d": 3, "y": 1, "q": -7, "z": -9}
 
 
 def test_wrong_merges_are_refused(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     with pytest.raises(ConfigError, match="record key"):
-        table.merge(rows("a", 1), on=["v"])
+        table.merge(TABLE.rows("a", v=1), on=["v"])
     with pytest.raises(ConfigError, match="no clause"):
-        table.merge(rows("a", 1)).execute()
+        table.merge(TABLE.rows("a", v=1)).execute()
     with pytest.raises(SchemaMismatch, match="several rows"):
-        table.merge(rows("aa", 1)).when_matched_delete().execute()
+        table.merge(TABLE.rows("aa", v=1)).when_matched_delete().execute()
     with pytest.raises(SchemaMismatch, match="part"):
         table.merge(pa.table({"id": ["a"]})).when_matched_delete().execute()
     with pytest.raises(ConfigError):
-        table.merge(rows("a", 1)).when_matched_update({"id": "'q'"}).execute()
+        table.merge(TABLE.rows("a", v=1)).when_matched_update({"id": "'q'"}).execute()
     with pytest.raises(SchemaMismatch):
-        table.merge(rows("a", 1)).when_matched_update({"v": "source.w"}).execute()
+        table.merge(TABLE.rows("a", v=1)).when_matched_update({"v": "source.w"}).execute()
     wrong = {"id": "'q'", "part": "part", "v": 1, "ts": 1}
     with pytest.raises(ConfigError, match="other keys"):
-        table.merge(rows("m", 1)).when_not_matched_insert(wrong).execute()
+        table.merge(TABLE.rows("m", v=1)).when_not_matched_insert(wrong).execute()
     assert len(Timeline.load(table.storage, table.config).commits) == 1
 
 
@@ -324,27 +336,27 @@ def test_wrong_merges_are_refused(tmp_path: Path) -> None:
 
 
 def test_results_tell_what_was_read_and_how_long_it_took(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     read = table.scan(where="part = 'x'").plan().column("base_size").to_pylist()
-    result = table.upsert(rows("a", 2))
+    result = table.upsert(TABLE.rows("a", v=2))
     assert result.bytes_read == sum(read)
     assert result.bytes_written > 0
     assert result.duration_ms >= 0
 
 
 def test_progress_is_told_step_by_step(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     steps: list[pyhudi.Step] = []
-    result = table.upsert(rows("by", 2), progress=steps.append)
+    result = table.upsert(TABLE.rows("by", v=2), progress=steps.append)
     written = [step for step in steps if result.instant in step.label]
     assert [(step.finished, step.total) for step in written] == [(0, 2), (1, 2), (2, 2)]
-    table.upsert(rows("by", 3), progress=True)
+    table.upsert(TABLE.rows("by", v=3), progress=True)
     assert values(table) == {"a": 1, "b": 3, "y": 3, "z": 1}
 
 
 @EVERY_TABLE
 def test_ctrl_c_leaves_a_clean_table(tmp_path: Path, version: int, kind: str) -> None:
-    table = make(tmp_path / "t", version, kind, engine=pyhudi.LocalEngine(2))
+    table = TABLE.make(tmp_path / "t", version=version, kind=kind, engine=pyhudi.LocalEngine(2))
     before = values(table)
 
     def interrupt(step: pyhudi.Step) -> None:
@@ -353,19 +365,19 @@ def test_ctrl_c_leaves_a_clean_table(tmp_path: Path, version: int, kind: str) ->
 
     for verb in (table.upsert, table.bulk_insert, table.overwrite):
         with pytest.raises(KeyboardInterrupt):
-            verb(rows("bcyz", 2), progress=interrupt)
+            verb(TABLE.rows("bcyz", v=2), progress=interrupt)
         timeline = Timeline.load(table.storage, table.config)
         assert [one.action for one in timeline.commits] == [timeline.commits[0].action]
         assert not timeline.pending()
         assert not table.storage.list(f"{META_FOLDER}/.temp")
         assert values(table.refresh()) == before
         assert table.scan().plan().num_rows == 2
-    table.upsert(rows("b", 3))
+    table.upsert(TABLE.rows("b", v=3))
     assert values(table)["b"] == 3
 
 
 def test_a_pending_clustering_keeps_its_groups(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+    table = TABLE.make(tmp_path / "t")
     plan = {
         "operationType": "CLUSTER",
         "clusteringPlan": {
@@ -384,8 +396,8 @@ def test_a_pending_clustering_keeps_its_groups(tmp_path: Path) -> None:
     table.storage.put(name, content)
     for verb in (table.overwrite, table.overwrite_partitions):
         with pytest.raises(CommitConflict, match="clustering"):
-            verb(rows("c", 1))
-    assert table.overwrite_partitions(rows("z", 5)).file_groups_replaced == 1
+            verb(TABLE.rows("c", v=1))
+    assert table.overwrite_partitions(TABLE.rows("z", v=5)).file_groups_replaced == 1
 
 
 # --- values that do not fit -----------------------------------------------------------------------
