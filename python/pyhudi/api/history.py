@@ -50,14 +50,23 @@ _SCHEMAS = frozenset({SCHEMA_KEY, LATEST_SCHEMA})
 def history(table: Table, limit: int | None, since: str | None, *, archived: bool) -> pa.Table:
     """One row an instant, the newest first; see `HudiTable.history`."""
     timeline = table.timeline
-    instants = {(one.requested, one.completed_action): one for one in timeline.instants}
+    instants = {
+        (instant.requested, instant.completed_action): instant for instant in timeline.instants
+    }
     active = instants.keys()
     if archived:
         past = timeline.archive.instants(Span(after=since, until=timeline.bound))
-        instants = {**{(one.requested, one.action): one for one in past}, **instants}
+        instants = {
+            **{(instant.requested, instant.action): instant for instant in past},
+            **instants,
+        }
     newest_first = sorted(instants.items(), reverse=True)
-    wanted = [(key, one) for key, one in newest_first if since is None or one.requested > since]
-    rows = [_row(table, one, active=key in active) for key, one in wanted[:limit]]
+    wanted = [
+        (key, instant)
+        for key, instant in newest_first
+        if since is None or instant.requested > since
+    ]
+    rows = [_row(table, instant, active=key in active) for key, instant in wanted[:limit]]
     return pa.Table.from_pylist(rows, _HISTORY)
 
 

@@ -45,12 +45,15 @@ class Savepoint:
 
 def savepoints(timeline: Timeline) -> list[Savepoint]:
     """The savepoints of a timeline, oldest commit first."""
-    return [_parsed(one, timeline.read(one) or {}) for one in timeline.completed(SAVEPOINT)]
+    return [
+        _parsed(savepoint, timeline.read(savepoint) or {})
+        for savepoint in timeline.completed(SAVEPOINT)
+    ]
 
 
 def saved_instants(timeline: Timeline) -> set[str]:
     """The commits that are saved."""
-    return {one.requested for one in timeline.completed(SAVEPOINT)}
+    return {savepoint.requested for savepoint in timeline.completed(SAVEPOINT)}
 
 
 def create(table: Table, comment: str = "", instant: str | None = None) -> Savepoint:
@@ -118,7 +121,7 @@ def _write(table: Table, saved: Savepoint) -> None:
 def _commit(timeline: Timeline, instant: str | None) -> Instant:
     found = timeline.last_commit
     if instant is not None:
-        found = next((one for one in timeline.commits if one.requested == instant), None)
+        found = next((commit for commit in timeline.commits if commit.requested == instant), None)
     if found is None:
         what = "completed commit" if instant is None else f"completed commit {instant}"
         msg = f"the active timeline has no {what}"
@@ -137,8 +140,8 @@ def _check_not_cleaned(timeline: Timeline, commit: Instant) -> None:
 def _oldest_uncleaned(timeline: Timeline) -> str:
     """The first commit that is as it was; where a clean has no horizon the last one before it."""
     clean = max(
-        (one for one in timeline.instants if one.action == CLEAN),
-        key=lambda one: one.requested,
+        (instant for instant in timeline.instants if instant.action == CLEAN),
+        key=lambda instant: instant.requested,
         default=None,
     )
     if clean is None:
@@ -148,7 +151,9 @@ def _oldest_uncleaned(timeline: Timeline) -> str:
     else:
         plan = timeline.plan(clean) or {}
         horizon = (plan.get("earliestInstantToRetain") or {}).get("timestamp")
-    before = [one.requested for one in timeline.commits if one.requested <= clean.requested]
+    before = [
+        commit.requested for commit in timeline.commits if commit.requested <= clean.requested
+    ]
     return horizon or max(before, default=timeline.commits[0].requested)
 
 

@@ -157,7 +157,9 @@ def checked_clauses(
     known = merge_clauses.names(given.schema, schema if matched else ())
     both = joined(given.slice(0, 0), schema.empty_table() if matched else None)
     made = [
-        _clause(session, given, known, one) for one in clauses if (one.kind != "insert") is matched
+        _clause(session, given, known, clause)
+        for clause in clauses
+        if (clause.kind != "insert") is matched
     ]
     chosen_rows(both, made)
     for clause in made:
@@ -165,23 +167,23 @@ def checked_clauses(
     return tuple(made)
 
 
-def _clause(session: Session, given: pa.Table, known: Names, one: MergeClause) -> Clause:
-    condition = one.where
+def _clause(session: Session, given: pa.Table, known: Names, clause: MergeClause) -> Clause:
+    condition = clause.where
     if isinstance(condition, str):
         condition = parse_expression(condition, known, "where")
     elif not isinstance(condition, (pc.Expression, type(None))):
         msg = f"where: {condition!r} is no condition of a merge"
         raise ConfigError(msg, hint="Give a SQL expression as text, or a pyarrow expression.")
-    if one.kind == "delete":
+    if clause.kind == "delete":
         return Clause(condition, None)
     schema = data_schema(session.schema.arrow)
-    values = one.values
+    values = clause.values
     if values is None:
         fixed = {*session.config.record_key_fields, *session.config.partition_fields}
-        skipped = fixed if one.kind == "update" else set()
+        skipped = fixed if clause.kind == "update" else set()
         checks.check_known_columns([n for n in given.column_names if n not in schema.names], schema)
         values = {name: f'source."{name}"' for name in given.column_names if name not in skipped}
-    elif one.kind == "update":
+    elif clause.kind == "update":
         check_settable(session, values)
     checks.check_known_columns(list(values), schema)
     return Clause(
@@ -269,6 +271,6 @@ def _back(inserted: _Inserted, located: Located) -> Tagged:
     own = inserted.rows.column(PARTITION_PATH).combine_chunks().take(at)
     here = pc.fill_null(pc.equal(own, paths.take(tagged.groups)), fill_value=False)
     pairs = pa.table({"row": at.filter(here).cast(pa.int64()), "group": tagged.groups.filter(here)})
-    one = pairs.group_by("row").aggregate([("group", "min")])
+    first = pairs.group_by("row").aggregate([("group", "min")])
     none = pa.array([], pa.int64())
-    return Tagged(*(pa.concat_arrays([none, *column.chunks]) for column in one.columns))
+    return Tagged(*(pa.concat_arrays([none, *column.chunks]) for column in first.columns))

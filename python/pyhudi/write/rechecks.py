@@ -110,7 +110,7 @@ def _changed(session: Session, since: Since) -> Iterator[FileSlice]:
     changed = _groups(since)
     partitions = sorted({partition for partition, _ in changed})
     view = FileSystemView(session.storage, session.config, session.timeline, partitions)
-    return (one for one in view.slices() if (one.partition, one.file_id) in changed)
+    return (slice_ for slice_ in view.slices() if (slice_.partition, slice_.file_id) in changed)
 
 
 def _groups(since: Since) -> FileGroups:
