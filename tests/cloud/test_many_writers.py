@@ -6,11 +6,31 @@ import os
 
 import pytest
 
+from pyhudi.clock import SystemClock
+from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, Heartbeat, live_instants
 from tests.cloud.conftest import Bucket
 from tests.helpers.soak import soak
 
 SECONDS = float(os.environ.get("PYHUDI_SOAK_SECONDS", "30"))
 WRITERS, READERS = (8, 2) if SECONDS > 60 else (3, 1)
+
+
+class FastClock(SystemClock):
+    """Of a machine that is three minutes ahead of the bucket's."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + 180_000
+
+
+def test_the_buckets_clock_says_who_is_dead(bucket: Bucket) -> None:
+    storage = bucket.storage()
+    instant = "20300101000000000"
+    beat = Heartbeat(storage, instant, SystemClock())
+    beat.start()
+    assert live_instants(storage, {instant}, FastClock()) == [instant]
+    assert [file.name for file in storage.list(HEARTBEAT_FOLDER)] == [instant]
+    beat.stop()
+    assert live_instants(storage, {instant}, FastClock()) == []
 
 
 @pytest.mark.timeout(SECONDS * 2 + 300)

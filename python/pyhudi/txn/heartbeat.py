@@ -19,6 +19,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from pyhudi.clock import Clock
+from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import processes
 
@@ -40,12 +41,9 @@ def path_of(instant: str) -> str:
 
 def live_instants(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
     """Those of pending instants whose writers are alive, sorted. Lists nothing for no instants."""
-    if not instants:
-        return []
-    files = storage.list_dir(HEARTBEAT_FOLDER)[1]
-    return sorted(
-        file.name for file in files if file.name in instants and _is_alive(storage, file, clock)
-    )
+    beating = _files(storage, instants)
+    now = _now_ms(storage, beating, clock)
+    return sorted(file.name for file in beating if _is_alive(storage, file, now))
 
 
 def live_of_hudi(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
@@ -53,18 +51,34 @@ def live_of_hudi(storage: Storage, instants: Collection[str], clock: Clock) -> l
 
     Their files are empty.
     """
+    beating = [file for file in _files(storage, instants) if not file.size]
+    now = _now_ms(storage, beating, clock)
+    return sorted(file.name for file in beating if now - file.modified_ms < EXPIRES_MS)
+
+
+def _files(storage: Storage, instants: Collection[str]) -> list[Entry]:
     files = storage.list_dir(HEARTBEAT_FOLDER)[1] if instants else ()
-    return sorted(
-        file.name
-        for file in files
-        if file.name in instants
-        and not file.size
-        and clock.now_ms() - file.modified_ms < EXPIRES_MS
-    )
+    return [file for file in files if file.name in instants]
 
 
-def _is_alive(storage: Storage, file: Entry, clock: Clock) -> bool:
-    if clock.now_ms() - file.modified_ms >= EXPIRES_MS:
+def _now_ms(storage: Storage, beating: Collection[Entry], clock: Clock) -> int:
+    """The time by the clock that dates the files.
+
+    A bucket's may differ from this machine's; it is asked where by this one somebody is dead.
+    """
+    now = clock.now_ms()
+    late = any(now - file.modified_ms >= EXPIRES_MS for file in beating)
+    if not late or not is_remote(storage.uri):
+        return now
+    probe = f"{HEARTBEAT_FOLDER}/probe-{clock.uuid()}"
+    storage.put(probe, b"")
+    written = storage.head(probe)
+    storage.delete(probe)
+    return now if written is None else written.modified_ms
+
+
+def _is_alive(storage: Storage, file: Entry, now_ms: int) -> bool:
+    if now_ms - file.modified_ms >= EXPIRES_MS:
         return False
     content = storage.read_or_none(file.path)
     # One that has just gone was alive; what its write left has to be looked at again.
