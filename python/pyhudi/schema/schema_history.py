@@ -32,7 +32,7 @@ NOT_STORED = 0
 
 
 @dataclass(frozen=True)
-class SchemaWords:
+class CommitSchema:
     """What a commit says of the table's schema."""
 
     avro: str
@@ -110,16 +110,16 @@ def continued(schema: TableSchema, evolved: str, config: TableConfig) -> TableSc
     return schema_from_avro(evolved, config, history)
 
 
-def words(schema: TableSchema, config: TableConfig) -> SchemaWords:
+def commit_schema(schema: TableSchema, config: TableConfig) -> CommitSchema:
     """What a commit of this schema says of it."""
     if schema.history is None:
-        return SchemaWords(schema.avro)
+        return CommitSchema(schema.avro)
     tree = tree_of(schema, config)
     stored = json.loads(schema.history.current)
     version = int(stored.get("version_id", NOT_STORED))
     if json.loads(tree.internal(version)) != stored:
         version = NOT_STORED
-    return SchemaWords(schema.avro, tree, version, schema.history.text)
+    return CommitSchema(schema.avro, tree, version, schema.history.text)
 
 
 def persist(

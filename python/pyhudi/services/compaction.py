@@ -108,18 +108,18 @@ def _carry_out(
     tasks: Sequence[TaskT],
 ) -> None:
     table, instant = compaction.table, compaction.time
-    words = schema_history.words(table.schema, table.config)
+    schema = schema_history.commit_schema(table.schema, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
     stats = table.engine.run(work.write, tasks, stage=_STAGE, label=label)
     metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,
-        extra_metadata=words.extra_metadata(instant),
+        extra_metadata=schema.extra_metadata(instant),
         operation_type="COMPACT",
     )
     compaction.keep_only(metadata, _begun(compaction, work, slices))
-    metadata = in_step(table, Commit(instant, metadata, words))
+    metadata = in_step(table, Commit(instant, metadata, schema))
     compaction.complete(metadata.encode(table.config.version, COMPACTION, table.clock))
     compaction.clear()
 

@@ -18,7 +18,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
-from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.schema.virtual_keys import stored_schema
 from pyhudi.storage.storage import Storage
@@ -145,7 +145,7 @@ class Commit:
 
     instant: str
     metadata: CommitMetadata
-    schema: SchemaWords
+    schema: CommitSchema
     """What it says of the table's schema."""
     by_record_index: bool = False
     """Its updates are of keys that the record index had."""

@@ -81,7 +81,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             txn.by_record_index = session.index.is_record_index
             txn.companions += key_claims(session, BULK_INSERT)
             if stats or is_worth_a_commit(session):
-                txn.commit(stats, session.schema_words)
+                txn.commit(stats, session.commit_schema)
             else:
                 txn.withdraw()
 

@@ -43,7 +43,7 @@ from pyhudi.errors import (
     CommitUnknown,
     InterruptedAfterCommit,
 )
-from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
@@ -171,7 +171,7 @@ class Transaction:
     def commit(
         self,
         stats: Iterable[WriteStat],
-        schema: SchemaWords,
+        schema: CommitSchema,
         replaced: Mapping[str, tuple[str, ...]] | None = None,
     ) -> str:
         """Publishes the write and gives its completion time.
@@ -206,7 +206,7 @@ class Transaction:
         self._clear()
         return completion
 
-    def _checked(self, metadata: CommitMetadata, schema: SchemaWords) -> Table:
+    def _checked(self, metadata: CommitMetadata, schema: CommitSchema) -> Table:
         """The table of now, where the write may be complete on it."""
         table, instant = self._table, self.instant
         timeline = Timeline.load(table.storage, table.config)

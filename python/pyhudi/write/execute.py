@@ -157,7 +157,7 @@ def carry_out(
     stats = [stat for stats in written for stat in stats]
     instant, completion = txn.instant, ""
     if stats or any((replaced or {}).values()) or is_worth_a_commit(session):
-        completion = txn.commit(stats, session.schema_words, replaced)
+        completion = txn.commit(stats, session.commit_schema, replaced)
     else:
         txn.withdraw()
         instant = ""

@@ -41,7 +41,7 @@ from pyhudi.schema.record_keys import (
     key_spec,
     needs_existing_key,
 )
-from pyhudi.schema.schema_history import SchemaWords
+from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices import combine
@@ -229,9 +229,9 @@ class Session:
         return marked_deleted(rows, merge.delete_field, merge.delete_marker)
 
     @property
-    def schema_words(self) -> SchemaWords:
+    def commit_schema(self) -> CommitSchema:
         """What the write's commit says of the table's schema."""
-        return schema_history.words(self.schema, self.config)
+        return schema_history.commit_schema(self.schema, self.config)
 
     def new_file_id(self) -> str:
         """The id of a new file group."""
