@@ -1,4 +1,4 @@
-"""The verbs of a table handle about its past: who did what, savepoints. Thin: each is one call."""
+"""The verbs of a table handle about its past: who did what, keeping it, going back to it. Thin."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.table import Table
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    from pyhudi.txn.restore import RestoreResult
     from pyhudi.write.write_context import WritableTable
 
 
 class HistoryVerbs:
-    """What `HudiTable` can tell of its table's past, and keep of it."""
+    """What `HudiTable` can tell of its table's past, keep of it and bring back."""
 
     @property
     def config(self) -> TableConfig:
@@ -121,6 +122,69 @@ class HistoryVerbs:
 
         savepoint.delete(self._whole(), instant)
         self.refresh()
+
+    @arg.checked(instant=arg.text, dry_run=arg.flag)
+    def rollback(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
+        """Takes the newest completed commit back, or a failed write that is pending.
+
+        A rollback stands on the timeline, as Hudi's do. A metadata table that cannot follow, since
+        it was compacted or got partitions since the commit, is made anew.
+
+        Args:
+            instant: that of the commit, its requested time.
+            dry_run: say what would go, and change nothing.
+
+        Returns:
+            What went: the instant, files and bytes.
+
+        Raises:
+            HistoryUnavailable: the instant is not on the active timeline, or files that were
+                current before it were cleaned.
+            ConfigError: it is not the newest, or is saved, or an argument is wrong.
+            CommitConflict: something is pending that goes by what would go, or another writer is at
+                work.
+            LockTimeout: the table's lock could not be had in time.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+        """
+        from pyhudi.admin.restore import roll_back  # noqa: PLC0415 - reading needs none of it
+
+        result = roll_back(self._writable(), instant, dry_run=dry_run)
+        self.refresh()
+        return result
+
+    @arg.checked(dry_run=arg.flag)
+    def restore(self, to: Moment, *, dry_run: bool = False) -> RestoreResult:
+        """Brings the table back to an earlier commit: everything after it goes, for good.
+
+        What goes is rolled back commit by commit, the newest first: commits, compactions and
+        clusterings that were completed after the commit, and what was planned after it. Stop other
+        writers first. Readers of a later state raise `HistoryUnavailable` or `CorruptTable`
+        meanwhile. What a writer that dies has begun, the next write ends. The metadata table
+        follows, or is made anew where it was compacted or got partitions since.
+
+        Args:
+            to: the instant of the commit, saved or not; or a time, as `scan` takes it for `as_of`,
+                for the newest commit by then.
+            dry_run: say what would go, and change nothing.
+
+        Returns:
+            What went: instants, files and bytes. With no commit after `to` nothing is done.
+
+        Raises:
+            HistoryUnavailable: the time is before the active timeline, or files that were current
+                then have been cleaned.
+            ConfigError: a later commit is saved, or an argument is wrong.
+            CommitConflict: a clean or the making of an index is pending, or another writer is at
+                work.
+            CorruptTable: a file that the savepoint names is gone.
+            LockTimeout: the table's lock could not be had in time.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+        """
+        from pyhudi.admin.restore import restore  # noqa: PLC0415 - reading needs none of it
+
+        result = restore(self._writable(), to, dry_run=dry_run)
+        self.refresh()
+        return result
 
     def _whole(self) -> Table:
         from pyhudi.write.write_context import open_whole  # noqa: PLC0415 - reading needs none

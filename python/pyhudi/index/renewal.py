@@ -92,7 +92,8 @@ class HashRings(Companion):
 
 def _forget_rings(storage: Storage, instant: str) -> None:
     for entry in storage.list(RING_FOLDER):
-        if entry.name == f"{instant}{RING_SUFFIX}":
+        # That it counts goes first.
+        if entry.name in (f"{instant}{RING_COMMITTED}", f"{instant}{RING_SUFFIX}"):
             storage.delete(entry.path)
 
 

@@ -9,17 +9,20 @@ its files by the kinds of partitions (`kinds/`). Order of steps: `HoodieBackedTa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pyhudi import _native
-from pyhudi.config.actions import DELTA_COMMIT
+from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK
+from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import FILES, NO_PATH, RECORD_INDEX
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
+from pyhudi.errors import CommitConflict
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
+from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.kinds.files import FileTask
 from pyhudi.metadata.kinds.protocol import Change
 from pyhudi.metadata.kinds.registry import commit_tasks, new_groups
@@ -41,6 +44,7 @@ from pyhudi.slices.table import Commit, Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.txn import rollback
 from pyhudi.txn.open_instant import OpenInstant
 
 OPERATION = "UPSERT_PREPPED"
@@ -70,11 +74,17 @@ class MetadataCompanion(Companion):
         )
         return {}
 
+    def before_restore(self, table: Table, targets: Collection[str]) -> None:
+        """Makes sure that the delta commits can be taken back."""
+        if not can_follow(table, targets):
+            msg = "the metadata table cannot follow the restore that is pending"
+            raise CommitConflict(msg, hint="restore(to=...) completes it, and makes that anew.")
+
     def on_rollback(self, table: Table, rollback: Rollback) -> None:
         """Takes the delta commit back.
 
-        Up to table version 6 the log files that the rollback and the failed write left are recorded
-        first.
+        Up to table version 6 the log files that the rollback and the write left, or that the
+        rollback deleted, are recorded first.
         """
         if FILES not in table.config.metadata_partitions:
             return
@@ -104,8 +114,7 @@ def _record_left_logs(data: Table, metadata_table: Table, rollback: Rollback) ->
     if known is not None and known.is_completed:
         return
     if known is not None:
-        roll_back_delta_commit(metadata_table, time, f"{time}006")
-        metadata_table = metadata_table.reloaded()
+        metadata_table = _without_begun(metadata_table, time)
     entries = tuple(_left_logs(data.storage, rollback.record["partitionMetadata"]))
     delta = DeltaCommit(data, metadata_table, time)
     tasks = (
@@ -117,11 +126,32 @@ def _record_left_logs(data: Table, metadata_table: Table, rollback: Rollback) ->
     delta.write(LocalEngine(), tasks)
 
 
+def _without_begun(metadata_table: Table, time: str) -> Table:
+    """Takes back what a rollback that died has begun to record.
+
+    Under an instant of its own: that of the rollback is for the commit that it takes back.
+    """
+    for begun in metadata_table.timeline.pending(ROLLBACK):
+        if rollback.target_of(metadata_table.timeline, begun) == (time, DELTA_COMMIT):
+            rollback.resume(metadata_table, metadata_table.timeline, begun)
+            metadata_table = metadata_table.reloaded()
+    undoing = f"{metadata_table.generator.next()}006"
+    roll_back_delta_commit(metadata_table, time, undoing)
+    return metadata_table.reloaded()
+
+
 def _left_logs(
     storage: Storage, partitions: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, str, int, bool]]:
-    """Log files with called-off blocks, and those that call them off."""
+    """Log files with called-off blocks, and those that call them off.
+
+    With log files that are gone: other commits, and rollbacks before, may have added them.
+    """
     for path, part in partitions.items():
+        for file in part["successDeleteFiles"]:
+            name = file.rsplit("/", 1)[-1]
+            if parse_log_name(name) is not None:
+                yield (path or NO_PATH, name, 0, True)
         paths = {*part["rollbackLogFiles"], *part["logFilesFromFailedCommit"]}
         for name in sorted(path.rsplit("/", 1)[-1] for path in paths):
             found = storage.head(f"{path}/{name}" if path else name)

@@ -7,7 +7,7 @@ for readers without that commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -166,6 +166,12 @@ class Companion:
         Gives what the commit is to say in its extra metadata. An error takes the commit back.
         """
         return {}
+
+    def before_restore(self, table: Table, targets: Collection[str]) -> None:
+        """Makes sure that it can take back what it has of these instants, completed ones too.
+
+        Raises `CommitConflict` where it cannot.
+        """
 
     def on_rollback(self, table: Table, rollback: Rollback) -> None:
         """Takes back what it has of a write, before the rollback of that write is complete.

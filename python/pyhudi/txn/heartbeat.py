@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 
 from pyhudi.clock import Clock
 from pyhudi.storage.options import is_remote
@@ -145,6 +145,19 @@ class Heartbeat:
     def __del__(self) -> None:
         """Lets the thread end."""
         self.rest()
+
+
+@contextmanager
+def beating(storage: Storage, instant: str, clock: Clock) -> Iterator[None]:
+    """Shows a heartbeat while the block runs. Where that fails the file stays, of a dead writer."""
+    beat = Heartbeat(storage, instant, clock)
+    beat.start()
+    try:
+        yield
+    except BaseException:
+        beat.rest()
+        raise
+    beat.stop()
 
 
 def _keep_beating(heartbeat: weakref.ref[Heartbeat], ended: threading.Event) -> None:

@@ -1,8 +1,8 @@
 """Making a table fit for a new write: what dead writers left is ended or removed.
 
-Pending rollbacks are carried out, failed writes rolled back, savepoints that were only begun, left
-markers and staged files removed; what a living writer has begun stays. Who is dead is looked at
-within the section in which that is done, and no write can be completed meanwhile.
+Pending restores and rollbacks are carried out, failed writes rolled back, savepoints that were only
+begun, left markers and staged files removed; what a living writer has begun stays. Who is dead is
+looked at within the section in which that is done, and no write can be completed meanwhile.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pyhudi.config.actions import (
     COMMIT,
     DELTA_COMMIT,
     REPLACE_COMMIT,
+    RESTORE,
     ROLLBACK,
     SAVEPOINT,
     Instant,
@@ -22,7 +23,7 @@ from pyhudi.slices import markers
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import heartbeat, rollback, savepoint
+from pyhudi.txn import heartbeat, restore, rollback, savepoint
 from pyhudi.txn.left_files import remove_left_files
 
 
@@ -34,7 +35,7 @@ def recover(table: Table, check: Callable[[Timeline], None]) -> Timeline:
     """
     timeline = _load(table)
     check(timeline)
-    if timeline.pending(SAVEPOINT) or _left_by_dead(table, timeline):
+    if timeline.pending(SAVEPOINT, RESTORE) or _left_by_dead(table, timeline):
         with table.guard.section():
             timeline = _taken_back(table)
     folders = remove_left_files(table.storage, timeline, table.clock)
@@ -58,6 +59,12 @@ def _taken_back(table: Table) -> Timeline:
     timeline = _load(table)
     if timeline.pending(SAVEPOINT):
         savepoint.remove_left(table, timeline)
+        timeline = _load(table)
+    for pending in timeline.pending(RESTORE):
+        restore.resume(table, timeline, pending)
+        timeline = _load(table)
+    if timeline.pending(ROLLBACK) and timeline.completed(RESTORE):
+        restore.remove_left(table, timeline)
         timeline = _load(table)
     rollbacks, _ = _left_by_dead(table, timeline) or ([], [])
     for pending in rollbacks:

@@ -1,16 +1,18 @@
-"""Rolling back a failed write: the plan, the deed, and the record of it.
+"""Rolling back a write: the plan, the deed, and the record of it.
 
 A rollback is an instant of its own: requested (with the plan), inflight, completed (with what was
-done); then the failed instant's timeline files go, and last its markers. A writer that dies
-anywhere in between leaves a pending rollback, which is carried out again by the same plan. What has
-to go is `rollback_plan.py`'s part. Completed instants are not rolled back here. Source:
-`RollbackHelper` (1.2.0).
+done); then the timeline files of the write go, and last its markers. A writer that dies anywhere in
+between leaves a pending rollback, which is carried out again by the same plan. What has to go is
+`rollback_plan.py`'s part. A completed commit is rolled back only where somebody asks for it by name
+(`take_back`): it is made inflight again once the rollback is requested and before that is inflight,
+so that what a writer that dies leaves of it is told from the rollback of a write that was completed
+meanwhile. Source: `RollbackHelper`, `BaseRollbackActionExecutor` (1.2.0).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyhudi import _native
 from pyhudi.config.actions import ROLLBACK, Instant, State
@@ -24,6 +26,9 @@ from pyhudi.txn.left_files import remove_staged
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
 
+Record: TypeAlias = dict[str, Any]
+"""A `HoodieRollbackMetadata`."""
+
 COMMAND_LOG_TOKEN = "1-0-1"  # noqa: S105 - Hudi's write token of a log that no task wrote
 
 
@@ -36,47 +41,94 @@ def roll_back(table: Table, timeline: Timeline, target: Instant, *, time: str | 
     time: that instant; None takes a new one. Raises `CommitConflict`, with the write as it was,
     where its writer has completed it meanwhile.
     """
-    config = table.config
-    requests = plan_rollback(table.storage, config.version, timeline, target)
-    time = time or table.generator.next()
-    record = _plan_record(table.storage.native.uri, target, requests)
-    rollback = OpenInstant(table, time, ROLLBACK)
-    rollback.request(content.encode_container("HoodieRollbackPlan", record, table.clock))
-    now = Timeline.load(table.storage, config).find(target.requested, target.action)
+    rollback, requests = _request_rollback(table, timeline, target, time)
+    now = Timeline.load(table.storage, table.config).find(target.requested, target.action)
     if now is not None and now.is_completed:
         rollback.withdraw_request()
         msg = f"{now} was completed by its writer while it was to be rolled back"
         raise CommitConflict(msg, hint="Run the operation again.", retry=True)
     rollback.begin()
-    _carry_out(rollback, OpenInstant(table, target.requested, target.action), requests)
-    return time
+    _carry_out(rollback, _opened(table, timeline, target), requests, publish=True)
+    return rollback.time
 
 
-def resume(table: Table, timeline: Timeline, pending: Instant) -> None:
+def take_back(
+    table: Table, timeline: Timeline, target: Instant, *, publish: bool = True
+) -> tuple[str, Record]:
+    """Rolls back a completed commit, or a planned service that nobody is at work on.
+
+    Gives the rollback's own instant and its record. publish: complete the rollback; else it stays
+    inflight, as a part of a restore.
+    """
+    rollback, requests = _request_rollback(table, timeline, target, None)
+    unpublish(table, timeline, target)
+    rollback.begin()
+    opened = _opened(table, timeline, target)
+    return rollback.time, _carry_out(rollback, opened, requests, publish=publish)
+
+
+def unpublish(table: Table, timeline: Timeline, target: Instant) -> None:
+    """Makes a completed instant inflight again; readers of the table see it no more."""
+    if target.is_completed:
+        _opened(table, timeline, target).unpublish()
+
+
+def resume(
+    table: Table, timeline: Timeline, pending: Instant, *, publish: bool = True
+) -> Record | None:
     """Carries out a pending rollback by the plan it has; one that has none is taken away.
 
-    Raises `CommitConflict` for one of a completed commit.
+    So is one that is requested only and whose write is complete: nothing has been done of it.
+    Raises `CommitConflict` for an inflight one of a completed commit. Gives what was done.
     """
-    plan = timeline.plan(pending)
+    target = target_of(timeline, pending)
     rollback = OpenInstant(table, pending.requested, ROLLBACK)
-    if plan is None or plan.get("instantToRollback") is None:
+    if target is None:
         rollback.remove()
-        return
-    target = plan["instantToRollback"]
-    found = timeline.find(target["commitTime"], target["action"])
+        return None
+    found = timeline.find(*target)
     if found is not None and found.is_completed:
+        if pending.state is State.REQUESTED:
+            rollback.withdraw_request()
+            return None
         msg = f"{pending} would take back {found}, which pyhudi does not do"
         raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
         rollback.begin()
+    plan = timeline.plan(pending) or {}
     requests = [_request(record) for record in plan.get("RollbackRequests") or ()]
-    failed = OpenInstant(table, target["commitTime"], target["action"])
-    _carry_out(rollback, failed, requests)
+    failed = OpenInstant(table, *target) if found is None else _opened(table, timeline, found)
+    return _carry_out(rollback, failed, requests, publish=publish)
+
+
+def target_of(timeline: Timeline, pending: Instant) -> tuple[str, str] | None:
+    """Time and action of what a pending rollback takes back; None without a plan."""
+    target = (timeline.plan(pending) or {}).get("instantToRollback")
+    return None if target is None else (target["commitTime"], target["action"])
+
+
+def _request_rollback(
+    table: Table, timeline: Timeline, target: Instant, time: str | None
+) -> tuple[OpenInstant, list[RollbackRequest]]:
+    requests = plan_rollback(table.storage, table.config.version, timeline, target)
+    rollback = OpenInstant(table, time or table.generator.next(), ROLLBACK)
+    record = _plan_record(table.storage.native.uri, target, requests)
+    rollback.request(content.encode_container("HoodieRollbackPlan", record, table.clock))
+    return rollback, requests
+
+
+def _opened(table: Table, timeline: Timeline, target: Instant) -> OpenInstant:
+    """The instant by the action that its pending files have."""
+    return OpenInstant(table, target.requested, timeline.files(target)[0].action)
 
 
 def _carry_out(
-    rollback: OpenInstant, target: OpenInstant, requests: Sequence[RollbackRequest]
-) -> None:
+    rollback: OpenInstant,
+    target: OpenInstant,
+    requests: Sequence[RollbackRequest],
+    *,
+    publish: bool,
+) -> Record:
     table, time = rollback.table, rollback.time
     storage = table.storage
     started = table.clock.now_ms()
@@ -91,9 +143,11 @@ def _carry_out(
     record = _metadata_record(time, target.time, target.action, took_ms, done)
     for companion in table.companions:
         companion.on_rollback(table, Rollback(time, target.time, record))
-    rollback.complete(content.encode_container("HoodieRollbackMetadata", record, table.clock))
+    if publish:
+        rollback.complete(content.encode_container("HoodieRollbackMetadata", record, table.clock))
     target.remove()
     storage.delete(heartbeat.path_of(target.time))
+    return record
 
 
 def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:

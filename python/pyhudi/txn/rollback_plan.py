@@ -1,4 +1,4 @@
-"""What has to go when a failed write is rolled back: by its markers, or by listing.
+"""What has to go when a write is rolled back: by its markers, by what it said, or by listing.
 
 Nothing is changed here. Up to table version 6 the blocks that a failed delta commit appended are
 called off by a command block in a new log file, from 8 on its log files are deleted like its base
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.config.actions import Instant, State
+from pyhudi.config.actions import COMPACTION, Instant, State
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.config.properties_file import FOLDER
 from pyhudi.config.table_version import TableVersion
@@ -51,10 +51,18 @@ class RollbackRequest:
 def plan_rollback(
     storage: Storage, version: TableVersion, timeline: Timeline, target: Instant
 ) -> list[RollbackRequest]:
-    """What has to be undone of a pending write: by its markers, or by listing where it has none.
+    """What has to be undone of an instant.
 
-    An instant that never got beyond requested wrote nothing.
+    Of a completed one by its commit metadata. Of a pending one by its markers, or by listing where
+    it has none; one that never got beyond requested wrote nothing. But up to table version 6 others
+    write log files to the slices that a compaction has planned: without it those files go too,
+    which a restore alone may ask for, since it has taken back all that is in them.
     """
+    if target.is_completed:
+        metadata = timeline.commit_metadata(target)
+        return requests_of_commit(storage, version, target.requested, metadata)
+    if target.action == COMPACTION and version.logs_named_by_base_instant:
+        return requests_by_listing(storage, version, target.requested, CommitMetadata())
     marked = markers.read_all(storage, target.requested)
     if marked is not None:
         return requests_by_markers(storage, version, target.requested, marked)
@@ -122,6 +130,32 @@ def _call_off(
 ) -> list[RollbackRequest]:
     request = RollbackRequest(partition, file_id, base_instant, log_blocks={name: 1})
     return [request] if storage.exists(request.path(name)) else []
+
+
+def requests_of_commit(
+    storage: Storage, version: TableVersion, target: str, metadata: CommitMetadata
+) -> list[RollbackRequest]:
+    """One request a file that bears a completed instant, and one a log file it appended to.
+
+    Of a compaction the whole slice goes, as Hudi's restore has it: up to table version 6 the log
+    files above it have its instant.
+    """
+    requests = []
+    for partition, stats in metadata.partition_to_write_stats.items():
+        _ = RollbackRequest(partition).path("checked")
+        names = [file.name for file in storage.list_dir(partition)[1]]
+        requests += [
+            RollbackRequest(partition, files=(name,)) for name in names if _instant(name) == target
+        ]
+        for stat in stats if version.rollback_appends_command else ():
+            name = (stat.path or "").rsplit("/", 1)[-1]
+            log = parse_log_name(name)
+            if log is not None and log.instant != target and name in names:
+                blocks = {name: stat.total_write_bytes}
+                requests.append(
+                    RollbackRequest(partition, log.file_id, log.instant, log_blocks=blocks)
+                )
+    return requests
 
 
 def requests_by_listing(

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pyhudi.config.actions import RESTORE
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
-from pyhudi.errors import CommitConflict, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index.protocol import Index
 from pyhudi.metadata.checks_before_write import check_partitions
 from pyhudi.schema.internal_schema import is_evolved
@@ -28,17 +27,10 @@ _WITH_HUDI = "Write to this table with Apache Hudi."
 
 
 def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
-    """Raises `UnsupportedTableFeature` for a table that pyhudi must not write to.
-
-    Raises `CommitConflict` while a restore is pending.
-    """
+    """Raises `UnsupportedTableFeature` for a table that pyhudi must not write to."""
     check_config(config)
     if config.cdc_enabled:
         check_schema_on_read(storage, timeline)
-    restores = timeline.pending(RESTORE)
-    if restores:
-        msg = f"the restore {restores[0].requested} is pending"
-        raise CommitConflict(msg, hint="Complete the restore with Apache Hudi first.")
 
 
 def check_config(config: TableConfig) -> None:

@@ -10,8 +10,8 @@ writes next makes it where its writer died. What a partition holds is not known 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from pyhudi import _native
@@ -181,6 +181,19 @@ def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]
             again = replace(again, by=by, moving=moving)
             _take_away(table.storage, config, config.metadata_partitions, clock, again)
         return _make(handle, set(wanted), options, clock, by)
+
+
+@contextmanager
+def taken_away(handle: Handle, clock: Clock) -> Iterator[None]:
+    """Takes the metadata table away for the block, and makes it anew after that.
+
+    Where the block or the making fails, the next write makes it.
+    """
+    with _at_work(handle, clock) as (config, by):
+        again = replace(all_of(handle.storage, config), by=by)
+        _take_away(handle.storage, config, config.metadata_partitions, clock, again)
+        yield
+        make_again(handle, clock, by)
 
 
 def _check_free(session: Session) -> None:

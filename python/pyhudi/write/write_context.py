@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.actions import RESTORE
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig
@@ -139,6 +140,8 @@ class Session:
     ) -> Session:
         """Reads what the table is now, and refuses what pyhudi does not write to.
 
+        A restore that a dead writer has left is completed.
+
         config: the table's, where it has just been read.
         """
         clock = clock or SystemClock()
@@ -149,6 +152,11 @@ class Session:
         checks.check_writable(storage, config, timeline)
         check_no_other_lock(storage, config, timeline, LockOptions.of(table.options), clock)
         options = WriteOptions.of(table.options)
+        if timeline.pending(RESTORE):
+            # What it takes back must not be planned on.
+            timeline = recover(
+                open_whole(handle, clock, config), partial(checks.check_writable, storage, config)
+            )
         opened = Table.open(
             storage,
             config,

@@ -1,0 +1,212 @@
+"""Taking completed commits back: the newest one, or all after an earlier one.
+
+What goes, and how, is `txn/restore.py`'s and `txn/rollback.py`'s part; here the metadata table is
+seen to, which is taken away first and made anew where it cannot follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import partial
+
+from pyhudi.clock import Clock, Moment, SystemClock, instant_of
+from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant
+from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
+from pyhudi.metadata.following import can_follow
+from pyhudi.metadata.unfinished import all_of
+from pyhudi.slices.table import Table, Unguarded
+from pyhudi.timeline import Timeline
+from pyhudi.txn import restore as restoring
+from pyhudi.txn import rollback
+from pyhudi.txn.recovery import check_no_live_writer, failed_writes, recover
+from pyhudi.txn.restore import RestoreResult
+from pyhudi.txn.savepoint import saved_instants
+from pyhudi.write import metadata_lifecycle
+from pyhudi.write.checks import check_writable
+from pyhudi.write.write_context import Handle, WritableTable, open_whole
+
+
+def restore(
+    table: WritableTable, to: Moment, *, dry_run: bool = False, clock: Clock | None = None
+) -> RestoreResult:
+    """See `HudiTable.restore`."""
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    if dry_run:
+        return _planned_restore(_looked_at(handle, clock), to, dry_run=True)[0]
+    with _section(handle):
+        opened = _at_rest(handle, clock)
+        result, commit, targets = _planned_restore(opened, to, dry_run=False)
+        if not targets:
+            return result
+        with _followed(handle, opened, result, clock) as at_work:
+            return replace(result, instant=restoring.restore_to(at_work, commit, targets))
+
+
+def _planned_restore(
+    table: Table, to: Moment, *, dry_run: bool
+) -> tuple[RestoreResult, Instant, list[Instant]]:
+    commit = restoring.commit_at(table.timeline, instant_of(to, table.config.timezone))
+    targets = restoring.plan_restore(table, commit)
+    result = restoring.planned(table, targets, restored_to=commit.requested, dry_run=dry_run)
+    return _with_metadata(table, result), commit, targets
+
+
+def roll_back(
+    table: WritableTable, instant: str, *, dry_run: bool = False, clock: Clock | None = None
+) -> RestoreResult:
+    """See `HudiTable.rollback`."""
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    if dry_run:
+        return _planned_rollback(_looked_at(handle, clock), instant, dry_run=True)[0]
+    with _section(handle):
+        opened = _looked_at(handle, clock)
+        if _named(opened.timeline, instant).is_completed:
+            opened = _at_rest(handle, clock)
+        result, target = _planned_rollback(opened, instant, dry_run=False)
+        if not target.is_completed:
+            return replace(result, instant=_roll_back_failed(opened, target))
+        with _followed(handle, opened, result, clock) as at_work:
+            time, _ = rollback.take_back(at_work, opened.timeline, target)
+        return replace(result, instant=time)
+
+
+def _planned_rollback(
+    table: Table, instant: str, *, dry_run: bool
+) -> tuple[RestoreResult, Instant]:
+    target = _named(table.timeline, instant)
+    if target.is_completed:
+        _check_newest(table, target)
+    else:
+        _check_failed(table, target)
+    before = [one.requested for one in table.timeline.commits if one != target]
+    result = restoring.planned(
+        table, [target], restored_to=max(before, default=""), dry_run=dry_run
+    )
+    return (_with_metadata(table, result) if target.is_completed else result), target
+
+
+# --- the table before -----------------------------------------------------------------------------
+
+
+def _section(handle: Handle) -> AbstractContextManager[None]:
+    return (handle.guard or Unguarded()).section()
+
+
+def _looked_at(handle: Handle, clock: Clock) -> Table:
+    """The table as it is. Raises `CommitConflict` while a restore is pending."""
+    table = open_whole(handle, clock)
+    check_writable(table.storage, table.config, table.timeline)
+    table.generator.observe(table.timeline)
+    for pending in table.timeline.pending(RESTORE):
+        hint = "restore(to=...) completes it, and so does the next write."
+        raise CommitConflict(f"{pending} is pending", hint=hint)
+    return table
+
+
+def _at_rest(handle: Handle, clock: Clock) -> Table:
+    """The table after what dead writers left was ended or removed, with nobody at work."""
+    config = metadata_lifecycle.finished(handle, clock)
+    table = open_whole(handle, clock, config)
+    check_no_live_writer(table, table.timeline)
+    check = partial(check_writable, table.storage, table.config)
+    targets = [
+        target
+        for pending in table.timeline.pending(RESTORE)
+        for target in restoring.targets_of(table.timeline, pending)
+    ]
+    if not can_follow(table, targets):
+        with metadata_lifecycle.taken_away(handle, clock):
+            recover(open_whole(handle, clock), check)
+        table = open_whole(handle, clock)
+    return table.at(recover(table, check))
+
+
+def _with_metadata(table: Table, result: RestoreResult) -> RestoreResult:
+    """The result with what has to be made anew of the metadata table."""
+    if can_follow(table, result.instants):
+        return result
+    again = all_of(table.storage, table.config)
+    return replace(result, metadata_made=again.partitions_for(table.config.version))
+
+
+@contextmanager
+def _followed(handle: Handle, table: Table, result: RestoreResult, clock: Clock) -> Iterator[Table]:
+    """The table to take commits back from, without a metadata table that cannot follow."""
+    if not result.metadata_made:
+        yield table
+        return
+    with metadata_lifecycle.taken_away(handle, clock):
+        without = open_whole(handle, clock)
+        yield replace(without, generator=table.generator)
+
+
+# --- what may be rolled back ----------------------------------------------------------------------
+
+
+def _named(timeline: Timeline, instant: str) -> Instant:
+    found = next(
+        (
+            one
+            for one in timeline.instants
+            if one.requested == instant and one.completed_action in COMMIT_ACTIONS
+        ),
+        None,
+    )
+    if found is None:
+        msg = f"the active timeline has no commit {instant}"
+        raise HistoryUnavailable(msg, hint="inspect.timeline() tells what there is.")
+    return found
+
+
+def _check_failed(table: Table, target: Instant) -> None:
+    """Raises unless a pending instant is the newest failed write, and its writer is dead."""
+    failed = failed_writes(table.timeline)
+    if target not in failed:
+        msg = f"{target} is planned: there is nothing to roll back"
+        raise ConfigError(msg, hint="restore(to=...) an earlier commit takes plans away too.")
+    _check_last(failed, target)
+    check_no_live_writer(table, table.timeline)
+
+
+def _roll_back_failed(table: Table, target: Instant) -> str:
+    """Rolls a failed write back, by the plan of who began to; the rollback's instant."""
+    timeline = table.timeline
+    for begun in timeline.pending(ROLLBACK):
+        named = rollback.target_of(timeline, begun)
+        if named is not None and named[0] == target.requested:
+            rollback.resume(table, timeline, begun)
+            return begun.requested
+    return rollback.roll_back(table, timeline, target)
+
+
+def _check_newest(table: Table, target: Instant) -> None:
+    """Raises unless a completed commit is the newest of all, and can go.
+
+    Hudi refuses others too, but not what would lose files that the commit before needs.
+    """
+    timeline = table.timeline
+    _check_last(timeline.commits, target)
+    if target.requested in saved_instants(timeline):
+        msg = f"{target} is saved"
+        raise ConfigError(msg, hint=f'delete_savepoint("{target.requested}") lets it go.')
+    settled = {*failed_writes(timeline), *timeline.pending(ROLLBACK)}
+    for pending in timeline.pending():
+        if pending.requested > target.requested and pending not in settled:
+            hint = "Complete it first, or restore(to=...) an earlier commit, which takes it away."
+            raise CommitConflict(f"{pending} was planned with what would go", hint=hint)
+    before = [one for one in timeline.commits if one != target]
+    if before:
+        restoring.check_kept(table, before[-1])
+    elif timeline.archive.commits():
+        msg = f"the commits before {target} are archived"
+        raise HistoryUnavailable(msg, hint="A table is not brought back to an archived commit.")
+
+
+def _check_last(instants: Sequence[Instant], target: Instant) -> None:
+    if instants[-1] != target:
+        msg = f"{target} is not the newest: {instants[-1]} is later"
+        raise ConfigError(msg, hint="Roll that back first, or restore(to=...) an earlier commit.")

@@ -1,0 +1,67 @@
+"""Whether a metadata table can follow where commits of its table are taken back.
+
+It does by taking the delta commits of the same instants back. What went into base files cannot be
+told apart any more: of a compaction, and of a partition that was made since. Then it has to be made
+anew. Hudi goes by less: it deletes a metadata table whose oldest compaction is not older than the
+savepoint, and takes younger compactions back (`BaseHoodieWriteClient.restoreToSavepoint`, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyhudi.clock import parse_instant
+from pyhudi.config.actions import LOG_COMPACTION, RESTORE
+from pyhudi.config.metadata_names import FILES
+from pyhudi.errors import ConfigError, HistoryUnavailable
+from pyhudi.metadata.table_writer import delta_commit, groups_by_partition, open_metadata_table
+from pyhudi.slices.table import Table
+
+
+def can_follow(data: Table, targets: Collection[str]) -> bool:
+    """Whether the metadata table can take commits of these instants back; true without one.
+
+    It cannot where another writer began to restore it, or has left delta commits of instants that
+    the table has no more.
+    """
+    partitions = data.config.metadata_partitions
+    if FILES not in partitions or not targets:
+        return True
+    metadata_table = open_metadata_table(data)
+    oldest = min(targets)
+    there = {instant.requested for instant in data.timeline.instants}
+    if metadata_table.timeline.pending(RESTORE):
+        return False
+    if any(target not in there and delta_commit(metadata_table, target) for target in targets):
+        return False
+    if _log_compactions_since(metadata_table, oldest):
+        return False
+    groups = groups_by_partition(metadata_table, partitions)
+    bases = {group.slice.base_instant for of in groups.values() for group in of}
+    return all(_was_complete(metadata_table, base, oldest, data) for base in bases)
+
+
+def _log_compactions_since(metadata_table: Table, time: str) -> bool:
+    return any(
+        file.action == LOG_COMPACTION
+        for instant in metadata_table.timeline.instants
+        if instant.requested > time
+        for file in metadata_table.timeline.files(instant)
+    )
+
+
+def _was_complete(metadata_table: Table, base: str, time: str, data: Table) -> bool:
+    """Whether the slices of an instant were written before a time of the table.
+
+    Up to table version 6 the name of a compaction tells, and the files' modification times, which
+    only become later, of what made a partition.
+    """
+    timeline = metadata_table.timeline
+    try:
+        completed = timeline.completion_time(base) or timeline.archive.completion_time(base)
+        if timeline.completes_in_names:
+            return completed < time
+        written = parse_instant(completed, metadata_table.config.timezone)
+        return base < time and written < parse_instant(time, data.config.timezone)
+    except (HistoryUnavailable, ConfigError):
+        return False

@@ -1,0 +1,304 @@
+"""Bringing a table back to an earlier commit: what has to go, the deed, and the record of it.
+
+A restore is an instant: requested (with the plan: what goes, and to which commit), inflight,
+completed (with what was done). Each instant of the plan is rolled back, the newest first, as
+`rollback.py` does it. Those rollbacks are never completed, and go when the restore is complete; but
+up to table version 6 they stay, since the metadata table has commits of their instants, which
+nobody may use again. A writer that dies leaves a pending restore, which the next one ends by its
+plan, whoever began it.
+Which instants go is Hudi 1.2.0's rule (`RestorePlanActionExecutor`,
+`RestoreInstantComparatorFactory`), up to table version 6 that of 0.15.0, which needs no completion
+times. What Hudi leaves to its users is refused: to lose files that a clean has taken or will take,
+and to begin a restore that a later savepoint ends halfway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyhudi.config.actions import (
+    CLEAN,
+    CLUSTERING,
+    COMMIT,
+    COMMIT_ACTIONS,
+    COMPACTION,
+    INDEXING,
+    LOG_COMPACTION,
+    RESTORE,
+    ROLLBACK,
+    Instant,
+    State,
+)
+from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
+from pyhudi.slices.cleaned import check_versions
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Table
+from pyhudi.timeline import Timeline, content
+from pyhudi.timeline.past import timeline_as_of
+from pyhudi.txn import rollback
+from pyhudi.txn.heartbeat import beating, live_instants
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.rollback_plan import plan_rollback
+from pyhudi.txn.savepoint import saved_instants, savepoints
+
+_PLAN_VERSION = 2
+_WRITES = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING)
+
+
+@dataclass(frozen=True)
+class RestoreResult:
+    """What a restore or a rollback did, or would do."""
+
+    instant: str
+    """Its own; "" where there was nothing to take back, and in a dry run."""
+    restored_to: str
+    """The newest commit that is left; "" for none."""
+    instants: tuple[str, ...]
+    """What it took back, the newest first."""
+    files_deleted: int
+    bytes_deleted: int
+    log_files_called_off: int
+    """Log files that stay and of which blocks count no more (up to table version 6)."""
+    metadata_made: tuple[str, ...]
+    """Partitions of the metadata table that could not follow, and were made anew."""
+    dry_run: bool
+
+
+def commit_at(timeline: Timeline, time: str) -> Instant:
+    """The newest completed commit that was requested by a time.
+
+    Raises `HistoryUnavailable` for a time before the first on the active timeline.
+    """
+    found = [one for one in timeline.commits if one.requested <= time]
+    if not found:
+        msg = f"the active timeline has no completed commit of {time} or before"
+        raise HistoryUnavailable(msg, hint="inspect.commits() tells what there is.")
+    return found[-1]
+
+
+def plan_restore(table: Table, to: Instant) -> list[Instant]:
+    """What has to go for the table to be as it was when a commit was completed, newest first.
+
+    What failed writes have left is not among it. Raises `ConfigError` where a later commit is
+    saved, `HistoryUnavailable` where files that were current then are gone, `CommitConflict` while
+    a clean or the making of an index is pending.
+    """
+    timeline = table.timeline
+    saved = saved_instants(timeline)
+    targets = [one for one in _writes(timeline) if one != to and _is_after(one, to, table)]
+    if not targets:
+        return []
+    for target in targets:
+        if target.requested in saved:
+            msg = f"{target} is saved, and would go"
+            raise ConfigError(msg, hint=f'delete_savepoint("{target.requested}") lets it go.')
+    check_kept(table, to)
+    return sorted(targets, key=partial(_age, timeline), reverse=True)
+
+
+def check_kept(table: Table, to: Instant) -> None:
+    """Raises where a table cannot be brought back to a commit: files are gone, or will be.
+
+    See `plan_restore`.
+    """
+    timeline = table.timeline
+    for pending in timeline.pending(CLEAN, INDEXING):
+        hint = "Complete it with Apache Hudi first: it goes by what would be taken back."
+        raise CommitConflict(f"{pending} is pending", hint=hint)
+    saved = next((one for one in savepoints(timeline) if one.instant == to.requested), None)
+    if saved is None:
+        cut = timeline_as_of(timeline, to.requested)
+        check_versions(cut, FileSystemView(table.storage, table.config, cut), None)
+        return
+    for path, names in saved.files.items():
+        there = {file.name for file in table.storage.list_dir(path)[1]}
+        for name in names:
+            if name not in there:
+                lost = f"{path}/{name}" if path else name
+                msg = f"{lost} is gone, which the savepoint {saved.instant} names"
+                raise CorruptTable(msg, file=lost)
+
+
+def restore_to(table: Table, to: Instant, targets: Iterable[Instant]) -> str:
+    """Takes instants back, in their order, so that `to` is the newest; the restore's own instant.
+
+    Within a section. Nobody else may be at work, and nothing but services be pending.
+    """
+    targets = list(targets)
+    for companion in table.companions:
+        companion.before_restore(table, [target.requested for target in targets])
+    restore = OpenInstant(table, table.generator.next(), RESTORE)
+    plan = {
+        "instantsToRollback": [_info(one.requested, one.action) for one in targets],
+        "version": _PLAN_VERSION,
+        "savepointToRestoreTimestamp": to.requested,
+    }
+    with beating(table.storage, restore.time, table.clock):
+        restore.request(content.encode_container("HoodieRestorePlan", plan, table.clock))
+        restore.begin()
+        _carry_out(restore, plan)
+    return restore.time
+
+
+def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
+    """The instants that a restore takes back, by its plan."""
+    plan = timeline.plan(restore) or {}
+    return [one["commitTime"] for one in plan.get("instantsToRollback") or ()]
+
+
+def resume(table: Table, timeline: Timeline, pending: Instant) -> None:
+    """Ends a pending restore by its plan, within a section.
+
+    Raises `CommitConflict` where its writer is alive, for one that has no plan, as releases before
+    0.11 have them, and where a companion cannot follow.
+    """
+    plan = timeline.plan(pending)
+    if plan is None and pending.state is not State.REQUESTED:
+        msg = f"{pending} has no plan"
+        raise CommitConflict(msg, hint="Complete the restore with Apache Hudi first.")
+    if live_instants(table.storage, {pending.requested}, table.clock):
+        msg = f"another writer is at work on {pending}"
+        raise CommitConflict(msg, hint="Write again when it is complete.", retry=True)
+    restore = OpenInstant(table, pending.requested, RESTORE)
+    if plan is None:
+        restore.remove()
+        return
+    table = table.at(timeline)
+    for companion in table.companions:
+        companion.before_restore(table, targets_of(timeline, pending))
+    with beating(table.storage, restore.time, table.clock):
+        if pending.state is State.REQUESTED:
+            restore.begin()
+        _carry_out(restore, plan)
+
+
+def _carry_out(restore: OpenInstant, plan: Mapping[str, Any]) -> None:
+    table = restore.table
+    started = table.clock.now_ms()
+    done: list[tuple[str, str, rollback.Record]] = []
+    for info in plan.get("instantsToRollback") or ():
+        target, action = info["commitTime"], info["action"]
+        record = _take_back(restore, target, action)
+        if record is not None:
+            done.append((target, action, record))
+    record = {
+        "startRestoreTime": restore.time,
+        "timeTakenInMillis": table.clock.now_ms() - started,
+        "instantsToRollback": [target for target, _, _ in done],
+        "hoodieRestoreMetadata": {target: [record] for target, _, record in done},
+        "version": 1,
+        "restoreInstantInfo": [_info(target, action) for target, action, _ in done],
+    }
+    restore.complete(content.encode_container("HoodieRestoreMetadata", record, table.clock))
+    remove_left(table, Timeline.load(table.storage, table.config))
+
+
+def _take_back(restore: OpenInstant, target: str, action: str) -> rollback.Record | None:
+    """One instant of the plan; None where it has gone already."""
+    table = restore.table
+    timeline = Timeline.load(table.storage, table.config)
+    found = timeline.find(target, action)
+    publish = table.config.version.rollback_appends_command
+    if found is None:
+        for companion in table.companions:
+            companion.on_removal(table, target)
+        return None
+    for pending in timeline.pending(ROLLBACK):
+        if rollback.target_of(timeline, pending) != (target, action):
+            continue
+        if pending.state is State.INFLIGHT:
+            # Hudi begins first.
+            rollback.unpublish(table, timeline, found)
+            timeline = Timeline.load(table.storage, table.config)
+        record = rollback.resume(table, timeline, pending, publish=publish)
+        if record is not None:
+            return record
+    return rollback.take_back(table, timeline, found, publish=publish)[1]
+
+
+def remove_left(table: Table, timeline: Timeline) -> None:
+    """Removes the rollbacks that completed restores have made and not completed."""
+    for restore in timeline.completed(RESTORE):
+        targets = targets_of(timeline, restore)
+        for made in timeline.pending(ROLLBACK):
+            target = rollback.target_of(timeline, made)
+            if made.requested > restore.requested and target and target[0] in targets:
+                OpenInstant(table, made.requested, ROLLBACK).remove()
+
+
+def planned(
+    table: Table, targets: Iterable[Instant], *, restored_to: str, dry_run: bool
+) -> RestoreResult:
+    """What taking instants back will do, looked up without doing it."""
+    storage, timeline = table.storage, table.timeline
+    targets = list(targets)
+    sizes: dict[str, dict[str, int]] = {}
+    deleted: set[tuple[str, str]] = set()
+    called_off: set[tuple[str, str]] = set()
+    for target in targets:
+        for request in plan_rollback(storage, table.config.version, timeline, target):
+            path = request.partition
+            if path not in sizes:
+                sizes[path] = {file.name: file.size for file in storage.list_dir(path)[1]}
+            deleted |= {(path, name) for name in request.files if name in sizes[path]}
+            called_off |= {(path, name) for name in request.log_blocks}
+    return RestoreResult(
+        instant="",
+        restored_to=restored_to,
+        instants=tuple(target.requested for target in targets),
+        files_deleted=len(deleted),
+        bytes_deleted=sum(sizes[path][name] for path, name in deleted),
+        log_files_called_off=len(called_off - deleted),
+        metadata_made=(),
+        dry_run=dry_run,
+    )
+
+
+# --- which instants -------------------------------------------------------------------------------
+
+
+def _writes(timeline: Timeline) -> Iterator[Instant]:
+    """Commits and planned services; failed writes are `recovery.py`'s part."""
+    for instant in timeline.instants:
+        if instant.is_completed or instant.action not in COMMIT_ACTIONS:
+            wanted = instant.action in _WRITES
+        else:
+            wanted = timeline.is_clustering(instant)
+        if wanted:
+            yield instant
+
+
+def _is_after(instant: Instant, to: Instant, table: Table) -> bool:
+    """Whether an instant is no part of the table as it was when `to` was completed.
+
+    Compactions of merge-on-read tables, and what is pending, go by their requested times: log files
+    that were written meanwhile are above them.
+    """
+    by_request = instant.requested > to.requested
+    if not table.timeline.completes_in_names or not instant.is_completed:
+        return by_request
+    if table.config.is_merge_on_read and instant.action == COMMIT:
+        return by_request
+    return (instant.completed or "") > (to.completed or "")
+
+
+def _age(timeline: Timeline, instant: Instant) -> tuple[bool, bool, str]:
+    """Rises with how soon an instant has to go: clusterings first, then the newest.
+
+    Up to table version 6 the newest by their requested times, since log files of a commit may stand
+    above the compaction before it.
+    """
+    clustering = instant.action == CLUSTERING or (
+        not instant.is_completed and timeline.is_clustering(instant)
+    )
+    if not timeline.completes_in_names:
+        return clustering and not instant.is_completed, False, instant.requested
+    pending = not instant.is_completed
+    return clustering and pending, pending, instant.completed or instant.requested
+
+
+def _info(time: str, action: str) -> dict[str, str]:
+    return {"commitTime": time, "action": action}
