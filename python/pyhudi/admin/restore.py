@@ -7,7 +7,7 @@ seen to, which is taken away first and made anew where it cannot follow.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +16,7 @@ from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.unfinished import all_of
-from pyhudi.slices.table import Table, Unguarded
+from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn import restore as restoring
 from pyhudi.txn import rollback
@@ -36,7 +36,7 @@ def restore(
     handle = Handle.of(table, clock)
     if dry_run:
         return _planned_restore(_looked_at(handle, clock), to, dry_run=True)[0]
-    with _section(handle):
+    with handle.guarded.section():
         opened = _at_rest(handle, clock)
         result, commit, targets = _planned_restore(opened, to, dry_run=False)
         if not targets:
@@ -62,7 +62,7 @@ def roll_back(
     handle = Handle.of(table, clock)
     if dry_run:
         return _planned_rollback(_looked_at(handle, clock), instant, dry_run=True)[0]
-    with _section(handle):
+    with handle.guarded.section():
         opened = _looked_at(handle, clock)
         if _named(opened.timeline, instant).is_completed:
             opened = _at_rest(handle, clock)
@@ -90,10 +90,6 @@ def _planned_rollback(
 
 
 # --- the table before -----------------------------------------------------------------------------
-
-
-def _section(handle: Handle) -> AbstractContextManager[None]:
-    return (handle.guard or Unguarded()).section()
 
 
 def _looked_at(handle: Handle, clock: Clock) -> Table:

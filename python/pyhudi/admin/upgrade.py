@@ -36,7 +36,6 @@ from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.services.compaction import compact, complete_pending, with_logs
 from pyhudi.services.row_compaction import row_compaction
-from pyhudi.slices.table import Unguarded
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import add_to_history
@@ -79,7 +78,7 @@ def change_version(
     change = _planned(storage, TableConfig.load(storage, clock), to, up=up, dry_run=dry_run)
     if dry_run or change.before == to:
         return change
-    with at_work(storage, clock, handle.guard or Unguarded()) as (config, by):
+    with at_work(storage, clock, handle.guarded) as (config, by):
         # Another writer may have been faster.
         change = _planned(storage, config, to, up=up, dry_run=dry_run)
         if Unfinished.of(config).moving:

@@ -52,7 +52,6 @@ from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.table_schema import field_at
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
-from pyhudi.slices.table import Unguarded
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.other_layout import remove_other_timeline
@@ -144,7 +143,7 @@ def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
 
 
 def _at_work(handle: Handle, clock: Clock) -> AbstractContextManager[tuple[TableConfig, str]]:
-    return at_work(handle.storage, clock, handle.guard or Unguarded())
+    return at_work(handle.storage, clock, handle.guarded)
 
 
 def make_again(table: Handle, clock: Clock, by: str) -> None:

@@ -48,7 +48,7 @@ from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices import combine
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table import Guard, Table
+from pyhudi.slices.table import Guard, Table, Unguarded
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -112,6 +112,11 @@ class Handle:
             return table
         guard = guard_of(table.storage, table.options, clock)
         return cls(table.storage, table.engine, table.options, guard)
+
+    @property
+    def guarded(self) -> Guard:
+        """What keeps other writers out; nothing where the handle was not made for a verb."""
+        return self.guard or Unguarded()
 
     def plain(self) -> Handle:
         """Without options of how to find keys, which a table may not allow yet."""
