@@ -15,6 +15,11 @@ class HudiError(Exception):
         return f"{text}\nHint: {self.hint}" if self.hint else text
 
 
+def without_hint(error: Exception) -> str:
+    """What an error says, for a warning about something else than it."""
+    return str(error).split("\nHint:", 1)[0]
+
+
 class TableNotFound(HudiError):
     """There is no Hudi table at the location. Check the location."""
 

@@ -27,7 +27,7 @@ from pyhudi.config.index_options import (
 from pyhudi.config.index_options import RECORD_INDEX as RECORD_INDEX_TYPE
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning
+from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, without_hint
 from pyhudi.index.located import Located, group_numbers
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
@@ -131,7 +131,7 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
     try:
         return _tag_by_index(table, rows, partitioned=partitioned)
     except CorruptTable as error:
-        cause = str(error).split("\nHint:", 1)[0]
+        cause = without_hint(error)
     warnings.warn(
         f"{table.storage.uri}: the record index is not used (rows are read instead): {cause}",
         MetadataTableWarning,

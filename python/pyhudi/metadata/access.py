@@ -13,7 +13,7 @@ from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import METADATA_ENABLE
 from pyhudi.config.options import is_enabled
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import HudiError, MetadataTableWarning
+from pyhudi.errors import HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -66,7 +66,7 @@ class MetadataAccess:
         try:
             return work()
         except (HudiError, OSError) as error:
-            cause = str(error).split("\nHint:", 1)[0]
+            cause = without_hint(error)
         self.reason = self.reason or cause
         warnings.warn(
             f"{self._uri}: the metadata table is not used ({instead}): {cause}",

@@ -12,7 +12,7 @@ import warnings
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.service_options import ServiceOptions
-from pyhudi.errors import MetadataTableWarning
+from pyhudi.errors import MetadataTableWarning, without_hint
 from pyhudi.metadata.compaction import record_compaction
 from pyhudi.metadata.table_writer import delta_commit, observe, open_metadata_table
 from pyhudi.services import archiving, cleaning, compaction
@@ -41,7 +41,7 @@ def run_services(data: Table) -> None:
     try:
         _run(data, ServiceOptions.of(data.options))
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
-        cause = str(error).split("\nHint:", 1)[0]
+        cause = without_hint(error)
         warnings.warn(
             f"{data.storage.uri}: the metadata table's services wait: {cause}",
             MetadataTableWarning,

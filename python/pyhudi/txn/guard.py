@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from pyhudi.clock import Clock
 from pyhudi.config.lock_options import ConcurrencyMode, LockOptions
-from pyhudi.errors import LockWarning
+from pyhudi.errors import LockWarning, without_hint
 from pyhudi.slices.table import Guard, Unguarded
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Storage
@@ -65,7 +65,7 @@ class LockGuard(Guard):
 
 
 def _told(error: Exception) -> None:
-    cause = str(error).split("\nHint:", 1)[0]
+    cause = without_hint(error)
     msg = f"the table's lock could not be given back, others wait until its time is over: {cause}"
     warnings.warn(msg, LockWarning, stacklevel=2)
 

@@ -42,6 +42,7 @@ from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
     InterruptedAfterCommit,
+    without_hint,
 )
 from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.slices.table import Commit, Companion, Table
@@ -282,7 +283,7 @@ class Transaction:
         try:
             step()
         except Exception as error:  # noqa: BLE001  an error would say that the commit failed
-            cause = str(error).split("\nHint:", 1)[0]
+            cause = without_hint(error)
             warnings.warn(
                 f"{self._table.storage.uri}: committed as {self.instant}, but what follows a "
                 f"commit waits for the next writer: {cause}",

@@ -29,7 +29,7 @@ from pyhudi.config.metadata_names import (
 from pyhudi.config.metadata_options import METADATA_ENABLE, MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning
+from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.bootstrap import check_can_start, initialise
 from pyhudi.metadata.checks_before_write import check_kept, check_not_building
@@ -151,7 +151,7 @@ def make_again(table: Handle, clock: Clock, by: str) -> None:
     try:
         _make(table, set(), MetadataOptions.of(table.options), clock, by)
     except HudiError as error:
-        cause = str(error).split("\nHint:", 1)[0]
+        cause = without_hint(error)
         warnings.warn(
             f"{table.storage.uri}: the metadata table was not made again, the next write tries "
             f"once more: {cause}",
