@@ -18,6 +18,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import CommitConflict, HistoryUnavailable, LockTimeout
+from pyhudi.txn.transaction import Transaction
 from tests.compat.test_alternating import KEY_GENERATORS
 from tests.helpers.oracle.client import HudiError, HudiOracle
 from tests.helpers.zookeeper import ZooKeeperServer
@@ -127,6 +128,76 @@ def by_python(base: str, side: str, options: dict[str, str], until: float, said:
         said.tell(rows)
         # A write of Hudi's takes as long as ten of these, and must not be overtaken each time.
         time.sleep(3)
+
+
+def non_blocking(base: str, lock: dict[str, str], **more: str) -> dict[str, str]:
+    return {
+        **java_options("mor", lock),
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.bucket.index.hash.field": "id",
+        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+        **more,
+    }
+
+
+@pytest.mark.parametrize(("version", "hudi"), [(9, "1.2.0"), (8, "1.0.2")], indirect=["hudi"])
+def test_both_append_to_the_same_buckets(
+    version: Literal[8, 9], hudi: HudiOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without giving way: Hudi writes while writes of pyhudi are under way, then compacts."""
+    base = str(tmp_path / "table")
+    lock = {"hoodie.write.lock.provider": f"{LOCKS}.FileSystemBasedLockProvider"}
+    mine = {
+        **lock,
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    }
+    table = pyhudi.create_table(
+        base, SCHEMA, key="id", partition_by="city", order_by="ts", type="mor", version=version,
+        options={"hoodie.table.name": "both", **mine},
+    )  # fmt: skip
+    expected: dict[str, int] = {}
+
+    def rows(*given: tuple[str, int]) -> list[dict[str, object]]:
+        expected.update({key: max(at, expected.get(key, 0)) for key, at in given})
+        return [{"id": key, "ts": at, "city": "oslo"} for key, at in given]
+
+    begin = Transaction.__enter__
+    options = non_blocking(base, lock)
+
+    def entered(self: Transaction) -> Transaction:
+        begun = begin(self)
+        number = len(expected)
+        # One that pyhudi's write is older than, and one that it is newer than.
+        hudi.write(
+            base, rows=rows((f"h{number}", 1), ("a", 10 * number)), schema=DDL, options=options
+        )
+        return begun
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "__enter__", entered)
+        for number in range(3):
+            some = rows((f"p{number}", 1), ("a", 10 * number + 5), ("b", number))
+            table.upsert(pa.Table.from_pylist(some, SCHEMA))
+    compacted = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    for more in ({}, compacted, {}):
+        last = rows((f"last{len(expected)}", 1))
+        hudi.write(base, rows=last, schema=DDL, options=non_blocking(base, lock, **more))
+        last = rows((f"mine{len(expected)}", 1), ("b", 50 + len(expected)))
+        table.upsert(pa.Table.from_pylist(last, SCHEMA))
+        found = pyhudi.open_table(base).scan().to_arrow().to_pylist()
+        assert sorted((row["id"], row["ts"]) for row in found) == sorted(expected.items())
+        for metadata in (False, True):
+            read = hudi.read(base, metadata=metadata)["rows"]
+            assert sorted((row["id"], row["ts"]) for row in read) == sorted(expected.items())
+    names = {path.name for path in (Path(base) / "oslo").glob(".0*.log.*")}
+    assert {name[1:].split("_")[0] for name in names} == {
+        f"0000000{n}-0000-0000-0000-000000000000-0" for n in (0, 1)
+    }
+    findings = pyhudi.open_table(base).check(deep=True).findings
+    assert [one for one in findings if one.severity == "error"] == []
 
 
 @pytest.mark.timeout(SECONDS * 3 + 600)

@@ -6,8 +6,9 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pytest
@@ -418,9 +419,8 @@ def test_a_single_writer_takes_no_lock(tmp_path: Path) -> None:
 
 
 def test_a_mode_that_there_is_not_is_named(tmp_path: Path) -> None:
-    mode = "NON_BLOCKING_CONCURRENCY_CONTROL"
-    with pytest.raises(UnsupportedTableFeature, match=f"concurrency.mode.*{mode}"):
-        make(tmp_path / "table", "v9-mor-bucket", **{"hoodie.write.concurrency.mode": mode})
+    with pytest.raises(UnsupportedTableFeature, match=r"concurrency\.mode.*sometimes"):
+        make(tmp_path / "table", "v9-mor-bucket", **{"hoodie.write.concurrency.mode": "sometimes"})
 
 
 def test_the_lock_of_a_dead_process_is_taken_at_once(tmp_path: Path) -> None:
@@ -436,3 +436,85 @@ def test_the_lock_of_a_dead_process_is_taken_at_once(tmp_path: Path) -> None:
     table.upsert(rows_of({"a": ("rome", 1)}))
     assert time.monotonic() - began < 20
     assert read(table)["a"] == ("rome", 1)
+
+
+class TestNonBlocking:
+    MODE = "hoodie.write.concurrency.mode"
+    OPTIONS: ClassVar[dict[str, str]] = {
+        MODE: "NON_BLOCKING_CONCURRENCY_CONTROL",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "2",
+    }
+
+    def make(self, base: Path, version: int = 9, kind: str = "mor", **options: str) -> Any:
+        return pyhudi.create_table(
+            base, rows_of(START).schema, key="id", partition_by="city", type=kind,  # type: ignore[arg-type]
+            version=version, options={**self.OPTIONS, **options},
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("version", [8, 9])
+    def test_nobody_gives_way(
+        self, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Both begin the same buckets, and write to the same keys."""
+        table = self.make(tmp_path / "table", version)
+        second = pyhudi.open_table(table.uri, options=table.options)
+        both = {**START, "e": ("rome", 1)}
+        begun = meeting(monkeypatch, lambda: second.upsert(rows_of({**both, "x": ("oslo", 5)})))
+        table.upsert(rows_of({**both, "y": ("oslo", 6)}))
+        assert len(begun) == 1
+        assert read(table) == {**both, "x": ("oslo", 5), "y": ("oslo", 6)}
+        begun = meeting(monkeypatch, lambda: second.upsert(rows_of({"a": ("rome", 7)})))
+        table.delete_keys(rows_of({"b": ("oslo", 0), "e": ("rome", 0)}))
+        assert len(begun) == 1
+        assert read(table)["a"] == ("rome", 7)
+        assert not {"b", "e"} & read(table).keys()
+        assert not pyhudi.open_table(table.uri).check(deep=True).findings
+        ids = {stat["file_id"][8:] for stat in table.inspect.files().to_pylist()}
+        assert ids == {"-0000-0000-0000-000000000000-0"}
+
+    def test_the_later_request_wins(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As Hudi reads it: not the one that was complete last."""
+        table = self.make(tmp_path / "table")
+        second = pyhudi.open_table(table.uri, options=table.options)
+        table.upsert(rows_of(START))
+        commit = Transaction.commit
+        met: list[int] = []
+
+        def late(self: Transaction, *given: Any, **how: Any) -> str:
+            if not met:
+                met.append(1)
+                second.upsert(rows_of({"a": ("rome", 2)}))
+            return commit(self, *given, **how)
+
+        monkeypatch.setattr(Transaction, "commit", late)
+        table.upsert(rows_of({"a": ("rome", 1)}))
+        assert read(table)["a"] == ("rome", 2)
+
+    @pytest.mark.parametrize(
+        "verb", [*sorted(set(VERBS) - {"upsert", "insert", "delete_keys"}), "partial"]
+    )
+    def test_what_reads_before_it_writes_is_refused(self, verb: str, tmp_path: Path) -> None:
+        table = self.make(tmp_path / "table")
+        table.upsert(rows_of(START))
+        some = rows_of({"a": ("rome", 1)}).drop_columns(["v"])
+        deed = VERBS[verb][0] if verb in VERBS else partial(pyhudi.HudiTable.upsert, partial=True)
+        with pytest.raises(UnsupportedTableFeature, match=self.MODE):
+            deed(table, 3 if verb in VERBS else some)
+        assert read(table) == START
+
+    @pytest.mark.parametrize(
+        ("version", "kind", "options"),
+        [
+            (6, "mor", {}),
+            (9, "cow", {}),
+            (9, "mor", {"hoodie.index.type": "SIMPLE"}),
+            (9, "mor", {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}),
+        ],
+    )
+    def test_tables_that_it_is_not_for_are_refused(
+        self, version: int, kind: str, options: dict[str, str], tmp_path: Path
+    ) -> None:
+        table = self.make(tmp_path / "table", version, kind, **options)
+        with pytest.raises(UnsupportedTableFeature, match=self.MODE):
+            table.upsert(rows_of(START))

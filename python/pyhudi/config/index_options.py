@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyhudi.config.concurrency_mode import ConcurrencyMode, mode_of
 from pyhudi.config.option_values import choice, switch, whole_number
 
 INDEX_TYPE = "hoodie.index.type"
@@ -52,6 +53,8 @@ class IndexOptions:
     """Key fields that are hashed; none for all."""
     consistent: bool = False
     """The bucket index hashes onto a ring."""
+    shares_buckets: bool = False
+    """Writers make the same buckets, and append to them beside each other."""
     moves: frozenset[str] = frozenset((MOVE_SIMPLE, MOVE_BLOOM))
     """Those options that let a row move whose partition path changed."""
 
@@ -64,6 +67,7 @@ class IndexOptions:
             buckets=whole_number(options, BUCKETS, default=256, most=_MOST_BUCKETS),
             bucket_fields=tuple(name.strip() for name in fields if name.strip()),
             consistent=choice(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
+            shares_buckets=mode_of(options) is ConcurrencyMode.NON_BLOCKING,
             moves=frozenset(
                 name for name in _MOVES if switch(options, name, default=name in cls.moves)
             ),

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
+from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode, mode_of
 from pyhudi.config.option_values import switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
-MODE = "hoodie.write.concurrency.mode"
 CONFLICT_RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 EARLY_DETECTION = "hoodie.write.concurrency.early.conflict.detection.enable"
 SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_ms"
@@ -67,16 +66,6 @@ LOCK_OPTIONS = (
 )
 """Every option that `LockOptions.of` reads."""
 
-
-class ConcurrencyMode(Enum):
-    """How the writers of a table keep out of each other's way."""
-
-    SINGLE_WRITER = "SINGLE_WRITER"
-    """Not at all: there is one."""
-    OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
-    """Who completes second gives way, if both changed the same."""
-
-
 _MOST_ROUNDS = 10
 """A writer waits so many rounds at most unless it is told otherwise; Hudi waits 51."""
 
@@ -128,7 +117,7 @@ class LockOptions:
         minutes = whole_number(options, FILE_EXPIRE, default=0, least=0)
         skew = whole_number(options, SKEW_MS, default=-1, least=0)
         return cls(
-            mode=_mode(options),
+            mode=mode_of(options),
             retries=whole_number(options, CONFLICT_RETRIES, default=cls.retries, least=0),
             early_detection=switch(options, EARLY_DETECTION, default=False),
             given_skew_ms=None if skew < 0 else skew,
@@ -161,17 +150,6 @@ class LockOptions:
 
 
 _SKEW_MS = 200
-
-
-def _mode(options: Mapping[str, str]) -> ConcurrencyMode:
-    text = options.get(MODE, ConcurrencyMode.OPTIMISTIC.value)
-    try:
-        return ConcurrencyMode(text.strip().upper())
-    except ValueError as error:
-        known = ", ".join(mode.value for mode in ConcurrencyMode)
-        raise UnsupportedTableFeature(
-            f"{MODE} is {text!r}, which pyhudi does not write under", hint=f"One of {known}."
-        ) from error
 
 
 def _provider(options: Mapping[str, str]) -> str:

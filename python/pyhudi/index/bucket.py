@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import Located
 from pyhudi.index.protocol import IndexedTable
@@ -76,15 +77,20 @@ def tag(
         ),
     )
     # What was taken away cannot be written to again, so no name may come twice.
-    shared = any(is_shared(group.slice.file_id) for group in groups) and not anew
+    in_logs = table.options.index.shares_buckets
+    shared = in_logs or (any(is_shared(group.slice.file_id) for group in groups) and not anew)
     gone = taken_away(table) if shared else {}
     groups = [] if anew else groups
 
     def new_group(partition: str, bucket: int) -> FileGroup:
         file_id = new_file_id(bucket, table.new_file_id, shared=shared)
         if file_id in gone.get(partition, {}):
+            if in_logs:
+                msg = f"{MODE}: bucket {bucket} of partition {partition!r} was taken away, and "
+                msg = f"{msg}writers beside each other cannot agree on another name"
+                raise UnsupportedTableFeature(msg, hint="Write to it once without the mode.")
             file_id = new_file_id(bucket, table.new_file_id)
-        return to_be_made(partition, file_id)
+        return to_be_made(partition, file_id, by_log=in_logs)
 
     buckets = key_hash.buckets(flat(rows.column(RECORD_KEY)), count)
     return place(rows, buckets, wanted, groups, known, new_group)

@@ -82,7 +82,9 @@ class BucketIndex(Index):
         """
         made = {self.place(group.slice) for group in groups}
         new = [self._to_be_made(table, *place) for place in places if place not in made]
-        if new and not self.has_rings and any(bucket.is_shared(g.slice.file_id) for g in groups):
+        shared = table.options.index.shares_buckets
+        shared = shared or any(bucket.is_shared(group.slice.file_id) for group in groups)
+        if new and not self.has_rings and shared:
             msg = f"{INDEX_TYPE} is {self.kind}, and several writers make its file ids alike"
             raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
         return [*groups, *new]

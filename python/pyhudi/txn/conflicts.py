@@ -140,12 +140,18 @@ def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
         raise CommitConflict(msg, hint=_AGAIN, retry=True)
 
 
-def check_since(since: Since, seen: Timeline, metadata: CommitMetadata) -> None:
+def check_since(
+    since: Since, seen: Timeline, metadata: CommitMetadata, *, appends: bool = False
+) -> None:
     """Raises `CommitConflict` naming what was begun or completed in file groups of a write.
 
-    seen: what the write was planned on. metadata: what it did.
+    seen: what the write was planned on. metadata: what it did. appends: where it has added log
+    files others may have, too.
     """
     mine, appended = touched(metadata), _appended_only(since.table.config, metadata)
+    if appends:
+        gone = (_replaced(theirs) for _, theirs in since.commits)
+        mine -= appended - frozenset().union(*gone)
     planned = {known.requested for known in seen.pending(COMPACTION)}
     for other, theirs in since.commits:
         common = mine & touched(theirs)

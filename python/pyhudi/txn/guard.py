@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyhudi.clock import Clock
-from pyhudi.config.lock_options import ConcurrencyMode, LockOptions
+from pyhudi.config.concurrency_mode import ConcurrencyMode
+from pyhudi.config.lock_options import LockOptions
 from pyhudi.errors import LockWarning, without_hint
 from pyhudi.slices.table import Guard, Unguarded
 from pyhudi.storage.options import is_remote

@@ -64,17 +64,20 @@ class Transaction:
         operation: str,
         *,
         rechecks: Iterable[Recheck] = (),
+        appends: bool = False,
         shared: bool = False,
     ) -> None:
         """Nothing is written yet.
 
         table: as the write was planned on it. operation: Hudi's name, such as UPSERT. rechecks:
-        look, before the write is complete, at what it went by. shared: other processes go on with
-        the write, so its heartbeat is no sign of this one.
+        look, before the write is complete, at what it went by. appends: where it adds log files,
+        others may do so, too. shared: other processes go on with the write, so its heartbeat is no
+        sign of this one.
         """
         self._table = table
         self._operation = operation
         self._rechecks = tuple(rechecks)
+        self._appends = appends
         self._open = OpenInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
         self._publishing = False
@@ -217,7 +220,7 @@ class Transaction:
         conflicts.check_config(table)
         since = conflicts.since_plan(table, timeline, instant)
         conflicts.check_commit_id(since, metadata)
-        conflicts.check_since(since, table.timeline, metadata)
+        conflicts.check_since(since, table.timeline, metadata, appends=self._appends)
         conflicts.check_schema(since, table, instant, schema.avro)
         for recheck in self._rechecks:
             recheck(since)

@@ -60,8 +60,9 @@ def write(
     anew: frozenset[int] = frozenset()
     if deletes and counts.leaving:
         anew = groups_with_copies(session, counts.groups, placed.leaving_keys)
-    rechecks = (buckets_are_new(session, counts), *went_by)
-    with Transaction(session.table, operation, rechecks=rechecks) as txn:
+    shared = session.options.index.shares_buckets
+    rechecks = went_by if shared else (buckets_are_new(session, counts), *went_by)
+    with Transaction(session.table, operation, rechecks=rechecks, appends=shared) as txn:
         files = plan_files(
             replace(session.target(txn.instant), partial=partial),
             counts,

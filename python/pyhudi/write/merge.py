@@ -32,6 +32,7 @@ from pyhudi.write.execute import TAG_STAGE, UPSERT, write
 from pyhudi.write.match_rows import Matched, MatchTask, match_rows
 from pyhudi.write.memory_rows import placed
 from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
+from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
 from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rechecks import absent_keys
@@ -66,6 +67,7 @@ def merge(
     `upsert` does.
     """
     session = opened(table, clock, incoming.memory_limit(None, source))
+    check_appends(session, "merge", appends=False)
     with _merged(session, source, clauses) as changes:
         return write(changes, UPSERT, deletes=True, went_by=absent_keys(changes))
 

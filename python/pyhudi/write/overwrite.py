@@ -21,6 +21,7 @@ from pyhudi.txn.transaction import Transaction
 from pyhudi.write import incoming
 from pyhudi.write.execute import Replaced, carry_out, new_rings, write_buckets, write_new_files
 from pyhudi.write.incoming import given_rows
+from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partitions import chosen
 from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rechecks import no_files
@@ -68,6 +69,7 @@ def delete_partitions(
     partition; the rest is as in `upsert`.
     """
     session = opened(table, clock, incoming.memory_limit(None))
+    check_appends(session, "delete_partitions", appends=False)
     if not session.config.partition_fields:
         msg = "the table has no partitions"
         raise ConfigError(msg, hint="overwrite with no rows empties it.")
@@ -93,6 +95,7 @@ def _overwrite(
 ) -> WriteResult:
     limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
+    check_appends(session, "overwriting", appends=False)
     check_replaceable(session.config)
     in_buckets = session.index.has_buckets
     with given_rows(session, data, limit, generate=True) as given:

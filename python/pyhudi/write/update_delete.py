@@ -24,6 +24,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import checks, incoming
 from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
+from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows
 from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rechecks import nothing_found
@@ -47,6 +48,7 @@ def delete(
     for what is no filter of the table, the rest as `upsert` does.
     """
     session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
+    check_appends(session, "delete", appends=False)
     tasks = plan_select(
         session.table,
         where,
@@ -85,6 +87,7 @@ def update(
     theirs; the rest as `upsert` does.
     """
     session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
+    check_appends(session, "update", appends=False)
     values = _checked(session, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
     tasks = plan_select(session.table, where, columns, session.task_memory, session.made_keys)

@@ -30,6 +30,7 @@ from pyhudi.write.execute import (
     write_new_files,
 )
 from pyhudi.write.incoming import given_deletes, given_rows
+from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read
 from pyhudi.write.rechecks import absent_keys
 from pyhudi.write.sort_modes import SortMode, sort_order
@@ -58,6 +59,7 @@ def upsert(
     """
     limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
+    check_appends(session, "a partial update", appends=not partial)
     locate.check_mergeable(session)
     if partial:
         check_partial(session, schema_mode)
@@ -91,6 +93,9 @@ def insert(
     limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
     options = session.options
+    check_appends(
+        session, "insert that looks for keys", appends=options.insert_duplicates == "none"
+    )
     with given_rows(session, data, limit, schema_mode=schema_mode, generate=True) as given:
         rows, policy = given, options.insert_duplicates
         if policy != "none" and not session.key_spec().keys_are_generated:
@@ -127,6 +132,7 @@ def bulk_insert(
     """
     limit = incoming.memory_limit(memory_limit, data)
     session = opened(table, clock, limit)
+    check_appends(session, "bulk_insert", appends=False)
     order, whole = sort_order(sort, sort_columns, session.schema.arrow), sort == "global"
     with given_rows(session, data, limit, schema_mode=schema_mode, generate=True) as given:
         rows = given.combined() if session.options.combine_inserts else given
@@ -150,7 +156,9 @@ def delete_keys(
     does.
     """
     limit = incoming.memory_limit(memory_limit, keys)
-    with given_deletes(opened(table, clock, limit), keys) as placed:
+    session = opened(table, clock, limit)
+    check_appends(session, "delete_keys", appends=True)
+    with given_deletes(session, keys) as placed:
         return write(placed, DELETE, deletes=True, went_by=absent_keys(placed))
 
 

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from pyhudi.clock import Clock, Zone, parse_instant
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT
-from pyhudi.config.lock_options import PROVIDER, ConcurrencyMode, LockOptions
+from pyhudi.config.concurrency_mode import ConcurrencyMode
+from pyhudi.config.lock_options import PROVIDER, LockOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.storage import Storage
