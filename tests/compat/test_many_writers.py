@@ -23,7 +23,7 @@ from tests.compat.test_alternating import KEY_GENERATORS
 from tests.helpers.oracle.client import HudiError, HudiOracle
 from tests.helpers.zookeeper import ZooKeeperServer
 
-SECONDS = float(os.environ.get("PYHUDI_SOAK_SECONDS", "45"))
+SECONDS = float(os.environ.get("PYHUDI_SOAK_SECONDS", "25"))
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int32()), ("city", pa.string())])
 DDL = "id string, ts int, city string"
 LOCKS = "org.apache.hudi.client.transaction.lock"

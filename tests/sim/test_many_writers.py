@@ -28,6 +28,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, State
+from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import InstantFile
 from pyhudi.engine.local import LocalEngine
@@ -77,15 +78,20 @@ class Kind:
     type: Literal["cow", "mor"]
     index: str
     metadata: bool = False
+    gives_way: bool = True
+    """Else writers append to the same buckets, and the later request wins."""
 
     def __str__(self) -> str:
-        return f"v{self.version}-{self.type}-{self.index}{'-metadata' * self.metadata}".lower()
+        more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
+        return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
     def options(self) -> dict[str, str]:
         chosen = {"hoodie.index.type": self.index}
         if self.index == "BUCKET":
             chosen["hoodie.bucket.index.num.buckets"] = "2"
+        if not self.gives_way:
+            chosen[MODE] = ConcurrencyMode.NON_BLOCKING.value
         if self.index == "SIMPLE" and self.version == 9:
             # New keys go to file groups of their own.
             chosen["hoodie.parquet.small.file.limit"] = "0"
@@ -95,6 +101,7 @@ class Kind:
 KINDS = [
     Kind(9, "cow", "SIMPLE"),
     Kind(9, "mor", "BUCKET"),
+    Kind(8, "mor", "BUCKET", gives_way=False),
     Kind(8, "mor", "SIMPLE"),
     Kind(6, "mor", "SIMPLE"),
     Kind(6, "cow", "GLOBAL_SIMPLE"),
@@ -103,6 +110,7 @@ KEPT = [
     Kind(9, "cow", "RECORD_INDEX", metadata=True),
     Kind(9, "mor", "RECORD_INDEX", metadata=True),
     Kind(6, "mor", "BLOOM", metadata=True),
+    Kind(9, "mor", "BUCKET", metadata=True, gives_way=False),
 ]
 
 
@@ -172,6 +180,7 @@ class History:
     """What tasks did, and what the table was meanwhile."""
 
     config: TableConfig
+    gives_way: bool = True
     doing: dict[str, Attempt] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     states: list[Rows] = field(default_factory=lambda: [dict(START)])
@@ -198,7 +207,7 @@ class History:
         if found.state is State.COMPLETED:
             attempt = self.completed[path] = self.doing[task.name]
             attempt.published += 1
-            self.states.append(attempt.effect(dict(self.states[-1])))
+            self.states.append(self._state())
 
     def on_removal(self, task: Task, path: str) -> None:
         """A file is gone. Nobody takes back what a living writer has begun.
@@ -216,10 +225,15 @@ class History:
         attempt = self.completed.pop(path, None)
         if attempt is not None:
             attempt.published -= 1
-            rows = dict(START)
-            for left in self.completed.values():
-                rows = left.effect(rows)
-            self.states.append(rows)
+            self.states.append(self._state())
+
+    def _state(self) -> Rows:
+        """After all writes that are complete, by completion or, where none gives way, request."""
+        order = self.completed if self.gives_way else sorted(self.completed)
+        rows = dict(START)
+        for path in order:
+            rows = self.completed[path].effect(rows)
+        return rows
 
 
 class HistoryWorld(World):
@@ -236,7 +250,9 @@ class HistoryWorld(World):
         self.history.on_removal(self.running, path)
 
 
-def verbs(world: World, task: Task, number: int) -> tuple[Effect, Callable[[Handle, Any], object]]:
+def verbs(
+    world: World, task: Task, number: int, table: Kind
+) -> tuple[Effect, Callable[[Handle, Any], object]]:
     """Some verb with arguments of the seed's, and what it does to rows."""
     choose = world.random
     clock = WorldClock(world, task)
@@ -245,7 +261,8 @@ def verbs(world: World, task: Task, number: int) -> tuple[Effect, Callable[[Hand
     # A key's city is given with it, so that it is in one partition only.
     keys = choose.sample(range(8), choose.randint(1, 3))
     some = {f"k{n}": (CITIES[n % 2], value) for n in keys}
-    kind = choose.choice(["upsert"] * 4 + ["insert", "delete", "update", "where", "put", "merge"])
+    known = ["upsert"] * 4 + ["insert", "delete"]
+    kind = choose.choice([*known, "update", "where", "put", "merge"] if table.gives_way else known)
     world.tell(f"{kind} {value} of {some} or {city}")
     if kind == "upsert":
         return lambda rows: {**rows, **some}, lambda handle, _: upsert.upsert(
@@ -297,7 +314,7 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
         for number in range(count):
             if world.odds.pause and world.random.random() < 0.3:
                 world.sleep(world.random.randint(0, 300))
-            effect, verb = verbs(world, task, number)
+            effect, verb = verbs(world, task, number, kind)
             attempt = Attempt(effect)
             history.doing[task.name] = attempt
             history.attempts.append(attempt)
@@ -350,7 +367,7 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
     ][seed % 6]
     world = HistoryWorld(seed, odds)
     ruled_by(world, patch, same_machine=seed % 4 < 2)
-    history = world.history = History(TableConfig.load(Storage(str(base))))
+    history = world.history = History(TableConfig.load(Storage(str(base))), kind.gives_way)
     seen: list[str] = []
     for number in range(world.random.choice([2, 2, 3, 4])):
         count = world.random.choice([1, 1, 2])
