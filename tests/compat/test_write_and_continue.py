@@ -199,7 +199,7 @@ def test_hudi_rolls_back_what_a_dead_pyhudi_writer_left(
     pair.table.upsert(people([2], 2))
     model |= values([2], 2)
     options = dict(pair.table.options)
-    dies_at = 6  # after the first data file
+    dies_at = 8  # after the first data file
     with pytest.raises(Killed):
         upsert.upsert(Handle(CrashingStorage(pair.base, dies_at), options), people([1, 2, 7], 9))
     assert Storage(pair.base).list(".hoodie/.temp")
