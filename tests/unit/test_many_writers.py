@@ -475,7 +475,7 @@ class TestNonBlocking:
 
     def test_the_later_request_wins(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """As Hudi reads it: not the one that was complete last."""
-        table = self.make(tmp_path / "table")
+        table = self.make(tmp_path / "table", 9, "mor", **{"hoodie.metadata.enable": "false"})
         second = pyhudi.open_table(table.uri, options=table.options)
         table.upsert(rows_of(START))
         commit = Transaction.commit

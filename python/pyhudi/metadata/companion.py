@@ -16,7 +16,7 @@ from typing import Any
 from pyhudi import _native
 from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK
 from pyhudi.config.file_names import parse_log_name
-from pyhudi.config.metadata_names import FILES, NO_PATH, RECORD_INDEX
+from pyhudi.config.metadata_names import FILES, NO_PATH, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict
@@ -56,9 +56,14 @@ class MetadataCompanion(Companion):
     """Keeps a table's metadata table in step; does nothing for a table without one."""
 
     def before_complete(self, table: Table, commit: Commit) -> Mapping[str, str]:
-        """Writes the delta commit, and counts the keys that the record index gets."""
+        """Writes the delta commit, and counts the keys that the record index gets.
+
+        Raises `CommitConflict` where a newer one of the same data partition would hide its
+        statistics of partitions.
+        """
         if FILES not in table.config.metadata_partitions:
             return {}
+        _check_newest(table, commit)
         metadata, avro = commit.metadata, commit.schema.avro
         if metadata.partition_to_replace_file_ids:
             check_replaceable(table.config)
@@ -157,6 +162,23 @@ def _left_logs(
             found = storage.head(f"{path}/{name}" if path else name)
             if found is not None:
                 yield (path or NO_PATH, name, found.size, False)
+
+
+def _check_newest(table: Table, commit: Commit) -> None:
+    """Raises `CommitConflict` where a write that was requested later is complete already.
+
+    Statistics of a partition are those of all its files, and the record that was requested last
+    counts, whichever was complete last.
+    """
+    if PARTITION_STATS not in table.config.metadata_partitions:
+        return
+    timeline, mine = table.timeline, set(commit.metadata.partition_to_write_stats)
+    for other in timeline.commits:
+        if other.requested > commit.instant and mine.intersection(
+            timeline.commit_metadata(other).partition_to_write_stats
+        ):
+            msg = f"{other} was requested later, and has written to the same partition meanwhile"
+            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
 
 
 class DeltaCommit:
