@@ -164,11 +164,16 @@ def test_both_append_to_the_same_buckets(
         expected.update({key: max(at, expected.get(key, 0)) for key, at in given})
         return [{"id": key, "ts": at, "city": "oslo"} for key, at in given]
 
+    meets: list[int] = []
     begin = Transaction.__enter__
     options = non_blocking(base, lock)
 
     def entered(self: Transaction) -> Transaction:
         begun = begin(self)
+        if not meets:
+            # Made again, since Hudi's was requested later and has the partition's statistics.
+            return begun
+        meets.clear()
         number = len(expected)
         # One that pyhudi's write is older than, and one that it is newer than.
         hudi.write(
@@ -179,6 +184,7 @@ def test_both_append_to_the_same_buckets(
     with monkeypatch.context() as patch:
         patch.setattr(Transaction, "__enter__", entered)
         for number in range(3):
+            meets.append(number)
             some = rows((f"p{number}", 1), ("a", 10 * number + 5), ("b", number))
             table.upsert(pa.Table.from_pylist(some, SCHEMA))
     compacted = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
