@@ -15,6 +15,7 @@ from pyhudi import _native
 from pyhudi.config.file_names import log_file_name
 from pyhudi.config.table_version import TableVersion
 from pyhudi.engine.protocol import Attempt
+from pyhudi.slices.write_log import token_of_write
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
@@ -42,7 +43,8 @@ def write_group(
     by_base = target.version.logs_named_by_base_instant
     version = group.next_log_version if by_base else 1
     instant = group.slice.base_instant if by_base else target.instant
-    name = log_file_name(group.slice.file_id, instant, version, attempt.write_token)
+    token = token_of_write(attempt, target.instant) if by_base else attempt.write_token
+    name = log_file_name(group.slice.file_id, instant, version, token)
     written = store_group_log(target, f"{partition}/{name}", rows)
     before = [log.name for log in group.slice.logs] if by_base else []
     base = group.slice.base

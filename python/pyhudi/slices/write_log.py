@@ -102,7 +102,7 @@ class _Names:
         self.first_version = task.group.next_log_version if by_base else 1
         self._token = attempt.write_token
         if by_base:
-            self._token = _token_of_write(attempt, task.target.instant)
+            self._token = token_of_write(attempt, task.target.instant)
         self.given: list[str] = []
 
     def __call__(self) -> str:
@@ -115,14 +115,14 @@ class _Names:
         return marker.path
 
 
-def _token_of_write(attempt: Attempt, instant: str) -> str:
+def token_of_write(attempt: Attempt, instant: str) -> str:
     """A write token that no other write has, for names that do not tell the instant.
 
     Who takes its files back must not meet those of a writer that chose the same version. It is
     three numbers of 32 bits, as Hudi reads them (`FSUtils.LOG_FILE_PATTERN`, 0.15.0).
     """
-    of_write = int(instant[8:17]) % 2_147_000
-    return f"{attempt.task}-{attempt.stage}-{of_write * 1000 + attempt.attempt % 1000}"
+    of_write = int(instant[8:17]) % 214_000
+    return f"{attempt.task}-{attempt.stage}-{of_write * 10_000 + attempt.attempt % 9_973}"
 
 
 def _stat(task: LogFileTask, files: list[_native.LogFile], at: int, names: _Names) -> WriteStat:
