@@ -48,6 +48,11 @@ class CommitConflict(HudiError):
         self.retry = retry
 
 
+def overtaken(message: str) -> CommitConflict:
+    """What a write raises that another writer was faster than."""
+    return CommitConflict(message, hint="Run the operation again.", retry=True)
+
+
 class LockTimeout(HudiError):
     """The table's lock could not be had in time. Try again later."""
 

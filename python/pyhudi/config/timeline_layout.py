@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyhudi.config.actions import ACTIONS, CLUSTERING, COMMIT, COMPLETED_ACTION, State
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.storage.storage import Storage
 
 META_FOLDER = ".hoodie"
@@ -118,7 +118,7 @@ class TimelineLayout:
             inflight = name in names
         if not inflight:
             msg = f"the {action} {time} was taken back by another writer"
-            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
+            raise overtaken(msg)
 
     def publish(
         self, storage: Storage, time: str, action: str, completion_time: str, content: bytes

@@ -19,7 +19,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import FILES, NO_PATH, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
 from pyhudi.metadata.following import can_follow
@@ -178,7 +178,7 @@ def _check_newest(table: Table, commit: Commit) -> None:
             timeline.commit_metadata(other).partition_to_write_stats
         ):
             msg = f"{other} was requested later, and has written to the same partition meanwhile"
-            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
+            raise overtaken(msg)
 
 
 class DeltaCommit:

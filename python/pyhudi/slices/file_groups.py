@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pyhudi.config.actions import CLUSTERING, COMPACTION, REPLACE_COMMIT
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
 
@@ -38,23 +39,16 @@ def file_groups(
 def pending_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
     """Partition path and file id of every group that waits for a compaction, with its instant."""
     return {
-        (operation["partitionPath"] or "", operation["fileId"]): instant.requested
+        key: instant.requested
         for instant in timeline.pending(COMPACTION)
-        for operation in (timeline.plan(instant) or {}).get("operations") or ()
+        for key in groups_of_plan(timeline.plan(instant))
     }
 
 
 def pending_clusterings(timeline: Timeline) -> dict[tuple[str, str], str]:
     """Partition path and file id of every group that waits for a clustering, with its instant."""
     return {
-        (slice_["partitionPath"] or "", slice_["fileId"]): instant.requested
+        key: instant.requested
         for instant in timeline.pending(CLUSTERING, REPLACE_COMMIT)
-        for group in _input_groups((timeline.plan(instant) or {}).get("clusteringPlan"))
-        for slice_ in group.get("slices") or ()
+        for key in groups_of_plan(timeline.plan(instant))
     }
-
-
-def _input_groups(
-    plan: dict[str, list[dict[str, list[dict[str, str]]]]] | None,
-) -> list[dict[str, list[dict[str, str]]]]:
-    return (plan or {}).get("inputGroups") or []

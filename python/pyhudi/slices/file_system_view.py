@@ -151,9 +151,8 @@ class FileSystemView:
 
     def _pending_compactions(self) -> dict[GroupKey, str]:
         """The newest pending compaction of every group that waits for one."""
-        found: dict[GroupKey, str] = {}
-        for instant in self._timeline.pending(COMPACTION):
-            plan = self._timeline.plan(instant) or {}
-            for operation in plan.get("operations") or ():
-                found[operation["partitionPath"] or "", operation["fileId"]] = instant.requested
-        return found
+        return {
+            key: instant.requested
+            for instant in self._timeline.pending(COMPACTION)
+            for key in grouping.groups_of_plan(self._timeline.plan(instant))
+        }

@@ -7,8 +7,9 @@ is not after the log's completion (`HoodieFileGroup`, `AbstractTableFileSystemVi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
@@ -204,3 +205,12 @@ def base_slice(slices: Sequence[FileSlice]) -> FileSlice | None:
     """What a read-optimized query reads of a group: the newest base file alone, or nothing."""
     newest = next((slice_ for slice_ in slices if slice_.base is not None), None)
     return None if newest is None else replace(newest, logs=())
+
+
+def groups_of_plan(plan: Mapping[str, Any] | None) -> Iterator[GroupKey]:
+    """The file groups that a compaction's or a clustering's plan has; none of no such plan."""
+    plan = plan or {}
+    slices = [*(plan.get("operations") or ())]
+    for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
+        slices += group.get("slices") or ()
+    return ((slice_["partitionPath"] or "", slice_["fileId"]) for slice_ in slices)

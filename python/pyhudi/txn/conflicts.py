@@ -28,15 +28,16 @@ from pyhudi.config.actions import (
 from pyhudi.config.commit_entries import COMMIT_ID
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices import markers
+from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat
+from pyhudi.txn.rollback import target_of
 
-_AGAIN = "Run the operation again."
 _AS_IT_WAS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
 """Operations that leave every row as it was."""
 
@@ -82,14 +83,12 @@ def check_own(timeline: Timeline, instant: str, action: str) -> None:
     states = {file.state for file in timeline.files(own)} if own is not None else set()
     if states != {State.REQUESTED, State.INFLIGHT}:
         what = "is complete already" if State.COMPLETED in states else "was taken back"
-        raise CommitConflict(
-            f"the {action} {instant} {what} by another writer", hint=_AGAIN, retry=True
-        )
+        raise overtaken(f"the {action} {instant} {what} by another writer")
     for rollback in timeline.pending(ROLLBACK):
-        target = (timeline.plan(rollback) or {}).get("instantToRollback") or {}
-        if target.get("commitTime") == instant:
+        target = target_of(timeline, rollback)
+        if target is not None and target[0] == instant:
             msg = f"another writer takes the {action} {instant} back as {rollback}"
-            raise CommitConflict(msg, hint=_AGAIN, retry=True)
+            raise overtaken(msg)
     check_may_begin(timeline)
 
 
@@ -107,7 +106,7 @@ def check_markers(table: Table, instant: str, mine: FileGroups) -> None:
             file_id = base.file_id if base else log.file_id if log else ""
             if (marker.partition, file_id) in mine:
                 msg = f"the write {other} is changing file group {file_id} of {marker.partition!r}"
-                raise CommitConflict(msg, hint=_AGAIN, retry=True)
+                raise overtaken(msg)
 
 
 def since_plan(table: Table, now: Timeline, instant: str) -> Since:
@@ -137,7 +136,7 @@ def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
     ]
     if start > newest or any(known.requested < start for known in gone):
         msg = "the timeline was archived beyond what the write was planned on"
-        raise CommitConflict(msg, hint=_AGAIN, retry=True)
+        raise overtaken(msg)
 
 
 def check_since(
@@ -170,25 +169,17 @@ def _check_plans(now: Timeline, seen: Timeline, mine: FileGroups, appended: File
     for other in now.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
         if (other.requested, other.completed_action) in known:
             continue
-        common = mine & _planned(now, other)
+        # An overwrite has no plan.
+        common = mine.intersection(groups_of_plan(now.plan(other)))
         if other.action in (COMPACTION, LOG_COMPACTION):
             common -= appended
         _refuse(other, common, "is going to change")
 
 
-def _planned(timeline: Timeline, service: Instant) -> FileGroups:
-    """The file groups of a service's plan; none of an overwrite, which has no plan."""
-    plan = timeline.plan(service) or {}
-    slices = [*(plan.get("operations") or ())]
-    for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
-        slices += group.get("slices") or ()
-    return frozenset((part.get("partitionPath") or "", part["fileId"]) for part in slices)
-
-
 def _refuse(other: Instant, common: FileGroups, does: str) -> None:
     for partition, file_id in sorted(common)[:1]:
         msg = f"{other} {does} file group {file_id} of partition {partition!r} meanwhile"
-        raise CommitConflict(msg, hint=_AGAIN, retry=True)
+        raise overtaken(msg)
 
 
 def _appended_only(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
@@ -198,16 +189,13 @@ def _appended_only(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
     """
     if config.version.logs_named_by_base_instant:
         return frozenset()
-    by_kind = {
-        is_log: frozenset(
-            (partition, stat.file_id)
-            for partition, stats in metadata.partition_to_write_stats.items()
-            for stat in stats
-            if (parse_log_name((stat.path or "").rsplit("/", 1)[-1]) is not None) is is_log
-        )
-        for is_log in (True, False)
-    }
-    return by_kind[True] - by_kind[False] - _replaced(metadata)
+    logs: set[tuple[str, str]] = set()
+    others: set[tuple[str, str]] = set()
+    for partition, stats in metadata.partition_to_write_stats.items():
+        for stat in stats:
+            is_log = parse_log_name((stat.path or "").rsplit("/", 1)[-1]) is not None
+            (logs if is_log else others).add((partition, stat.file_id))
+    return frozenset(logs - others) - _replaced(metadata)
 
 
 def check_commit_id(since: Since, metadata: CommitMetadata) -> None:
@@ -215,7 +203,7 @@ def check_commit_id(since: Since, metadata: CommitMetadata) -> None:
     mine = metadata.extra_metadata.get(COMMIT_ID)
     for other, theirs in since.commits if mine is not None else ():
         if theirs.extra_metadata.get(COMMIT_ID) == mine:
-            raise CommitConflict(f"{other} is the same write {mine!r}", hint=_AGAIN, retry=True)
+            raise overtaken(f"{other} is the same write {mine!r}")
 
 
 def check_schema(since: Since, seen: Table, instant: str, avro: str) -> None:
@@ -233,13 +221,11 @@ def check_schema(since: Since, seen: Table, instant: str, avro: str) -> None:
     same = (before.avro, before.history) == (after.avro, after.history)
     # The first commit may spell what the table was created with in its own way.
     if not same and (seen.timeline.commits or before.arrow != after.arrow):
-        raise CommitConflict(
-            f"{since.commits[-1][0]} has changed the table's columns", hint=_AGAIN, retry=True
-        )
+        raise overtaken(f"{since.commits[-1][0]} has changed the table's columns")
     for other, _ in since.commits if avro != before.avro else ():
         if other.requested > instant:
             msg = f"{other} was completed while the table's columns were to change"
-            raise CommitConflict(msg, hint=_AGAIN, retry=True)
+            raise overtaken(msg)
 
 
 def check_config(table: Table) -> None:
@@ -247,7 +233,7 @@ def check_config(table: Table) -> None:
     now = TableConfig.load(table.storage, table.clock)
     if now.properties != table.config.properties:
         msg = "the table's properties have changed while it was written to"
-        raise CommitConflict(msg, hint=_AGAIN, retry=True)
+        raise overtaken(msg)
 
 
 def touched(metadata: CommitMetadata) -> FileGroups:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from pyhudi.clock import Clock
 from pyhudi.config.concurrency_mode import ConcurrencyMode
@@ -35,19 +35,15 @@ class LockGuard(Guard):
     @contextmanager
     def section(self) -> Iterator[None]:
         """Holds the lock for the block. Raises `LockTimeout` where it cannot be had."""
-        if self._depth:
+        alone: AbstractContextManager[object] = nullcontext()
+        if not self._depth:
+            alone = held(self._lock, self._patience_ms, _told)
+        with alone:
             self._depth += 1
             try:
                 yield
             finally:
                 self._depth -= 1
-            return
-        with held(self._lock, self._patience_ms, _told):
-            self._depth = 1
-            try:
-                yield
-            finally:
-                self._depth = 0
 
     @property
     def is_entered(self) -> bool:

@@ -7,7 +7,7 @@ looked at within the section in which that is done, and no write can be complete
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pyhudi.config.actions import (
     COMMIT,
@@ -35,7 +35,8 @@ def recover(table: Table, check: Callable[[Timeline], None]) -> Timeline:
     """
     timeline = _load(table)
     check(timeline)
-    if timeline.pending(SAVEPOINT, RESTORE) or _left_by_dead(table, timeline):
+    left = [*timeline.pending(ROLLBACK), *failed_writes(timeline)]
+    if timeline.pending(SAVEPOINT, RESTORE) or _of_dead(table, left):
         with table.guard.section():
             timeline = _taken_back(table)
     folders = remove_left_files(table.storage, timeline, table.clock)
@@ -44,14 +45,11 @@ def recover(table: Table, check: Callable[[Timeline], None]) -> Timeline:
     return timeline
 
 
-def _left_by_dead(table: Table, timeline: Timeline) -> tuple[list[Instant], list[Instant]] | None:
-    """Pending rollbacks and failed writes that nobody is at work on, oldest first."""
-    rollbacks, failed = list(timeline.pending(ROLLBACK)), failed_writes(timeline)
-    pending = {instant.requested for instant in (*rollbacks, *failed)}
-    alive = heartbeat.live_instants(table.storage, pending, table.clock)
-    rollbacks = [instant for instant in rollbacks if instant.requested not in alive]
-    failed = [instant for instant in failed if instant.requested not in alive]
-    return (rollbacks, failed) if rollbacks or failed else None
+def _of_dead(table: Table, pending: Collection[Instant]) -> list[Instant]:
+    """Those of pending instants that nobody is at work on, in their order."""
+    times = {instant.requested for instant in pending}
+    alive = heartbeat.live_instants(table.storage, times, table.clock)
+    return [instant for instant in pending if instant.requested not in alive]
 
 
 def _taken_back(table: Table) -> Timeline:
@@ -66,12 +64,12 @@ def _taken_back(table: Table) -> Timeline:
     if timeline.pending(ROLLBACK) and timeline.completed(RESTORE):
         restore.remove_left(table, timeline)
         timeline = _load(table)
-    rollbacks, _ = _left_by_dead(table, timeline) or ([], [])
+    rollbacks = _of_dead(table, timeline.pending(ROLLBACK))
     for pending in rollbacks:
         rollback.resume(table, timeline, pending)
     if rollbacks:
         timeline = _load(table)
-    _, failed = _left_by_dead(table, timeline) or ([], [])
+    failed = _of_dead(table, failed_writes(timeline))
     for instant in reversed(failed):
         rollback.roll_back(table, timeline, instant)
     return _load(table) if failed else timeline

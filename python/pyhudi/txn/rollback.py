@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from pyhudi import _native
 from pyhudi.config.actions import ROLLBACK, Instant, State
 from pyhudi.config.file_names import log_file_name, parse_log_name
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.table import Rollback, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
@@ -46,7 +46,7 @@ def roll_back(table: Table, timeline: Timeline, target: Instant, *, time: str | 
     if now is not None and now.is_completed:
         rollback.withdraw_request()
         msg = f"{now} was completed by its writer while it was to be rolled back"
-        raise CommitConflict(msg, hint="Run the operation again.", retry=True)
+        raise overtaken(msg)
     rollback.begin()
     _carry_out(rollback, _opened(table, timeline, target), requests, publish=True)
     return rollback.time

@@ -42,6 +42,7 @@ from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
     InterruptedAfterCommit,
+    overtaken,
     without_hint,
 )
 from pyhudi.schema.schema_history import CommitSchema
@@ -238,7 +239,7 @@ class Transaction:
         if self._is_late:
             write = f"the {self._open.action} {self.instant}"
             msg = f"{write} stood still so long that it counts as dead"
-            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
+            raise overtaken(msg)
 
     @property
     def _is_late(self) -> bool:
@@ -268,7 +269,7 @@ class Transaction:
 
     def _taken_back(self) -> CommitConflict:
         msg = f"the {self._open.action} {self.instant} was taken back by another writer"
-        return CommitConflict(msg, hint="Run the operation again.", retry=True)
+        return overtaken(msg)
 
     def _follow(self, table: Table) -> None:
         """What is due once the write is complete, which stands whatever happens here."""

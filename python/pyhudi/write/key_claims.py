@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.property_names import KEYS
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import overtaken
 from pyhudi.index.traces import last_written
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline.unique_keys import (
@@ -53,7 +53,7 @@ class KeyClaim(Companion):
         hides = last is not None and last.requested > commit.instant
         if hides and not unique and not timeline.completes_in_names and keys_are_unique(timeline):
             msg = f"{last} was completed meanwhile, and says that every key is there once"
-            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
+            raise overtaken(msg)
         return {KEYS: UNIQUE if unique else MAY_REPEAT}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.config.actions import Instant
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.index import simple
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import count_rows
@@ -125,4 +125,4 @@ def _who_changed(since: Since, slice_: FileSlice) -> Instant:
 
 def _met(other: Instant, what: str) -> CommitConflict:
     msg = f"{other} has brought {what} meanwhile"
-    return CommitConflict(msg, hint="Run the operation again.", retry=True)
+    return overtaken(msg)

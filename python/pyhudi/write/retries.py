@@ -7,7 +7,7 @@ they come, on local disk beyond a little memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -53,10 +53,7 @@ def retried(
                 pass
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
             clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
-        alone: AbstractContextManager[None] = nullcontext()
-        if retries and handle.guard is not None:
-            alone = handle.guard.section()
-        with alone:
+        with handle.guarded.section() if retries else nullcontext():
             return verb(handle, again.reader() if again else given)
     finally:
         if again is not None:

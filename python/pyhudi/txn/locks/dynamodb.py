@@ -11,7 +11,7 @@ import socket
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.errors import CommitConflict, StorageError
+from pyhudi.errors import StorageError, overtaken
 from pyhudi.txn.locks.extras import extra
 from pyhudi.txn.locks.renewal import Renewal
 
@@ -145,7 +145,7 @@ class DynamoDbLock:
         """Raises `CommitConflict` once half of the lease has passed without a sign of life."""
         if not self._version or self._clock.now_ms() - self._last_ms > self._lease_ms // 2:
             msg = f"the lease of the table's lock {self._key!r} in DynamoDB was lost"
-            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
+            raise overtaken(msg)
 
     def release(self) -> None:
         """Deletes the item where it is this writer's own still."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, UnsupportedTableFeature, overtaken
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import processes
@@ -157,7 +157,7 @@ class StorageLock:
         left = 0 if held is None else held.valid_until - self._clock.now_ms()
         if left < self._validity_ms // 10:
             msg = "the table's lock was lost while it was held"
-            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
+            raise overtaken(msg)
 
     def release(self) -> None:
         """Gives it back, for the next one to take at once."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.errors import CommitConflict, StorageError
+from pyhudi.errors import StorageError, overtaken
 from pyhudi.txn.locks.extras import extra
 
 _MARK = "lock-"
@@ -111,7 +111,7 @@ class ZooKeeperLock:
         """Raises `CommitConflict` where the session was cut off at any time since."""
         if self._client is None or self._lost.is_set():
             msg = f"the session of the table's lock {self._path} in ZooKeeper was lost"
-            raise CommitConflict(msg, hint="Run the operation again.", retry=True)
+            raise overtaken(msg)
 
     def release(self) -> None:
         """Deletes the own node, by ending the session."""
