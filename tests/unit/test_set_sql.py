@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.assignments import Names, project, set_value
+from pyhudi.schema.assignments import set_value
+from pyhudi.schema.computed import Names, project
 from tests.unit.test_where import in_spark
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None], "f": [1.5, 2.5, None]})

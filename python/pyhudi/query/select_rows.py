@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.assignments import SetValue, project
+from pyhudi.schema.computed import SetValue, project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task

@@ -9,26 +9,22 @@ to the nearest of the column's type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
-from pyarrow import acero
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.casts import cast_computed, cast_exactly, literal
+from pyhudi.schema.casts import literal
+from pyhudi.schema.computed import Names, SetValue, projected
 from pyhudi.schema.elements import check_elements
 from pyhudi.schema.predicate_floats import compare_any_floats
 from pyhudi.schema.predicate_literals import OPERATORS
 from pyhudi.schema.sql_text import number, parse_one, too_deep
-
-Names = Mapping[tuple[str, ...], pa.Field]
-"""Columns by the names that expressions may have for them, such as `("source", "fare")`."""
 
 _OPERATORS: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.Add: lambda a, b: a + b,
@@ -73,22 +69,6 @@ _MORE: dict[type[exp.Expression], frozenset[str]] = {
     exp.DPipe: frozenset({"this", "expression", "safe"}),
     exp.Coalesce: frozenset({"this", "expressions", "is_nvl", "is_null"}),
 }
-
-
-@dataclass(frozen=True)
-class SetValue:
-    """What a column is set to."""
-
-    expression: pc.Expression
-    kind: pa.DataType
-    """The column's type."""
-    is_column: bool
-    """It is another column as it stands, of which no value may change."""
-
-    def fitted(self, values: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
-        """The expression's values in the column's type. Raises `SchemaMismatch`."""
-        cast = cast_exactly if self.is_column else cast_computed
-        return cast(values, pa.field(name, self.kind))
 
 
 def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> SetValue:
@@ -169,7 +149,7 @@ class _Reader:
     def _kind(self, expression: pc.Expression) -> pa.DataType:
         """The type of its values; null where it has none, which is said when they are made."""
         try:
-            return _projected(self._columns.empty_table(), {"x": expression}).schema.field("x").type
+            return projected(self._columns.empty_table(), {"x": expression}).schema.field("x").type
         except SchemaMismatch:
             return pa.null()
 
@@ -227,34 +207,3 @@ class _Reader:
 
 def _call(function: str, *arguments: pc.Expression) -> pc.Expression:
     return pc.Expression._call(function, list(arguments))  # noqa: SLF001 - there is no other way
-
-
-def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) -> pa.Table:
-    """The values for each row, in order.
-
-    Raises `SchemaMismatch` where one cannot be computed or does not fit its type.
-    """
-    expressions = {
-        name: value.expression if isinstance(value, SetValue) else value
-        for name, value in columns.items()
-    }
-    values = zip(columns.items(), _projected(table, expressions).columns, strict=True)
-    return pa.table(
-        {
-            name: value.fitted(column, name) if isinstance(value, SetValue) else column
-            for (name, value), column in values
-        }
-    )
-
-
-def _projected(table: pa.Table, expressions: Mapping[str, pc.Expression]) -> pa.Table:
-    options = acero.ProjectNodeOptions(list(expressions.values()), list(expressions))
-    steps = [
-        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
-        acero.Declaration("project", options),
-    ]
-    try:
-        return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
-        msg = f"a value cannot be set: {error}"
-        raise SchemaMismatch(msg) from error

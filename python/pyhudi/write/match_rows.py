@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.assignments import project
+from pyhudi.schema.computed import project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task

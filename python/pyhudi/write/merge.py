@@ -19,8 +19,9 @@ from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.query.select import plan_slices
-from pyhudi.schema.assignments import Names, parse_expression, project, set_value
+from pyhudi.schema.assignments import parse_expression, set_value
 from pyhudi.schema.casts import cast_exactly
+from pyhudi.schema.computed import Names, project
 from pyhudi.schema.conform import conform, data_schema, to_table
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.slices.read_tasks import ReadTask

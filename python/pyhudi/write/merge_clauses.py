@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.schema.assignments import Names, SetValue, project
+from pyhudi.schema.computed import Names, SetValue, project
 
 SOURCE = "source"
 TARGET = "target"

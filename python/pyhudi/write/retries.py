@@ -20,7 +20,7 @@ from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.write.write_context import Handle, WritableTable
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
-_IN_MEMORY = 16 * 1024 * 1024
+_IN_MEMORY = 1024 * 1024
 
 Result = TypeVar("Result")
 

@@ -16,7 +16,8 @@ from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import ChangedRows, count_rows, distinct_rows
-from pyhudi.schema.assignments import SetValue, project, set_value
+from pyhudi.schema.assignments import set_value
+from pyhudi.schema.computed import SetValue, project
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice

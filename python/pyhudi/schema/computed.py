@@ -1,0 +1,68 @@
+"""Columns computed from the rows of a table: pyarrow expressions, in the types that columns have.
+
+How a caller writes an expression is not known here (`assignments.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero
+
+from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.casts import cast_computed, cast_exactly
+
+Names = Mapping[tuple[str, ...], pa.Field]
+"""Columns by the names that expressions may have for them, such as `("source", "fare")`."""
+
+
+@dataclass(frozen=True)
+class SetValue:
+    """What a column is set to."""
+
+    expression: pc.Expression
+    kind: pa.DataType
+    """The column's type."""
+    is_column: bool
+    """It is another column as it stands, of which no value may change."""
+
+    def fitted(self, values: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
+        """The expression's values in the column's type. Raises `SchemaMismatch`."""
+        cast = cast_exactly if self.is_column else cast_computed
+        return cast(values, pa.field(name, self.kind))
+
+
+def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) -> pa.Table:
+    """The values for each row, in order.
+
+    Raises `SchemaMismatch` where one cannot be computed or does not fit its type.
+    """
+    expressions = {
+        name: value.expression if isinstance(value, SetValue) else value
+        for name, value in columns.items()
+    }
+    values = zip(columns.items(), projected(table, expressions).columns, strict=True)
+    return pa.table(
+        {
+            name: value.fitted(column, name) if isinstance(value, SetValue) else column
+            for (name, value), column in values
+        }
+    )
+
+
+def projected(table: pa.Table, expressions: Mapping[str, pc.Expression]) -> pa.Table:
+    """The values of the expressions for each row. Raises `SchemaMismatch`."""
+    options = acero.ProjectNodeOptions(list(expressions.values()), list(expressions))
+    steps = [
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+        acero.Declaration("project", options),
+    ]
+    try:
+        return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
+        msg = f"a value cannot be set: {error}"
+        raise SchemaMismatch(msg) from error
