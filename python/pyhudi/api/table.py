@@ -13,6 +13,7 @@ from pyhudi.api.history_verbs import HistoryVerbs
 from pyhudi.api.index_verbs import IndexVerbs
 from pyhudi.api.inspect import Inspect
 from pyhudi.api.scan import Scan, new_scan
+from pyhudi.api.service_verbs import ServiceVerbs
 from pyhudi.api.write_verbs import WritingVerbs
 from pyhudi.clock import Moment, SystemClock, instant_of
 from pyhudi.config import arguments as arg
@@ -77,7 +78,7 @@ def open_table(
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
 
 
-class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs):
+class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs):
     """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
 
     Get one by `open_table` or `create_table`.

@@ -55,6 +55,8 @@ from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.recovery import remove_marked
 
+_COMPACTING = frozenset({"COMPACT", "LOG_COMPACT"})
+
 
 class Transaction:
     """One write. Leaving the block without `commit` rolls it back."""
@@ -106,7 +108,7 @@ class Transaction:
 
     def __enter__(self) -> Transaction:
         """Begins the write. Raises `CommitConflict` and `LockTimeout`, with nothing left."""
-        if self.instant:
+        if self._state is State.INFLIGHT:
             self._heartbeat = self._new_heartbeat()
             self._heartbeat.start()
             return self
@@ -192,6 +194,7 @@ class Transaction:
             by_partition(stats),
             extra_metadata=said,
             operation_type=self._operation,
+            compacted=self._operation in _COMPACTING,
             partition_to_replace_file_ids=replaced,
         )
         self._written = metadata
@@ -220,12 +223,15 @@ class Transaction:
         self._check_alive()
         conflicts.check_config(table)
         since = conflicts.since_plan(table, timeline, instant)
-        conflicts.check_commit_id(since, metadata)
-        conflicts.check_since(since, table.timeline, metadata, appends=self._appends)
+        self._check_others(since, metadata)
         conflicts.check_schema(since, table, instant, schema.avro)
         for recheck in self._rechecks:
             recheck(since)
         return since.table
+
+    def _check_others(self, since: conflicts.Since, metadata: CommitMetadata) -> None:
+        conflicts.check_commit_id(since, metadata)
+        conflicts.check_since(since, self._table.timeline, metadata, appends=self._appends)
 
     def _is_surely_alone(self) -> bool:
         try:
