@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.config import arguments as arg
+
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    from pyhudi.api.write_verbs import Progress
+    from pyhudi.services.result import ServiceResult
     from pyhudi.write.write_context import WritableTable
 
 
@@ -22,3 +27,78 @@ class ServiceVerbs:
     def _writable(self) -> WritableTable:
         """The handle, if it may write."""
         raise NotImplementedError
+
+    @arg.checked(
+        strategy=arg.optional(arg.text),
+        schedule=arg.flag,
+        execute=arg.flag,
+        instant=arg.optional(arg.text),
+        dry_run=arg.flag,
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+    )
+    def compact(
+        self,
+        *,
+        partitions: Any = None,
+        strategy: str | None = None,
+        schedule: bool = True,
+        execute: bool = True,
+        instant: str | None = None,
+        dry_run: bool = False,
+        memory_limit: int | None = None,
+        progress: Progress = False,
+    ) -> ServiceResult:
+        """Merges the log files of a merge-on-read table into new base files. No row changes.
+
+        Compactions that are pending come first, whoever planned them; then what has log files is
+        planned and carried out. Writers may go on meanwhile. What fails or is interrupted leaves
+        the plan, which the next call carries out, or Apache Hudi.
+
+        Args:
+            partitions: as `delete_partitions` takes them: a new plan has slices of these alone.
+            strategy: which slices are taken and in which order: one of Hudi's classes, with or
+                without its package, or several with commas between them. By default
+                `hoodie.compaction.strategy` of the handle's options, else
+                LogFileSizeBasedCompactionStrategy: the largest log files first, up to
+                `hoodie.compaction.target.io` MiB.
+            schedule: plan what can be compacted.
+            execute: carry out the plans; without it the new one stays pending.
+            instant: of a pending compaction that is to be carried out alone.
+            dry_run: say what would be read, and change nothing.
+            memory_limit: bytes for log records of all tasks, a quarter of the machine's by default;
+                what is over it waits in local files.
+            progress: as in `upsert`.
+
+        Returns:
+            What was done. `left` says why no plan was made where one has to wait.
+
+        Raises:
+            UnsupportedTableFeature: the table is copy-on-write, its rows are merged by a rule that
+                pyhudi lacks, or pyhudi does not write to it.
+            CommitConflict: another writer is at a pending compaction, or changed the table's
+                columns meanwhile.
+            CorruptTable: files of a plan are gone or damaged.
+            LockTimeout: the table's lock could not be had in time.
+            ConfigError: an argument is wrong, no such compaction is pending, or the handle was
+                opened as of an earlier time.
+        """
+        from pyhudi.admin.services import compact  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
+        from pyhudi.config.compaction_options import (  # noqa: PLC0415 - likewise
+            CompactionOptions,
+            strategies_of,
+        )
+        from pyhudi.services.table_compaction import CompactionRequest  # noqa: PLC0415 - likewise
+
+        handle = self._writable()
+        options = CompactionOptions.of(handle.options)
+        if strategy is not None:
+            options = replace(options, strategies=strategies_of(strategy))
+        asked = CompactionRequest(
+            schedule=schedule, execute=execute, instant=instant, memory_limit=memory_limit
+        )
+        with watched(handle, progress) as table:
+            result = compact(table, asked, options, partitions=partitions, dry_run=dry_run)
+        self.refresh()
+        return result

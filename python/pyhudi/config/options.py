@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.config.commit_entries import COMMIT_METADATA_PREFIX
+from pyhudi.config.compaction_options import COMPACTION_OPTIONS, CompactionOptions
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import MERGE_MODE
@@ -33,7 +34,14 @@ CHECK_SIZES = "pyhudi.read.check.file.sizes"
 READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS, CHECK_SIZES)
 
 KNOWN_OPTIONS = frozenset(
-    (*WRITE_OPTIONS, *READ_OPTIONS, *METADATA_OPTIONS, *SERVICE_OPTIONS, *LOCK_OPTIONS)
+    (
+        *WRITE_OPTIONS,
+        *READ_OPTIONS,
+        *METADATA_OPTIONS,
+        *SERVICE_OPTIONS,
+        *LOCK_OPTIONS,
+        *COMPACTION_OPTIONS,
+    )
 )
 """Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
 
@@ -75,6 +83,7 @@ def check_options(
     MetadataOptions.of(checked)
     ServiceOptions.of(checked)
     LockOptions.of(checked)
+    CompactionOptions.of(checked)
     return checked
 
 

@@ -45,6 +45,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn import rollback
+from pyhudi.txn.conflicts import AS_IT_WAS
 from pyhudi.txn.open_instant import OpenInstant
 
 OPERATION = "UPSERT_PREPPED"
@@ -168,9 +169,12 @@ def _check_newest(table: Table, commit: Commit) -> None:
     """Raises `CommitConflict` where a write that was requested later is complete already.
 
     Statistics of a partition are those of all its files, and the record that was requested last
-    counts, whichever was complete last.
+    counts, whichever was complete last. Where rows stay as they were, what that one says of them
+    holds.
     """
     if PARTITION_STATS not in table.config.metadata_partitions:
+        return
+    if commit.metadata.operation_type in AS_IT_WAS:
         return
     timeline, mine = table.timeline, set(commit.metadata.partition_to_write_stats)
     for other in timeline.commits:

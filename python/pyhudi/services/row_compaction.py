@@ -15,10 +15,11 @@ from pyhudi.slices.table import Table
 from pyhudi.txn.task_inputs import write_target
 
 
-def row_compaction(by: str = "") -> CompactionWork[CompactTask]:
+def row_compaction(by: str = "", *, memory_limit: int | None = None) -> CompactionWork[CompactTask]:
     """The work on a data table's slices.
 
-    by: name of the unfinished work that a compaction is part of, which its plan then says. The
+    by: name of the unfinished work that a compaction is part of, which its plan then says.
+    memory_limit: bytes for log records of all tasks at once, None for no limit. The
     tasks raise `UnsupportedTableFeature` for a merge rule that pyhudi lacks, `CorruptTable` for a
     log file that was cut: a compaction would make the loss final.
     """
@@ -27,6 +28,7 @@ def row_compaction(by: str = "") -> CompactionWork[CompactTask]:
         if checks_sizes(table.options):
             check_sizes(table.timeline, slices)
         target = write_target(table, WriteOptions.of(table.options), instant)
-        return compact_tasks(table, target, slices)
+        each = None if memory_limit is None else memory_limit // table.engine.tasks_per_process
+        return compact_tasks(table, target, slices, each)
 
     return CompactionWork(tasks, compact_file, extra={UNFINISHED: by} if by else {})

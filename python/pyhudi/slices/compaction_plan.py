@@ -12,6 +12,8 @@ from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import WriteTarget
 
 _MIB = 1024 * 1024
+_LARGEST = 120 * _MIB
+"""`hoodie.parquet.max.file.size`, which Hudi takes for what a slice without base file will have."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +26,38 @@ class CompactTask:
 
 
 def compaction_plan(
-    slices: Iterable[FileSlice], extra: Mapping[str, str] | None = None
+    slices: Iterable[FileSlice],
+    extra: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
 ) -> Mapping[str, Any]:
-    """The requested file's record (`HoodieCompactionPlan`, version 2: names without folders)."""
+    """The requested file's record (`HoodieCompactionPlan`, version 2: names without folders).
+
+    missing: partitions in which slices were left, which Hudi's next plan looks at besides those
+    that were written to.
+    """
     return {
         "operations": [_operation(slice_) for slice_ in slices],
         "extraMetadata": dict(extra or {}),
         "version": 2,
         "preserveHoodieMetadata": False,
-        "missingSchedulePartitions": [],
+        "missingSchedulePartitions": list(missing),
     }
+
+
+def io_mib(slice_: FileSlice) -> int:
+    """What a compaction of a slice is expected to read and write, in MiB."""
+    return sum(_io_mib(slice_))
+
+
+def _io_mib(slice_: FileSlice) -> tuple[int, int]:
+    """Read, and written: as much as the base file has, or a file of the greatest size."""
+    written = slice_.base.size if slice_.base else _LARGEST
+    return slice_.size // _MIB, written // _MIB
 
 
 def _operation(slice_: FileSlice) -> dict[str, Any]:
     of_logs = sum(log.size for log in slice_.logs)
-    of_base = slice_.base.size if slice_.base else 0
-    read, write = slice_.size // _MIB, of_base // _MIB
+    read, write = _io_mib(slice_)
     metrics = {
         "TOTAL_LOG_FILES": float(len(slice_.logs)),
         "TOTAL_IO_MB": float(read + write),
@@ -58,10 +76,17 @@ def _operation(slice_: FileSlice) -> dict[str, Any]:
 
 
 def compact_tasks(
-    table: Table, target: WriteTarget, slices: Sequence[FileSlice]
+    table: Table,
+    target: WriteTarget,
+    slices: Sequence[FileSlice],
+    memory_limit: int | None = None,
 ) -> list[CompactTask]:
-    """One task a slice. Raises `UnsupportedTableFeature` for a merge rule that pyhudi lacks."""
-    request = ScanRequest(output=tuple(table.columns.names))
+    """One task a slice.
+
+    memory_limit: bytes of log records that one holds, None for no limit. Raises
+    `UnsupportedTableFeature` for a merge rule that pyhudi lacks.
+    """
+    request = ScanRequest(output=tuple(table.columns.names), memory_limit=memory_limit)
     reads = slice_tasks(table, request, slices, merge_rule(table))
     # Files keep what they store, also where scans give what the partition's path says.
     return [CompactTask(target, replace(read, path_values=(), as_text=())) for read in reads]

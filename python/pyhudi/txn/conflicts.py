@@ -38,7 +38,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat
 from pyhudi.txn.rollback import target_of
 
-_AS_IT_WAS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
+AS_IT_WAS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
 """Operations that leave every row as it was."""
 
 FileGroups = frozenset[tuple[str, str]]
@@ -60,7 +60,7 @@ class Since:
         return tuple(
             (instant, touched(metadata))
             for instant, metadata in self.commits
-            if metadata.operation_type not in _AS_IT_WAS and touched(metadata)
+            if metadata.operation_type not in AS_IT_WAS and touched(metadata)
         )
 
 

@@ -1,0 +1,68 @@
+"""Table services as a caller asks for them: the table opened and cleaned up, then one service."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.config.lock_options import LockOptions
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.services import table_compaction
+from pyhudi.services.result import ServiceResult
+from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.slices.table import Table
+from pyhudi.txn.locks.evidence import check_no_other_lock
+from pyhudi.txn.recovery import recover
+from pyhudi.write.checks import check_writable
+from pyhudi.write.incoming import memory_limit
+from pyhudi.write.partitions import chosen
+from pyhudi.write.write_context import Handle, Session, WritableTable, open_whole
+
+
+def compact(
+    table: WritableTable,
+    asked: CompactionRequest,
+    options: CompactionOptions,
+    *,
+    partitions: Any = None,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+) -> ServiceResult:
+    """See `HudiTable.compact`."""
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    opened = _opened(handle, clock, changes=not dry_run)
+    if not opened.config.is_merge_on_read:
+        msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
+        raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
+    if partitions is not None:
+        paths = tuple(chosen(Session.open(handle, clock), partitions))
+        asked = replace(asked, partitions=paths)
+    _check(opened, asked)
+    if dry_run:
+        return table_compaction.looked_at(opened, options, asked)
+    limited = replace(asked, memory_limit=memory_limit(asked.memory_limit))
+    return table_compaction.compact_table(opened, options, limited)
+
+
+def _check(table: Table, asked: CompactionRequest) -> None:
+    pending = [found.requested for found in table.timeline.pending_compactions]
+    if asked.instant is not None and asked.instant not in pending:
+        msg = f"no compaction {asked.instant!r} is pending"
+        raise ConfigError(msg, hint=f"Pending: {', '.join(pending) or 'none'}.")
+    if not asked.schedule and not asked.execute:
+        raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
+
+
+def _opened(handle: Handle, clock: Clock, *, changes: bool) -> Table:
+    """The table with its companions; where it is to be changed, cleaned up after the dead."""
+    table = open_whole(handle, clock)
+    check = partial(check_writable, table.storage, table.config)
+    check(table.timeline)
+    check_no_other_lock(
+        table.storage, table.config, table.timeline, LockOptions.of(table.options), clock
+    )
+    return table.at(recover(table, check)) if changes else table

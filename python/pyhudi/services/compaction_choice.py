@@ -1,0 +1,151 @@
+"""When a compaction is due and which slices it takes, by Hudi's rules. No storage, no plan.
+
+Sources: `ScheduleCompactionActionExecutor`, `CompactionUtils`, the classes in
+`org.apache.hudi.table.action.compact.strategy` (Hudi 0.15.0, 1.0.2, 1.2.0). Where releases differ
+it is as in 1.2.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from pyhudi.config import compaction_options as names
+from pyhudi.config.actions import COMMIT, DELTA_COMMIT
+from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.errors import ConfigError
+from pyhudi.services.archiving import since_compaction
+from pyhudi.slices.compaction_plan import io_mib
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.timeline import Timeline
+
+_DAY_FORM = "%Y/%m/%d"
+
+
+# --- when -----------------------------------------------------------------------------------------
+
+
+def is_due(timeline: Timeline, options: CompactionOptions, now: str) -> bool:
+    """Whether the trigger fires at an instant `now`."""
+    deltas = timeline.completed(DELTA_COMMIT)
+    if not deltas:
+        return False
+    if options.trigger == names.AFTER_LAST_REQUEST:
+        return len(_since_last_request(timeline)) >= options.max_delta_commits
+    enough = len(since_compaction(timeline)) >= options.max_delta_commits
+    if options.trigger == names.NUM_COMMITS:
+        return enough
+    last = next(reversed(timeline.completed(COMMIT)), deltas[0])
+    long_ago = _seconds(last.requested, now) >= options.max_delta_seconds
+    if options.trigger == names.TIME_ELAPSED:
+        return long_ago
+    return (enough and long_ago) if options.trigger == names.NUM_AND_TIME else (enough or long_ago)
+
+
+def _since_last_request(timeline: Timeline) -> list[str]:
+    """Delta commits, pending ones too, requested since the last compaction was planned."""
+    planned = [*timeline.pending_compactions] or [*timeline.completed(COMMIT)]
+    last = planned[-1].requested if planned else ""
+    deltas = (*timeline.completed(DELTA_COMMIT), *timeline.pending(DELTA_COMMIT))
+    return [delta.requested for delta in deltas if delta.requested > last]
+
+
+def _seconds(earlier: str, later: str) -> float:
+    """Between two instants, whole seconds of each: older ones have no milliseconds."""
+    times = (datetime.strptime(text[:14], "%Y%m%d%H%M%S") for text in (earlier, later))  # noqa: DTZ007 - both are of one zone
+    first, second = times
+    return (second - first).total_seconds()
+
+
+# --- what -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a compaction takes, and what it leaves."""
+
+    slices: tuple[FileSlice, ...]
+    missing: tuple[str, ...]
+    """Partitions with slices that were left, which the next plan has to look at."""
+
+
+def choose(
+    slices: Sequence[FileSlice],
+    options: CompactionOptions,
+    today: date,
+    partitions: Iterable[str] | None = None,
+) -> Chosen:
+    """Takes slices with log files by the strategies, one after the other.
+
+    partitions: of these alone, None for all. Raises `ConfigError` where a strategy goes by days,
+    and a partition's path is none.
+    """
+    wanted = {slice_.partition for slice_ in slices}
+    if partitions is not None:
+        wanted &= set(partitions)
+    for strategy in options.strategies:
+        wanted = _partitions(strategy, wanted, options, today)
+    chosen = [slice_ for slice_ in slices if slice_.partition in wanted]
+    for strategy in options.strategies:
+        chosen = _ordered(strategy, chosen, options)
+    kept = set(map(id, chosen))
+    missing = {slice_.partition for slice_ in slices if id(slice_) not in kept}
+    return Chosen(tuple(chosen), tuple(sorted(missing)))
+
+
+def _partitions(
+    strategy: str, partitions: set[str], options: CompactionOptions, today: date
+) -> set[str]:
+    if strategy == names.BY_PATTERN:
+        return {path for path in partitions if re.search(options.partition_pattern, path)}
+    if strategy == names.DAY_BASED:
+        newest = sorted(partitions, key=day_of, reverse=True)
+        return set(newest[: options.target_days])
+    if strategy in (names.RECENT_DAYS, names.OLDER_DAYS):
+        first = today - timedelta(days=options.target_days)
+        recent = strategy == names.RECENT_DAYS
+        return {path for path in partitions if (day_of(path) >= first) is recent}
+    return partitions
+
+
+def day_of(partition: str) -> date:
+    """The day that a partition's path says, as `yyyy/MM/dd`. Raises `ConfigError` for another."""
+    text = "/".join(level.rsplit("=", 1)[-1] for level in partition.split("/"))
+    try:
+        return datetime.strptime(text, _DAY_FORM).date()  # noqa: DTZ007 - a day has no zone
+    except ValueError as error:
+        msg = f"{names.STRATEGY}: the partition {partition!r} is no day"
+        raise ConfigError(msg, hint="Such strategies need paths like 2026/11/23.") from error
+
+
+def _ordered(strategy: str, slices: list[FileSlice], options: CompactionOptions) -> list[FileSlice]:
+    if strategy == names.LOG_FILE_SIZE:
+        large = [slice_ for slice_ in slices if log_bytes(slice_) >= options.log_size]
+        return _bounded(sorted(large, key=log_bytes, reverse=True), options)
+    if strategy == names.LOG_FILE_NUMBER:
+        many = [slice_ for slice_ in slices if len(slice_.logs) >= options.log_number]
+        return _bounded(sorted(many, key=lambda slice_: -len(slice_.logs)), options)
+    if strategy == names.RECENT_DAYS:
+        return sorted(slices, key=lambda slice_: day_of(slice_.partition), reverse=True)
+    if strategy == names.DAY_BASED:
+        newest_first = sorted(slices, key=lambda slice_: day_of(slice_.partition), reverse=True)
+        return _bounded(newest_first, options)
+    return _bounded(slices, options) if strategy == names.BOUNDED_IO else slices
+
+
+def _bounded(slices: Iterable[FileSlice], options: CompactionOptions) -> list[FileSlice]:
+    """As many as the bound of reading and writing allows, and the one that crosses it."""
+    left, taken = options.target_io_mib, []
+    for slice_ in slices:
+        if left <= 0:
+            break
+        left -= io_mib(slice_)
+        taken.append(slice_)
+    return taken
+
+
+def log_bytes(slice_: FileSlice) -> int:
+    """The size of its log files."""
+    return sum(log.size for log in slice_.logs)

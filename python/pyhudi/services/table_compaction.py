@@ -1,0 +1,192 @@
+"""Compaction of a data table beside its writers: planned under the lock, carried out by its plan.
+
+A plan may be anybody's: pending ones, of Apache Hudi too, are carried out first. Writers that
+append to a slice under compaction go on (`txn/conflicts.py` says which give way). Sources:
+`ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor`, `HoodieCompactor` (1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
+from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.schema import schema_history
+from pyhudi.services.compaction import CompactionWork, with_logs
+from pyhudi.services.compaction_choice import Chosen, choose, is_due
+from pyhudi.services.result import ServiceResult
+from pyhudi.services.row_compaction import row_compaction
+from pyhudi.slices.compaction_plan import CompactTask, compaction_plan
+from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.planned import planned_slices
+from pyhudi.slices.table import Table
+from pyhudi.timeline import content
+from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.planned import PlannedTransaction, schedule
+
+_SERVICE = "compact"
+_STAGE = 1
+
+
+@dataclass(frozen=True)
+class CompactionRequest:
+    """What is asked of one call."""
+
+    partitions: tuple[str, ...] | None = None
+    """A new plan takes slices of these alone; None for all."""
+    schedule: bool = True
+    """Plans what can be compacted."""
+    execute: bool = True
+    """Carries plans out, those that were pending too."""
+    instant: str | None = None
+    """The one pending compaction to carry out, and nothing else."""
+    due_only: bool = False
+    """Plans only where the trigger says that it is time."""
+    memory_limit: int | None = None
+    """Bytes for log records of all tasks at once; None for no limit."""
+
+
+def compact_table(
+    table: Table, options: CompactionOptions, asked: CompactionRequest
+) -> ServiceResult:
+    """Carries out what is pending, then plans anew and carries that out.
+
+    table: cleaned up after dead writers. Raises `UnsupportedTableFeature` for a merge rule that
+    pyhudi lacks, `CorruptTable` for files of a plan that are gone or cut, `CommitConflict` where
+    another writer is at a plan, each with the plan left for later.
+    """
+    began_ms = table.clock.now_ms()
+    work = row_compaction(memory_limit=asked.memory_limit)
+    result = ServiceResult(_SERVICE)
+    for instant in _pending(table, asked.instant) if asked.execute else ():
+        result = _added(result, *_carried_out(table.reloaded(), instant, work))
+    if asked.schedule and asked.instant is None:
+        planned, waits = _scheduled(table, options, asked, work)
+        if waits:
+            result = replace(result, left=(*result.left, waits))
+        if planned and asked.execute:
+            result = _added(result, *_carried_out(table.reloaded(), planned, work))
+        elif planned:
+            result = replace(result, scheduled=(planned,))
+    return replace(result, duration_ms=table.clock.now_ms() - began_ms)
+
+
+def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest) -> ServiceResult:
+    """What `compact_table` would do. Nothing changes."""
+    pending = _pending(table, asked.instant) if asked.execute else []
+    slices = [
+        slice_
+        for instant in pending
+        for slice_ in planned_slices(table.storage, _operations(table, instant))
+    ]
+    if asked.schedule and asked.instant is None:
+        now = table.generator.next()
+        if not asked.due_only or is_due(table.timeline, options, now):
+            slices += _choice(table, options, asked.partitions, now).slices
+    return _reading(ServiceResult(_SERVICE, tuple(pending), dry_run=True), slices)
+
+
+def _pending(table: Table, instant: str | None) -> list[str]:
+    pending = [found.requested for found in table.timeline.pending_compactions]
+    return pending if instant is None else [instant]
+
+
+# --- planning -------------------------------------------------------------------------------------
+
+
+def _scheduled(
+    table: Table,
+    options: CompactionOptions,
+    asked: CompactionRequest,
+    work: CompactionWork[CompactTask],
+) -> tuple[str | None, str]:
+    """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
+    waits = ""
+
+    def plan(now: Table, instant: str) -> bytes | None:
+        nonlocal waits
+        if asked.due_only and not is_due(now.timeline, options, instant):
+            return None
+        waits = _waits(now)
+        chosen = _choice(now, options, asked.partitions, instant)
+        if waits or not chosen.slices:
+            return None
+        # Raises for what cannot be merged, before there is a plan.
+        work.tasks(now, instant, chosen.slices)
+        record = compaction_plan(chosen.slices, work.extra, chosen.missing)
+        return content.encode_container("HoodieCompactionPlan", record, now.clock)
+
+    return schedule(table, COMPACTION, plan), waits
+
+
+def _waits(table: Table) -> str:
+    """Up to table version 6 a write at work may append to a log file that the plan would name."""
+    if not table.config.version.logs_named_by_base_instant:
+        return ""
+    writes = table.timeline.pending(*COMMIT_ACTIONS)
+    writing = [write for write in writes if not table.timeline.is_clustering(write)]
+    return f"no compaction is planned while {writing[0]} is pending" if writing else ""
+
+
+def _choice(
+    table: Table, options: CompactionOptions, partitions: Collection[str] | None, instant: str
+) -> Chosen:
+    planned = {**pending_compactions(table.timeline), **pending_clusterings(table.timeline)}
+    free = [
+        slice_ for slice_ in with_logs(table) if (slice_.partition, slice_.file_id) not in planned
+    ]
+    today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
+    return choose(free, options, today, partitions)
+
+
+# --- carrying out ---------------------------------------------------------------------------------
+
+
+def _carried_out(
+    table: Table, instant: str, work: CompactionWork[CompactTask]
+) -> tuple[str, list[FileSlice], list[WriteStat]]:
+    slices = [
+        slice_
+        for slice_ in planned_slices(table.storage, _operations(table, instant))
+        # Hudi 1.0 plans groups whose log files do not count yet.
+        if slice_.base is not None or slice_.logs
+    ]
+    schema = schema_history.commit_schema(table.schema, table.config)
+    tasks = work.tasks(table, instant, slices)
+    with PlannedTransaction(table, "COMPACT", instant, COMPACTION) as txn:
+        label = f"{work.label} of {instant}"
+        stats = table.engine.run(work.write, tasks, stage=_STAGE, label=label)
+        txn.commit(stats, schema)
+    return instant, slices, stats
+
+
+def _operations(table: Table, instant: str) -> list[dict[str, object]]:
+    pending = table.timeline.find(instant, COMPACTION)
+    plan = table.timeline.plan(pending) if pending is not None else None
+    return list((plan or {}).get("operations") or ())
+
+
+def _added(
+    result: ServiceResult, instant: str, slices: Sequence[FileSlice], stats: Iterable[WriteStat]
+) -> ServiceResult:
+    written = list(stats)
+    return replace(
+        _reading(result, slices),
+        instants=(*result.instants, instant),
+        files_written=result.files_written + len(written),
+        bytes_written=result.bytes_written + sum(stat.file_size_in_bytes for stat in written),
+        rows_written=result.rows_written + sum(stat.num_writes for stat in written),
+    )
+
+
+def _reading(result: ServiceResult, slices: Sequence[FileSlice]) -> ServiceResult:
+    files = sum(len(slice_.logs) + (slice_.base is not None) for slice_ in slices)
+    return replace(
+        result,
+        file_groups=result.file_groups + len(slices),
+        files_read=result.files_read + files,
+        bytes_read=result.bytes_read + sum(slice_.size for slice_ in slices),
+    )
