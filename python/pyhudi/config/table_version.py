@@ -31,6 +31,8 @@ class TableVersion:
     """A rollback appends command blocks to log files (else: it deletes the log files)."""
     log_marker_type: Literal["APPEND", "CREATE"]
     """The kind of marker of a log file; the wrong one makes Hudi's rollback fail or miss it."""
+    partition_statistics_hold: bool
+    """Those of merge-on-read tables are right, whichever release of Hudi wrote them."""
     writes_positions: bool
     """Log blocks may tell which rows of the base file they update; older readers fail on that."""
     hfile_blocks: bool
@@ -84,6 +86,7 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         blocks_need_commit_check=True,
         rollback_appends_command=True,
         log_marker_type="APPEND",
+        partition_statistics_hold=False,
         writes_positions=False,
         hfile_blocks=True,
         commit_metadata_as_json=True,
@@ -110,6 +113,7 @@ def _layout_2_version(
     code: int,
     *,
     merge_inferred: bool,
+    partition_statistics_hold: bool,
     delete_partition_is_named: bool,
     virtual_log_keys: int,
     internal_schema_has_all_types: bool,
@@ -123,6 +127,7 @@ def _layout_2_version(
         blocks_need_commit_check=False,
         rollback_appends_command=False,
         log_marker_type="CREATE",
+        partition_statistics_hold=partition_statistics_hold,
         writes_positions=True,
         hfile_blocks=False,
         commit_metadata_as_json=False,
@@ -154,6 +159,7 @@ _VERSIONS = {
         _layout_2_version(
             8,
             merge_inferred=True,
+            partition_statistics_hold=False,
             delete_partition_is_named=False,
             virtual_log_keys=0,
             internal_schema_has_all_types=False,
@@ -162,6 +168,7 @@ _VERSIONS = {
         _layout_2_version(
             9,
             merge_inferred=False,
+            partition_statistics_hold=True,
             delete_partition_is_named=True,
             virtual_log_keys=sys.maxsize,
             internal_schema_has_all_types=True,

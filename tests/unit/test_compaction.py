@@ -1,0 +1,291 @@
+"""Compaction of data tables: which slices, when, what is left behind, and beside whom."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.admin import services
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import COMPACTION
+from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, UnsupportedTableFeature
+from pyhudi.services.compaction_choice import choose, is_due
+from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.write import upsert
+from tests.sim.crash import CrashingStorage, Handle, Killed
+from tests.unit.test_savepoints import made, people, timeline_of
+
+VERSIONS = (6, 8, 9)
+MIB = 1 << 20
+
+
+def rows(table: HudiTable) -> dict[str, int]:
+    found = table.refresh().scan().to_arrow().to_pylist()
+    assert len({row["id"] for row in found}) == len(found)
+    return {row["id"]: row["v"] for row in found}
+
+
+def log_files(table: HudiTable) -> int:
+    state = table.refresh().state
+    view = FileSystemView(state.storage, state.config, state.timeline)
+    return sum(len(slice_.logs) for slice_ in view.slices())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_row_changes(version: int, tmp_path: Path) -> None:
+    table = made(tmp_path / "t", version)
+    table.delete_keys(pa.table({"id": ["k3"], "city": ["oslo"]}))
+    before = table.scan(columns=None).to_arrow().sort_by("id")
+    files = sorted((tmp_path / "t" / "rome").iterdir())
+    planned = table.compact(dry_run=True)
+    assert planned.dry_run
+    assert (planned.file_groups, planned.files_read) == (2, 5)
+    assert sorted((tmp_path / "t" / "rome").iterdir()) == files
+    assert log_files(table) == 3
+    done = table.compact()
+    assert (done.file_groups, done.files_read, done.files_written) == (2, 5, 2)
+    assert done.rows_written == 3
+    assert len(done.instants) == 1
+    assert not done.scheduled
+    assert log_files(table) == 0
+    after = table.scan().to_arrow().sort_by("id")
+    kept = [name for name in before.column_names if name != "_hoodie_file_name"]
+    assert after.select(kept).equals(before.select(kept))
+    assert table.compact().instants == ()
+    assert not table.check(deep=True).findings
+    (row,) = table.history(limit=1).to_pylist()
+    assert (row["action"], row["operation"]) == ("commit", "COMPACT")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_writers_go_on_while_it_is_pending(version: int, tmp_path: Path) -> None:
+    table = made(tmp_path / "t", version)
+    (instant,) = table.compact(execute=False).scheduled
+    table.upsert(people(range(1, 5), 5))
+    wanted = {"k0": 2, "k1": 5, "k2": 5, "k3": 5, "k4": 5}
+    assert rows(table) == wanted
+    # What is in a plan is not planned again.
+    table.upsert(people(range(2), 6))
+    assert table.compact(execute=False).scheduled == ()
+    wanted |= {"k0": 6, "k1": 6}
+    done = table.compact(schedule=False)
+    assert done.instants == (instant,)
+    assert rows(table) == wanted
+    assert len(table.compact().instants) == 1
+    assert rows(table) == wanted
+    assert not table.check(deep=True).findings
+
+
+def test_one_pending_compaction_by_name(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    (first,) = table.compact(partitions=["rome"], execute=False).scheduled
+    (second,) = table.compact(execute=False).scheduled
+    assert table.compact(instant=second).instants == (second,)
+    assert [one.requested for one in timeline_of(tmp_path / "t").pending(COMPACTION)] == [first]
+    with pytest.raises(ConfigError, match="no compaction 'x' is pending") as refused:
+        table.compact(instant="x")
+    assert first in str(refused.value.hint)
+
+
+def test_partitions_that_are_left_stand_in_the_plan(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    table.compact(partitions="city = 'rome'", execute=False)
+    timeline = timeline_of(tmp_path / "t")
+    plan = timeline.plan(timeline.pending(COMPACTION)[0]) or {}
+    assert [one["partitionPath"] for one in plan["operations"]] == ["rome"]
+    assert plan["missingSchedulePartitions"] == ["oslo"]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedTableFeature, match="COPY_ON_WRITE"):
+        made(tmp_path / "cow", kind="cow").compact()
+    table = made(tmp_path / "t")
+    with pytest.raises(ConfigError, match="both false"):
+        table.compact(schedule=False, execute=False)
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.compaction\.strategy is my\.Own"):
+        table.compact(strategy="my.Own")
+    with pytest.raises(ConfigError, match="is no day"):
+        table.compact(strategy="DayBasedCompactionStrategy")
+    assert log_files(table) == 2
+
+
+def test_nobody_is_disturbed_who_is_at_it(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    (instant,) = table.compact(execute=False).scheduled
+    beat = Heartbeat(Storage(str(tmp_path / "t")), instant, SystemClock())
+    beat.start()
+    with pytest.raises(CommitConflict, match="another writer is carrying out"):
+        table.compact()
+    beat.stop()
+    assert table.compact().instants == (instant,)
+
+
+def test_one_that_fails_leaves_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyhudi.slices import write_base
+
+    table = made(tmp_path / "t")
+    before = rows(table)
+    files = sorted(path.name for path in (tmp_path / "t").rglob("*.parquet"))
+    store, calls = write_base.store_base_file, itertools.count()
+
+    def fail(*given: Any, **more: Any) -> Any:
+        if next(calls):
+            raise KeyboardInterrupt
+        return store(*given, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(write_base, "store_base_file", fail)
+        with pytest.raises(KeyboardInterrupt):
+            table.compact()
+    (pending,) = timeline_of(tmp_path / "t").pending(COMPACTION)
+    assert pending.state.value == "REQUESTED"
+    assert sorted(path.name for path in (tmp_path / "t").rglob("*.parquet")) == files
+    assert rows(table) == before
+    assert table.compact().instants == (pending.requested,)
+    assert rows(table) == before
+    assert not table.check(deep=True).findings
+
+
+def test_a_log_file_that_was_cut_is_not_made_final(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    log = next((tmp_path / "t" / "rome").glob(".*.log.*"))
+    log.write_bytes(b"")
+    with pytest.raises(CorruptTable):
+        table.compact()
+    assert timeline_of(tmp_path / "t").pending() == ()
+
+
+def test_up_to_version_6_no_plan_is_made_beside_a_write(tmp_path: Path) -> None:
+    """It may append to a log file that the plan names. From 8 on it has a file of its own."""
+    for version, waits in ((6, True), (8, False)):
+        base = tmp_path / str(version)
+        table = made(base, version)
+        storage = CrashingStorage(str(base), dies_at=8)
+        with pytest.raises(Killed):
+            upsert.upsert(Handle(storage, {}), people(range(2), 7))
+        (pending,) = timeline_of(base).pending()
+        beat = Heartbeat(Storage(str(base)), pending.requested, SystemClock())
+        beat.start()
+        done = table.compact()
+        assert bool(done.left) is waits
+        assert bool(done.instants) is not waits
+        beat.stop()
+
+
+def test_a_small_memory_limit(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    for v in range(3, 8):
+        table.upsert(people(range(5000), v))
+    assert len(table.compact(memory_limit=MIB).instants) == 1
+    assert rows(table) == {f"k{n}": 7 for n in range(5000)}
+
+
+# --- which, and when ------------------------------------------------------------------------------
+
+
+def a_slice(partition: str, *logs: int, base: int = 2 * MIB, group: str = "g") -> FileSlice:
+    file_id = f"{group}-{partition}"
+    files = tuple(
+        LogFile(partition, f"l{n}", file_id, "1", n, "1-0-1", "", size)
+        for n, size in enumerate(logs)
+    )
+    return FileSlice(
+        partition, file_id, "1", BaseFile(partition, "b", file_id, "1", "1-0-1", base), files
+    )
+
+
+SLICES = [
+    a_slice("2026/11/20", 3 * MIB),
+    a_slice("2026/11/22", MIB, MIB, MIB),
+    a_slice("2026/11/23", 9 * MIB),
+    a_slice("2026/11/21", MIB),
+]
+PACKAGE = "org.apache.hudi.table.action.compact.strategy."
+
+
+def chosen(strategy: str, **options: Any) -> tuple[list[str], tuple[str, ...]]:
+    given = {f"hoodie.compaction.{name}": str(text) for name, text in options.items()}
+    given = {name.replace("__", "."): text for name, text in given.items()}
+    given["hoodie.compaction.strategy"] = strategy
+    found = choose(SLICES, CompactionOptions.of(given), date(2026, 11, 23))
+    return [slice_.partition[-2:] for slice_ in found.slices], found.missing
+
+
+def test_strategies() -> None:
+    assert chosen("LogFileSizeBasedCompactionStrategy")[0] == ["23", "20", "22", "21"]
+    size = chosen(f"{PACKAGE}LogFileSizeBasedCompactionStrategy", logfile__size__threshold=2 * MIB)
+    assert size == (["23", "20", "22"], ("2026/11/21",))
+    # 9 + 2 + 2 MiB are more than 12, and the one that crosses the bound is taken.
+    assert chosen("LogFileSizeBasedCompactionStrategy", target__io=14)[0] == ["23", "20"]
+    assert chosen("BoundedIOCompactionStrategy", target__io=1)[0] == ["20"]
+    number = chosen("LogFileNumBasedCompactionStrategy", logfile__num__threshold=2)
+    assert number == (["22"], ("2026/11/20", "2026/11/21", "2026/11/23"))
+    assert chosen("UnBoundedCompactionStrategy", target__io=1)[0] == ["20", "22", "23", "21"]
+    days = {"daybased__target__partitions": 2}
+    assert chosen("DayBasedCompactionStrategy", **days)[0] == ["23", "22"]
+    assert chosen("BoundedPartitionAwareCompactionStrategy", **days)[0] == ["23", "22", "21"]
+    assert chosen("UnBoundedPartitionAwareCompactionStrategy", **days)[0] == ["20"]
+    pattern = chosen("PartitionRegexBasedCompactionStrategy", partition__path__regex="2[01]$")
+    assert pattern == (["20", "21"], ("2026/11/22", "2026/11/23"))
+    both = "PartitionRegexBasedCompactionStrategy,LogFileSizeBasedCompactionStrategy"
+    assert chosen(both, partition__path__regex="2[12]$")[0] == ["22", "21"]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_triggers(version: int, tmp_path: Path) -> None:
+    table = made(tmp_path / "t", version)
+    timeline = timeline_of(tmp_path / "t")
+    late, soon = "99990101000000000", timeline.commits[-1].requested
+
+    def due(now: str = soon, **options: Any) -> bool:
+        given = {
+            f"hoodie.compact.inline.{k.replace('__', '.')}": str(v) for k, v in options.items()
+        }
+        return is_due(timeline_of(tmp_path / "t"), CompactionOptions.of(given), now)
+
+    assert [due(max__delta__commits=n) for n in (1, 2, 3)] == [True, True, False]
+    assert not due(trigger__strategy="TIME_ELAPSED")
+    assert due(late, trigger__strategy="TIME_ELAPSED")
+    assert not due(late, trigger__strategy="NUM_AND_TIME")
+    assert due(late, trigger__strategy="NUM_AND_TIME", max__delta__commits=2)
+    assert due(late, trigger__strategy="NUM_OR_TIME")
+    assert not due(trigger__strategy="NUM_OR_TIME")
+    table.compact()
+    assert not due(max__delta__commits=1)
+    table.upsert(people(range(2), 4))
+    assert due(max__delta__commits=1)
+    requested = {"trigger__strategy": "NUM_COMMITS_AFTER_LAST_REQUEST"}
+    assert due(**requested, max__delta__commits=1)
+    table.compact(execute=False)
+    assert due(max__delta__commits=1)
+    assert not due(**requested, max__delta__commits=1)
+
+
+def test_only_when_it_is_due(tmp_path: Path) -> None:
+    made(tmp_path / "t")
+    handle = Handle(Storage(str(tmp_path / "t")), {})
+    asked = CompactionRequest(due_only=True)
+    assert services.compact(handle, asked, CompactionOptions()).instants == ()
+    assert services.compact(handle, asked, CompactionOptions(max_delta_commits=2)).instants
+
+
+def test_older_times_and_later_rows_stay_readable(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    first = table.inspect.commits()["requested"][0].as_py()
+    table.compact()
+    table.upsert(people(range(3), 4))
+    past = pyhudi.open_table(tmp_path / "t").scan(as_of=first).to_arrow()
+    assert set(past["v"].to_pylist()) == {1}
+    assert rows(table) == {"k0": 4, "k1": 4, "k2": 4, "k3": 1}
