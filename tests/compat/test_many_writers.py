@@ -20,6 +20,7 @@ import pyhudi
 from pyhudi.errors import CommitConflict, HistoryUnavailable, LockTimeout
 from pyhudi.txn.transaction import Transaction
 from tests.compat.test_alternating import KEY_GENERATORS
+from tests.helpers.hive_metastore import HiveMetastore
 from tests.helpers.oracle.client import HudiError, HudiOracle
 from tests.helpers.zookeeper import ZooKeeperServer
 
@@ -218,7 +219,39 @@ def test_both_write_at_the_same_time(
     lock: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    base = str(tmp_path / "table")
+    both_write(str(tmp_path / "table"), version, kind, hudi, lock)
+
+
+@pytest.mark.timeout(SECONDS * 3 + 600)
+@pytest.mark.parametrize(
+    ("version", "kind", "hudi"), [(9, "mor", "1.2.0"), (6, "cow", "0.15.0")], indirect=["hudi"]
+)
+def test_both_write_under_a_lock_of_the_hive_metastore(
+    version: Literal[6, 9], kind: Literal["cow", "mor"], hudi: HudiOracle, tmp_path: Path
+) -> None:
+    server = HiveMetastore(tmp_path)
+    lock = {
+        "hoodie.write.lock.provider": "org.apache.hudi.hive.transaction.lock."
+        "HiveMetastoreBasedLockProvider",
+        "hoodie.write.lock.hivemetastore.uris": server.uris,
+        "hoodie.write.lock.hivemetastore.database": "default",
+        "hoodie.write.lock.hivemetastore.table": "Both",
+        "hoodie.write.lock.heartbeat_interval_ms": "2000",
+    }
+    try:
+        both_write(str(tmp_path / "table"), version, kind, hudi, lock)
+    finally:
+        server.close()
+
+
+def both_write(
+    base: str,
+    version: Literal[6, 8, 9],
+    kind: Literal["cow", "mor"],
+    hudi: HudiOracle,
+    lock: dict[str, str],
+) -> None:
+    """Hudi and two threads of pyhudi write for a while; what each was told stands at the end."""
     pyhudi.create_table(
         base, SCHEMA, key="id", partition_by="city", order_by="ts", type=kind, version=version,
         options={"hoodie.table.name": "both", "hoodie.index.type": "SIMPLE"},

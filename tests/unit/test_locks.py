@@ -19,6 +19,7 @@ from pyhudi.errors import (
     ConfigError,
     CorruptTable,
     LockTimeout,
+    StorageError,
     UnsupportedTableFeature,
 )
 from pyhudi.storage.storage import Storage
@@ -270,6 +271,22 @@ class TestChoice:
         lock = self.of(tmp_path, {**options, "zookeeper.base_path": "/hudi/"})
         assert isinstance(lock, ZooKeeperLock)
         assert "/hudi/t in ZooKeeper at localhost:1" in lock.holder()
+
+    def test_a_lock_of_the_hive_metastore_has_a_server_and_a_name(self, tmp_path: Path) -> None:
+        options = {
+            "provider": "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
+            "hivemetastore.database": "sales",
+            "hivemetastore.table": "trips",
+        }
+        with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.hivemetastore\.uris"):
+            self.of(tmp_path, options)
+        with pytest.raises(ConfigError, match="'jdbc:hive2://a' is no thrift://host:port"):
+            self.of(tmp_path, {**options, "hivemetastore.uris": "jdbc:hive2://a"})
+        nobody = "thrift://localhost:1, localhost:2"
+        lock = self.of(tmp_path, {**options, "hivemetastore.uris": nobody})
+        assert lock.holder() == f"a holder of sales.trips in the Hive metastore at {nobody}"
+        with pytest.raises(StorageError, match=r"Hive metastore at .*Could not connect"):
+            lock.acquire(0)
 
     def test_an_unknown_provider_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.write\.lock\.provider"):

@@ -26,6 +26,8 @@ FILE_PATH = f"{PREFIX}filesystem.path"
 FILE_EXPIRE = f"{PREFIX}filesystem.expire"
 ZOOKEEPER = f"{PREFIX}zookeeper."
 DYNAMODB = f"{PREFIX}dynamodb."
+HIVE = f"{PREFIX}hivemetastore."
+HEARTBEAT_MS = f"{PREFIX}heartbeat_interval_ms"
 
 STORAGE = "StorageBasedLockProvider"
 FILE_SYSTEM = "FileSystemBasedLockProvider"
@@ -34,6 +36,7 @@ ZOOKEEPER_PATH = "ZookeeperBasedLockProvider"
 ZOOKEEPER_IMPLICIT = "ZookeeperBasedImplicitBasePathLockProvider"
 DYNAMODB_KEY = "DynamoDBBasedLockProvider"
 DYNAMODB_IMPLICIT = "DynamoDBBasedImplicitPartitionKeyLockProvider"
+HIVE_METASTORE = "HiveMetastoreBasedLockProvider"
 
 PROVIDERS = (
     STORAGE,
@@ -43,11 +46,13 @@ PROVIDERS = (
     ZOOKEEPER_IMPLICIT,
     DYNAMODB_KEY,
     DYNAMODB_IMPLICIT,
+    HIVE_METASTORE,
 )
 """Simple names of the provider classes that pyhudi speaks the protocol of."""
 
 _ZOOKEEPER_NAMES = ("url", "base_path", "lock_key", "session_timeout_ms", "connection_timeout_ms")
 _DYNAMODB_NAMES = ("table", "partition_key", "region", "endpoint_url")
+_HIVE_NAMES = ("uris", "database", "table")
 
 LOCK_OPTIONS = (
     MODE,
@@ -61,8 +66,10 @@ LOCK_OPTIONS = (
     RENEW_SECS,
     FILE_PATH,
     FILE_EXPIRE,
+    HEARTBEAT_MS,
     *(f"{ZOOKEEPER}{name}" for name in _ZOOKEEPER_NAMES),
     *(f"{DYNAMODB}{name}" for name in _DYNAMODB_NAMES),
+    *(f"{HIVE}{name}" for name in _HIVE_NAMES),
 )
 """Every option that `LockOptions.of` reads."""
 
@@ -100,6 +107,9 @@ class LockOptions:
     """Age at which a file lock is a dead writer's; 0 for never."""
     zookeeper: Mapping[str, str] = field(default_factory=dict)
     dynamodb: Mapping[str, str] = field(default_factory=dict)
+    hive: Mapping[str, str] = field(default_factory=dict)
+    heartbeat_ms: int = 60_000
+    """How often a lock of the Hive metastore is renewed."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LockOptions:
@@ -131,6 +141,8 @@ class LockOptions:
             file_expires_ms=minutes * 60_000,
             zookeeper=_group(options, ZOOKEEPER, _ZOOKEEPER_NAMES),
             dynamodb=_group(options, DYNAMODB, _DYNAMODB_NAMES),
+            hive=_group(options, HIVE, _HIVE_NAMES),
+            heartbeat_ms=whole_number(options, HEARTBEAT_MS, default=cls.heartbeat_ms),
         )
 
     @property

@@ -15,6 +15,7 @@ from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.locks.dynamodb import DynamoDbLock
 from pyhudi.txn.locks.file_lock import NAME, FileLock
+from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
 from pyhudi.txn.locks.lock import TableLock
 from pyhudi.txn.locks.process_lock import ProcessLock
 from pyhudi.txn.locks.storage_lock import StorageLock
@@ -32,6 +33,8 @@ def table_lock(storage: Storage, options: LockOptions, clock: Clock) -> TableLoc
         return _zookeeper(storage, options, clock)
     if kind in (lock_options.DYNAMODB_KEY, lock_options.DYNAMODB_IMPLICIT):
         return _dynamodb(storage, options, clock)
+    if kind == lock_options.HIVE_METASTORE:
+        return _hive_metastore(options, clock)
     return StorageLock(storage, clock, validity_ms=options.validity_ms, renew_ms=options.renew_ms)
 
 
@@ -79,6 +82,13 @@ def _dynamodb(storage: Storage, options: LockOptions, clock: Clock) -> DynamoDbL
         endpoint_url=given.get("endpoint_url", ""),
         lease_ms=options.wait_ms,
     )
+
+
+def _hive_metastore(options: LockOptions, clock: Clock) -> HiveMetastoreLock:
+    uris, database, table = (
+        _needed(options.hive, name, lock_options.HIVE) for name in ("uris", "database", "table")
+    )
+    return HiveMetastoreLock(uris, database, table, clock, heartbeat_ms=options.heartbeat_ms)
 
 
 def implicit_key(storage: Storage) -> str:
