@@ -215,32 +215,31 @@ SLICES = [
 PACKAGE = "org.apache.hudi.table.action.compact.strategy."
 
 
-def chosen(strategy: str, **options: Any) -> tuple[list[str], tuple[str, ...]]:
+def chosen(strategy: str, **options: Any) -> list[str]:
     given = {f"hoodie.compaction.{name}": str(text) for name, text in options.items()}
     given = {name.replace("__", "."): text for name, text in given.items()}
     given["hoodie.compaction.strategy"] = strategy
     found = choose(SLICES, CompactionOptions.of(given), date(2026, 11, 23))
-    return [slice_.partition[-2:] for slice_ in found.slices], found.missing
+    return [slice_.partition[-2:] for slice_ in found]
 
 
 def test_strategies() -> None:
-    assert chosen("LogFileSizeBasedCompactionStrategy")[0] == ["23", "20", "22", "21"]
+    assert chosen("LogFileSizeBasedCompactionStrategy") == ["23", "20", "22", "21"]
     size = chosen(f"{PACKAGE}LogFileSizeBasedCompactionStrategy", logfile__size__threshold=2 * MIB)
-    assert size == (["23", "20", "22"], ("2026/11/21",))
+    assert size == ["23", "20", "22"]
     # 9 + 2 + 2 MiB are more than 12, and the one that crosses the bound is taken.
-    assert chosen("LogFileSizeBasedCompactionStrategy", target__io=14)[0] == ["23", "20"]
-    assert chosen("BoundedIOCompactionStrategy", target__io=1)[0] == ["20"]
-    number = chosen("LogFileNumBasedCompactionStrategy", logfile__num__threshold=2)
-    assert number == (["22"], ("2026/11/20", "2026/11/21", "2026/11/23"))
-    assert chosen("UnBoundedCompactionStrategy", target__io=1)[0] == ["20", "22", "23", "21"]
+    assert chosen("LogFileSizeBasedCompactionStrategy", target__io=14) == ["23", "20"]
+    assert chosen("BoundedIOCompactionStrategy", target__io=1) == ["20"]
+    assert chosen("LogFileNumBasedCompactionStrategy", logfile__num__threshold=2) == ["22"]
+    assert chosen("UnBoundedCompactionStrategy", target__io=1) == ["20", "22", "23", "21"]
     days = {"daybased__target__partitions": 2}
-    assert chosen("DayBasedCompactionStrategy", **days)[0] == ["23", "22"]
-    assert chosen("BoundedPartitionAwareCompactionStrategy", **days)[0] == ["23", "22", "21"]
-    assert chosen("UnBoundedPartitionAwareCompactionStrategy", **days)[0] == ["20"]
-    pattern = chosen("PartitionRegexBasedCompactionStrategy", partition__path__regex="2[01]$")
-    assert pattern == (["20", "21"], ("2026/11/22", "2026/11/23"))
-    both = "PartitionRegexBasedCompactionStrategy,LogFileSizeBasedCompactionStrategy"
-    assert chosen(both, partition__path__regex="2[12]$")[0] == ["22", "21"]
+    assert chosen("DayBasedCompactionStrategy", **days) == ["23", "22"]
+    assert chosen("BoundedPartitionAwareCompactionStrategy", **days) == ["23", "22", "21"]
+    assert chosen("UnBoundedPartitionAwareCompactionStrategy", **days) == ["20"]
+    by_pattern = "PartitionRegexBasedCompactionStrategy"
+    assert chosen(by_pattern, partition__path__regex="2[01]$") == ["20", "21"]
+    both = f"{by_pattern},LogFileSizeBasedCompactionStrategy"
+    assert chosen(both, partition__path__regex="2[12]$") == ["22", "21"]
 
 
 @pytest.mark.parametrize("version", [6, 9])

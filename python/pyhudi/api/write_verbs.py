@@ -11,6 +11,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.engine.protocol import Step
 from pyhudi.errors import ConfigError
+from pyhudi.slices.table import Table
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.alter_builder import Alter
@@ -34,6 +35,11 @@ class WritingVerbs:
     @property
     def config(self) -> TableConfig:
         """The table's properties."""
+        raise NotImplementedError
+
+    @property
+    def state(self) -> Table:
+        """What reads of the handle are planned from."""
         raise NotImplementedError
 
     def refresh(self) -> Any:
@@ -603,7 +609,8 @@ class WritingVerbs:
         commit_id: str | None = None,
         **how: Any,
     ) -> WriteResult:
-        from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.inline import after_commit  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - likewise
         from pyhudi.write.once import written_before  # noqa: PLC0415 - likewise
         from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
 
@@ -620,4 +627,6 @@ class WritingVerbs:
 
         result = retried(saying(self._writable(), commit_metadata, commit_id), given, write)
         self.refresh()
+        if result.committed and after_commit(self._writable(), self.state, result.instant):
+            self.refresh()
         return result

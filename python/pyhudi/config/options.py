@@ -23,7 +23,7 @@ from pyhudi.config.property_names import (
     TIMEZONE,
     URL_ENCODE,
 )
-from pyhudi.config.service_options import SERVICE_OPTIONS, ServiceOptions
+from pyhudi.config.service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
 from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
 
 DATA_SKIPPING = "hoodie.enable.data.skipping"
@@ -62,7 +62,7 @@ CREATE_OPTIONS = (
 )
 """What `create_table` takes besides: the table keeps it, or what follows from it."""
 
-_SWITCHES = (METADATA_ENABLE, DATA_SKIPPING, CHECK_SIZES)
+_SWITCHES = (METADATA_ENABLE, DATA_SKIPPING, CHECK_SIZES, SERVICES_ENABLED)
 
 
 def check_options(

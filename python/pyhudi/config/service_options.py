@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pyhudi.config.option_values import whole_number
 from pyhudi.errors import ConfigError
 
+SERVICES_ENABLED = "hoodie.table.services.enabled"
 COMPACT_AFTER = "hoodie.metadata.compact.max.delta.commits"
 KEEP_COMMITS = "hoodie.keep.min.commits"
 ARCHIVE_AFTER = "hoodie.keep.max.commits"
-SERVICE_OPTIONS = (COMPACT_AFTER, KEEP_COMMITS, ARCHIVE_AFTER)
-"""Every option that `ServiceOptions.of` reads."""
+SERVICE_OPTIONS = (SERVICES_ENABLED, COMPACT_AFTER, KEEP_COMMITS, ARCHIVE_AFTER)
+"""The switch of all services after a commit, and every option that `ServiceOptions.of` reads."""
 
 
 @dataclass(frozen=True)

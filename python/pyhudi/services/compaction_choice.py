@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from pyhudi.config import compaction_options as names
@@ -62,21 +61,12 @@ def _seconds(earlier: str, later: str) -> float:
 # --- what -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """What a compaction takes, and what it leaves."""
-
-    slices: tuple[FileSlice, ...]
-    missing: tuple[str, ...]
-    """Partitions with slices that were left, which the next plan has to look at."""
-
-
 def choose(
     slices: Sequence[FileSlice],
     options: CompactionOptions,
     today: date,
     partitions: Iterable[str] | None = None,
-) -> Chosen:
+) -> list[FileSlice]:
     """Takes slices with log files by the strategies, one after the other.
 
     partitions: of these alone, None for all. Raises `ConfigError` where a strategy goes by days,
@@ -90,9 +80,7 @@ def choose(
     chosen = [slice_ for slice_ in slices if slice_.partition in wanted]
     for strategy in options.strategies:
         chosen = _ordered(strategy, chosen, options)
-    kept = set(map(id, chosen))
-    missing = {slice_.partition for slice_ in slices if id(slice_) not in kept}
-    return Chosen(tuple(chosen), tuple(sorted(missing)))
+    return chosen
 
 
 def _partitions(

@@ -7,7 +7,7 @@ append to a slice under compaction go on (`txn/conflicts.py` says which give way
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,12 +15,13 @@ from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.schema import schema_history
 from pyhudi.services.compaction import CompactionWork, with_logs
-from pyhudi.services.compaction_choice import Chosen, choose, is_due
+from pyhudi.services.compaction_choice import choose, is_due
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.compaction_plan import CompactTask, compaction_plan
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.planned import planned_slices
 from pyhudi.slices.table import Table
 from pyhudi.timeline import content
@@ -37,6 +38,8 @@ class CompactionRequest:
 
     partitions: tuple[str, ...] | None = None
     """A new plan takes slices of these alone; None for all."""
+    groups: frozenset[GroupKey] | None = None
+    """As `partitions`, of these file groups alone."""
     schedule: bool = True
     """Plans what can be compacted."""
     execute: bool = True
@@ -85,7 +88,7 @@ def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest
     if asked.schedule and asked.instant is None:
         now = table.generator.next()
         if not asked.due_only or is_due(table.timeline, options, now):
-            slices += _choice(table, options, asked.partitions, now).slices
+            slices += _choice(table, options, asked, now).slices
     return _reading(ServiceResult(_SERVICE, tuple(pending), dry_run=True), slices)
 
 
@@ -111,7 +114,7 @@ def _scheduled(
         if asked.due_only and not is_due(now.timeline, options, instant):
             return None
         waits = _waits(now)
-        chosen = _choice(now, options, asked.partitions, instant)
+        chosen = _choice(now, options, asked, instant)
         if waits or not chosen.slices:
             return None
         # Raises for what cannot be merged, before there is a plan.
@@ -131,15 +134,30 @@ def _waits(table: Table) -> str:
     return f"no compaction is planned while {writing[0]} is pending" if writing else ""
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    slices: list[FileSlice]
+    missing: tuple[str, ...]
+    """Partitions with slices that are left, which the next plan of Hudi's has to look at."""
+
+
 def _choice(
-    table: Table, options: CompactionOptions, partitions: Collection[str] | None, instant: str
-) -> Chosen:
+    table: Table, options: CompactionOptions, asked: CompactionRequest, instant: str
+) -> _Chosen:
     planned = {**pending_compactions(table.timeline), **pending_clusterings(table.timeline)}
-    free = [
-        slice_ for slice_ in with_logs(table) if (slice_.partition, slice_.file_id) not in planned
-    ]
+    free = [slice_ for slice_ in with_logs(table) if _key(slice_) not in planned]
+    wanted = free
+    if asked.groups is not None:
+        wanted = [slice_ for slice_ in free if _key(slice_) in asked.groups]
     today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
-    return choose(free, options, today, partitions)
+    chosen = choose(wanted, options, today, asked.partitions)
+    taken = set(map(_key, chosen))
+    left = {slice_.partition for slice_ in free if _key(slice_) not in taken}
+    return _Chosen(chosen, tuple(sorted(left)))
+
+
+def _key(slice_: FileSlice) -> GroupKey:
+    return (slice_.partition, slice_.file_id)
 
 
 # --- carrying out ---------------------------------------------------------------------------------

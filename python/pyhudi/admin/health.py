@@ -1,0 +1,172 @@
+"""How a table is: what its files and its timeline have grown to, and which services are worth it.
+
+Nothing changes here, and no data file is read: a listing of the table and its timeline tell it all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import pyarrow as pa
+
+from pyhudi.config.actions import CLEAN
+from pyhudi.config.metadata_names import FOLDER
+from pyhudi.services.archiving import since_compaction
+from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Table
+
+_LOGS_MOST = 8
+"""Log files of a slice from which each read pays more for opening them than for their rows."""
+_LOG_SHARE = 5
+"""Log bytes from this part of the base file on: that much of each read is merged."""
+_SMALL = 32 * 1024 * 1024
+_SMALL_MOST = 4
+"""Small base files in one partition from which they are worth joining."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One service that is worth its cost now."""
+
+    service: str
+    """compact, cluster, clean or archive."""
+    reason: str
+    groups: tuple[tuple[str, str], ...] = ()
+    """Partition path and file id of the file groups to work on, the most worth it first."""
+    bytes: int = 0
+    """What it reads, about."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """A table's figures at a moment, and what to do about them."""
+
+    partitions: int
+    file_groups: int
+    base_files: int
+    """Of the slices that a snapshot reads, as the next three."""
+    base_bytes: int
+    log_files: int
+    log_bytes: int
+    small_files: int
+    """Base files of less than 32 MiB in partitions that have several."""
+    old_files: int
+    """Files that only older states of the table read, or none."""
+    old_bytes: int
+    active_instants: int
+    commits_since_clean: int
+    delta_commits_since_compaction: int
+    pending: int
+    """Instants that are planned or at work."""
+    metadata_files: int
+    metadata_bytes: int
+    advice: tuple[Advice, ...] = ()
+
+    def to_arrow(self) -> pa.Table:
+        """The figures.
+
+        Returns:
+            Columns: figure, value (bytes where the name says so, else a number).
+        """
+        names = [field.name for field in fields(self) if field.name != "advice"]
+        values = [getattr(self, name) for name in names]
+        return pa.table({"figure": names, "value": pa.array(values, pa.int64())})
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        newest = f"{self.base_files} base files of {_size(self.base_bytes)}"
+        logs = f"{self.log_files} log files of {_size(self.log_bytes)}"
+        yield f"{self.file_groups} file groups in {self.partitions} partitions: {newest}, {logs}"
+        yield f"older states: {self.old_files} files of {_size(self.old_bytes)}"
+        yield f"timeline: {self.active_instants} instants, {self.pending} of them pending"
+        yield f"metadata table: {self.metadata_files} files of {_size(self.metadata_bytes)}"
+        for advice in self.advice:
+            yield f"{advice.service}: {advice.reason}"
+        if not self.advice:
+            yield "nothing needs to be done"
+
+
+def _size(size: float) -> str:
+    if size < 1024:
+        return f"{size:.0f} bytes"
+    scale = min(int(math.log(size, 1024)), 3)
+    return f"{size / 1024**scale:.1f} {('', 'KiB', 'MiB', 'GiB')[scale]}"
+
+
+def look(table: Table) -> Health:
+    """How the table is. Lists its files and those of its metadata table."""
+    view = FileSystemView(table.storage, table.config, table.timeline)
+    slices = view.slices()
+    bases = [slice_.base for slice_ in slices if slice_.base is not None]
+    logs = [log for slice_ in slices for log in slice_.logs]
+    every: list[BaseFile | LogFile] = []
+    for group in view.groups.values():
+        every += group.bases
+        every += group.logs
+    newest = {base.path for base in bases} | {log.path for log in logs}
+    old = [file for file in every if file.path not in newest]
+    metadata = table.storage.list(FOLDER)
+    timeline = table.timeline
+    cleaned = max((clean.requested for clean in timeline.completed(CLEAN)), default="")
+    return Health(
+        partitions=len(view.partitions),
+        file_groups=len(slices),
+        base_files=len(bases),
+        base_bytes=sum(base.size for base in bases),
+        log_files=len(logs),
+        log_bytes=sum(log.size for log in logs),
+        small_files=sum(map(len, small_files(slices).values())),
+        old_files=len(old),
+        old_bytes=sum(file.size for file in old),
+        active_instants=len(timeline.instants),
+        commits_since_clean=sum(commit.requested > cleaned for commit in timeline.commits),
+        delta_commits_since_compaction=len(since_compaction(timeline)),
+        pending=len(timeline.pending()),
+        metadata_files=len(metadata),
+        metadata_bytes=sum(file.size for file in metadata),
+        advice=tuple(_compaction(table, slices)),
+    )
+
+
+def small_files(slices: list[FileSlice]) -> dict[str, list[FileSlice]]:
+    """Slices with small base files, of the partitions that have several."""
+    small: dict[str, list[FileSlice]] = {}
+    for slice_ in slices:
+        if slice_.base is not None and slice_.base.size < _SMALL:
+            small.setdefault(slice_.partition, []).append(slice_)
+    return {path: found for path, found in small.items() if len(found) >= _SMALL_MOST}
+
+
+def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
+    if not table.config.is_merge_on_read:
+        return
+    planned = {**pending_compactions(table.timeline), **pending_clusterings(table.timeline)}
+    worth = [
+        slice_
+        for slice_ in slices
+        if slice_.logs
+        and (slice_.partition, slice_.file_id) not in planned
+        and (len(slice_.logs) >= _LOGS_MOST or _log_share(slice_) * _LOG_SHARE >= 1)
+    ]
+    waiting = table.timeline.pending_compactions
+    if waiting:
+        yield Advice("compact", f"{len(waiting)} planned compactions wait to be carried out")
+    if worth:
+        worth.sort(key=_log_share, reverse=True)
+        logs = [log for slice_ in worth for log in slice_.logs]
+        size = _size(sum(log.size for log in logs))
+        reason = f"each read merges {len(logs)} log files of {size} in {len(worth)} file groups"
+        groups = tuple((slice_.partition, slice_.file_id) for slice_ in worth)
+        yield Advice("compact", reason, groups, sum(slice_.size for slice_ in worth))
+
+
+def _log_share(slice_: FileSlice) -> float:
+    """Log bytes by the base file's."""
+    base = slice_.base.size if slice_.base is not None else 1
+    return sum(log.size for log in slice_.logs) / max(base, 1)

@@ -1,0 +1,71 @@
+"""Services after a commit, in Hudi's order: what is due is told by the timeline alone.
+
+The commit stands whatever happens here: what goes wrong is a warning, and due after a later commit.
+Source: `BaseHoodieWriteClient.commitStats`, `BaseHoodieTableServiceClient` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from pyhudi.admin import services
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.config.option_values import switch
+from pyhudi.config.service_options import SERVICES_ENABLED
+from pyhudi.errors import AfterCommitWarning, InterruptedAfterCommit, without_hint
+from pyhudi.services.compaction_choice import is_due
+from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.slices.table import Table
+from pyhudi.write.write_context import WritableTable
+
+Service = Callable[[], object]
+
+
+def after_commit(
+    handle: WritableTable, table: Table, instant: str, clock: Clock | None = None
+) -> bool:
+    """Carries out what is due; whether there was anything.
+
+    table: as it is after the commit of an instant. Raises `InterruptedAfterCommit` where the user
+    interrupts a service, which leaves the table whole.
+    """
+    clock = clock or SystemClock()
+    if not switch(handle.options, SERVICES_ENABLED, default=True):
+        return False
+    found = list(_due(handle, table, clock))
+    for name, service in found:
+        _carried_out(name, service, handle, instant)
+    return bool(found)
+
+
+def _carried_out(name: str, service: Service, handle: WritableTable, instant: str) -> None:
+    try:
+        service()
+    except KeyboardInterrupt as error:
+        raise InterruptedAfterCommit(instant) from error
+    except Exception as error:  # noqa: BLE001  an error would say that the commit failed
+        warnings.warn(
+            f"{handle.storage.uri}: committed as {instant}; {name} after it waits for a later "
+            f"commit: {without_hint(error)}",
+            AfterCommitWarning,
+            stacklevel=2,
+        )
+
+
+def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[str, Service]]:
+    options = CompactionOptions.of(handle.options)
+    if _compaction_is_due(table, options):
+        asked = CompactionRequest(execute=options.inline, due_only=True)
+        yield "compaction", partial(services.compact, handle, asked, options, clock=clock)
+
+
+def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:
+    if not table.config.is_merge_on_read or not (options.inline or options.schedule_inline):
+        return False
+    if table.timeline.pending_compactions:
+        # Those are carried out first; no plan is made beside one.
+        return options.inline
+    return is_due(table.timeline, options, table.generator.next())

@@ -1,0 +1,79 @@
+"""Services after a commit: by which options, in which order, and what happens when they fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhudi
+from pyhudi.config.actions import COMPACTION
+from pyhudi.errors import AfterCommitWarning, ConfigError, InterruptedAfterCommit
+from pyhudi.services import table_compaction
+from tests.unit.test_compaction import log_files, rows
+from tests.unit.test_savepoints import made, people, timeline_of
+
+INLINE = {
+    "hoodie.compact.inline": True,
+    "hoodie.compact.inline.max.delta.commits": 2,
+}
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_compaction_after_so_many_delta_commits(version: int, tmp_path: Path) -> None:
+    made(tmp_path / "t", version)
+    table = pyhudi.open_table(tmp_path / "t", options=INLINE)
+    logs = []
+    for v in range(3, 8):
+        table.upsert(people(range(2), v))
+        logs.append(log_files(table))
+        assert rows(table) == {"k0": v, "k1": v, "k2": 1, "k3": 1}
+    operations = table.history()["operation"].to_pylist()
+    assert operations.count("COMPACT") == 3
+    assert logs == [0, 2, 0, 2, 0]
+    assert not table.check(deep=True).findings
+
+
+def test_plans_alone(tmp_path: Path) -> None:
+    made(tmp_path / "t")
+    options = {**INLINE, "hoodie.compact.inline": False, "hoodie.compact.schedule.inline": True}
+    table = pyhudi.open_table(tmp_path / "t", options=options)
+    for v in range(3, 8):
+        table.upsert(people(range(2), v))
+    assert len(timeline_of(tmp_path / "t").pending(COMPACTION)) == 1
+    assert len(table.compact(schedule=False).instants) == 1
+
+
+def test_nothing_without_the_options(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    for options in ({}, {**INLINE, "hoodie.table.services.enabled": "false"}):
+        table = pyhudi.open_table(tmp_path / "t", options=options)
+        for v in range(3, 10):
+            table.upsert(people(range(2), v))
+    assert log_files(table) == 30
+    both = {"hoodie.compact.inline": True, "hoodie.compact.schedule.inline": True}
+    with pytest.raises(ConfigError, match="both true"):
+        pyhudi.open_table(tmp_path / "t", options=both)
+
+
+def test_the_commit_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path / "t")
+    table = pyhudi.open_table(tmp_path / "t", options=INLINE)
+
+    def fail(*_: Any) -> None:
+        raise raised
+
+    raised: BaseException = OSError("no room")
+    with monkeypatch.context() as patched:
+        patched.setattr(table_compaction, "_carried_out", fail)
+        with pytest.warns(AfterCommitWarning, match="compaction after it waits .* no room"):
+            done = table.upsert(people(range(2), 5))
+        assert done.committed
+        raised = KeyboardInterrupt()
+        with pytest.raises(InterruptedAfterCommit):
+            table.upsert(people(range(2), 6))
+    assert rows(table) == {"k0": 6, "k1": 6, "k2": 1, "k3": 1}
+    table.upsert(people(range(2), 7))
+    assert not timeline_of(tmp_path / "t").pending()
+    assert rows(table) == {"k0": 7, "k1": 7, "k2": 1, "k3": 1}
