@@ -100,6 +100,10 @@ class AfterCommitWarning(UserWarning):
     """The write is committed; tidying up after it failed, and waits for the next writer."""
 
 
+class MaintenanceWarning(UserWarning):
+    """Maintenance that goes on for ever failed this time; it is tried again after its pause."""
+
+
 class LockWarning(UserWarning):
     """The table's lock could not be given back: other writers wait until its time is over."""
 

@@ -6,8 +6,8 @@ Nothing changes here, and no data file is read: a listing of the table and its t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from pyhudi.services.archiving import since_compaction
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.table import Table
 
 _LOGS_MOST = 8
@@ -35,10 +36,8 @@ class Advice:
     service: str
     """compact, cluster, clean or archive."""
     reason: str
-    groups: tuple[tuple[str, str], ...] = ()
-    """Partition path and file id of the file groups to work on, the most worth it first."""
-    bytes: int = 0
-    """What it reads, about."""
+    groups: Mapping[GroupKey, int] = field(default_factory=dict)
+    """The file groups to work on with the bytes that are read of each, the most worth it first."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Health:
         Returns:
             Columns: figure, value (bytes where the name says so, else a number).
         """
-        names = [field.name for field in fields(self) if field.name != "advice"]
+        names = [figure.name for figure in fields(self) if figure.name != "advice"]
         values = [getattr(self, name) for name in names]
         return pa.table({"figure": names, "value": pa.array(values, pa.int64())})
 
@@ -162,8 +161,8 @@ def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
         logs = [log for slice_ in worth for log in slice_.logs]
         size = _size(sum(log.size for log in logs))
         reason = f"each read merges {len(logs)} log files of {size} in {len(worth)} file groups"
-        groups = tuple((slice_.partition, slice_.file_id) for slice_ in worth)
-        yield Advice("compact", reason, groups, sum(slice_.size for slice_ in worth))
+        groups = {(slice_.partition, slice_.file_id): slice_.size for slice_ in worth}
+        yield Advice("compact", reason, groups)
 
 
 def _log_share(slice_: FileSlice) -> float:

@@ -34,7 +34,7 @@ def compact(
     """See `HudiTable.compact`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    opened = _opened(handle, clock, changes=not dry_run)
+    opened = open_for_service(handle, clock, changes=not dry_run)
     if not opened.config.is_merge_on_read:
         msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
         raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
@@ -57,7 +57,7 @@ def _check(table: Table, asked: CompactionRequest) -> None:
         raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
 
 
-def _opened(handle: Handle, clock: Clock, *, changes: bool) -> Table:
+def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> Table:
     """The table with its companions; where it is to be changed, cleaned up after the dead."""
     table = open_whole(handle, clock)
     check = partial(check_writable, table.storage, table.config)

@@ -6,7 +6,7 @@ For people and their queries. Nothing in pyhudi decides by these tables. Sizes a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.spans import Span
+
+if TYPE_CHECKING:  # Reading needs none of it.
+    from pyhudi.admin.health import Health
 
 _TIMELINE = pa.schema(
     [
@@ -163,6 +166,20 @@ class Inspect:
             sizes in bytes.
         """
         return slices_table(self._view().all_slices())
+
+    def health(self) -> Health:
+        """How the table is: files, log share, retention, timeline, and what is worth doing.
+
+        Returns:
+            The figures and the advice, each with its reason: `print` shows them, `to_arrow()` gives
+            the figures as a table. `HudiTable.maintain` follows the advice.
+
+        Raises:
+            CorruptTable: timeline files are damaged.
+        """
+        from pyhudi.admin.health import look  # noqa: PLC0415 - reading needs none of it
+
+        return look(self._table)
 
     def partitions(self) -> pa.Table:
         """Partitions with what a snapshot reads there.

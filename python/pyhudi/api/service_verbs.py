@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.config import arguments as arg
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    from pyhudi.admin.maintain import MaintenanceResult
     from pyhudi.api.write_verbs import Progress
     from pyhudi.services.result import ServiceResult
     from pyhudi.write.write_context import WritableTable
@@ -27,6 +28,51 @@ class ServiceVerbs:
     def _writable(self) -> WritableTable:
         """The handle, if it may write."""
         raise NotImplementedError
+
+    @arg.checked(memory_limit=arg.optional(arg.whole), dry_run=arg.flag, progress=arg.progress)
+    def maintain(
+        self,
+        budget: float | str | None = None,
+        *,
+        every: float | str | None = None,
+        memory_limit: int | None = None,
+        dry_run: bool = False,
+        progress: Progress = False,
+    ) -> MaintenanceResult:
+        """Keeps the table good: looks at it and does what is worth most. No row changes.
+
+        What it goes by is what `inspect.health()` shows. Writers may go on; what another writer is
+        at is left to it. Work is done in parts that each end with a commit: interrupted between
+        them or within one, the table is whole, and the next call goes on.
+
+        Args:
+            budget: when to stop: seconds as a number, or text such as "90s", "10m", "1h"; or bytes
+                to be read, such as "2 GiB". No part begins beyond it. None does all.
+            every: goes on for ever, with such a pause (as a budget of time) between two looks, for
+                a process of its own. What fails is a warning then, and tried again.
+            memory_limit: bytes, as in `compact`.
+            dry_run: say what is worth doing, and change nothing.
+            progress: as in `upsert`.
+
+        Returns:
+            What was done, with the table's figures before and after, and what is left.
+
+        Raises:
+            LockTimeout: the table's lock could not be had in time.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CorruptTable: files are gone or damaged.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+        """
+        from pyhudi.admin.maintain import Budget, maintain, maintain_for_ever  # noqa: PLC0415 - reading needs none
+        from pyhudi.api.progress import watched  # noqa: PLC0415 - reading needs none of it
+
+        bound = Budget.of(budget)
+        with watched(self._writable(), progress) as table:
+            if every is not None:
+                maintain_for_ever(table, bound, Budget.of(every), memory_limit=memory_limit)
+            result = maintain(table, bound, memory_limit=memory_limit, dry_run=dry_run)
+        self.refresh()
+        return result
 
     @arg.checked(
         strategy=arg.optional(arg.text),

@@ -1,0 +1,190 @@
+"""Keeping a table good: looks at it, does what is worth most within a budget, looks again.
+
+Work is done in units that each end with a commit, or leave nothing: a unit is what fits between two
+looks at the budget. A service that another writer is at, or is faster with, is left to it.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
+
+from pyhudi.admin import services
+from pyhudi.admin.health import Advice, Health, look
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
+from pyhudi.errors import (
+    CommitConflict,
+    ConfigError,
+    HudiError,
+    MaintenanceWarning,
+    without_hint,
+)
+from pyhudi.services.result import ServiceResult
+from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.write.write_context import Handle, WritableTable
+
+_UNIT = 512 * 1024 * 1024
+"""Bytes that one unit reads, about."""
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+
+Unit = Callable[[], ServiceResult]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one call may take. None is no bound."""
+
+    seconds: float | None = None
+    """No unit begins after them."""
+    bytes: int | None = None
+    """To be read by all units, each of which has one file group at least."""
+
+    @classmethod
+    def of(cls, given: float | str | None) -> Budget:
+        """Seconds as a number, or as text such as "90s", "10m", "1h"; bytes such as "2 GiB".
+
+        Raises `ConfigError` for anything else.
+        """
+        if given is None:
+            return cls()
+        if isinstance(given, str):
+            found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", given)
+            number, unit = found.groups() if found else ("0", "")
+            if unit.upper() in _BYTES:
+                return cls(bytes=int(float(number) * _BYTES[unit.upper()]))
+            given = float(number) * _SECONDS.get(unit.lower(), 0)
+        if given <= 0:
+            msg = "the budget is no time and no number of bytes"
+            raise ConfigError(msg, hint='Such as 90, "10m" or "2 GiB".')
+        return cls(seconds=float(given))
+
+
+@dataclass(frozen=True)
+class MaintenanceResult:
+    """What was done for a table, and how it was before and after."""
+
+    before: Health
+    after: Health
+    """As before with `dry_run`."""
+    done: tuple[ServiceResult, ...]
+    left: tuple[str, ...]
+    """What is worth doing and was not done, each with the reason."""
+    duration_ms: int
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        did = [f"{done.service}: {_did(done)}" for done in self.done] or ["nothing was done"]
+        return "\n".join([*did, *(f"left: {reason}" for reason in self.left), str(self.after)])
+
+
+def _did(done: ServiceResult) -> str:
+    written = f"read {done.files_read} files, wrote {done.files_written}"
+    return f"{written}, removed {done.files_removed}, instants {', '.join(done.instants) or '-'}"
+
+
+def maintain(
+    table: WritableTable,
+    budget: Budget,
+    *,
+    memory_limit: int | None = None,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+) -> MaintenanceResult:
+    """See `HudiTable.maintain`."""
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    began_ms = clock.now_ms()
+    before = look(services.open_for_service(handle, clock, changes=not dry_run))
+    if dry_run:
+        advised = tuple(f"{advice.service}: {advice.reason}" for advice in before.advice)
+        took = clock.now_ms() - began_ms
+        return MaintenanceResult(before, before, (), advised, took, dry_run=True)
+    done, left = _worked(handle, before, budget, memory_limit, clock)
+    after = look(services.open_for_service(handle, clock, changes=False)) if done else before
+    took = clock.now_ms() - began_ms
+    return MaintenanceResult(before, after, tuple(done), tuple(left), took)
+
+
+def maintain_for_ever(
+    table: WritableTable,
+    budget: Budget,
+    every: Budget,
+    *,
+    memory_limit: int | None = None,
+    clock: Clock | None = None,
+) -> NoReturn:
+    """Maintains the table again and again, until an interrupt. What fails is a warning."""
+    clock = clock or SystemClock()
+    if every.seconds is None:
+        raise ConfigError("every is no time", hint='Such as 300 or "5m".')
+    while True:
+        try:
+            maintain(table, budget, memory_limit=memory_limit, clock=clock)
+        except HudiError as error:
+            text = f"{table.storage.uri}: maintenance is tried again later: {error}"
+            warnings.warn(text, MaintenanceWarning, stacklevel=2)
+        clock.sleep(every.seconds)
+
+
+def _worked(
+    handle: Handle, before: Health, budget: Budget, memory_limit: int | None, clock: Clock
+) -> tuple[list[ServiceResult], list[str]]:
+    began_ms, read = clock.now_ms(), 0
+    done: list[ServiceResult] = []
+    left: list[str] = []
+    for advice in before.advice:
+        for unit in _units(handle, advice, budget, memory_limit, clock):
+            spent = (clock.now_ms() - began_ms) / 1000
+            if (budget.seconds is not None and spent >= budget.seconds) or (
+                budget.bytes is not None and read >= budget.bytes
+            ):
+                left.append(f"{advice.service}: the budget is spent; {advice.reason}")
+                break
+            result = _carried_out(unit, advice, left)
+            if result is not None:
+                done.append(result)
+                read += result.bytes_read
+                left += (f"{result.service}: {reason}" for reason in result.left)
+    return done, left
+
+
+def _carried_out(unit: Unit, advice: Advice, left: list[str]) -> ServiceResult | None:
+    try:
+        return unit()
+    except CommitConflict as error:
+        left.append(f"{advice.service}: {without_hint(error)}")
+        return None
+
+
+def _units(
+    handle: Handle, advice: Advice, budget: Budget, memory_limit: int | None, clock: Clock
+) -> Iterator[Unit]:
+    options = CompactionOptions(strategies=(UNBOUNDED,))
+    most = _UNIT if budget.bytes is None else min(_UNIT, budget.bytes)
+    if advice.service == "compact":
+        if not advice.groups:
+            pending = CompactionRequest(schedule=False, memory_limit=memory_limit)
+            yield partial(services.compact, handle, pending, options, clock=clock)
+        for groups in parts(advice, most):
+            asked = CompactionRequest(groups=groups, memory_limit=memory_limit)
+            yield partial(services.compact, handle, asked, options, clock=clock)
+
+
+def parts(advice: Advice, most: int) -> Iterator[frozenset[tuple[str, str]]]:
+    """The file groups of an advice in parts of so many bytes, each of one group at least."""
+    held: list[tuple[str, str]] = []
+    size = 0
+    for group, bytes_read in advice.groups.items():
+        if held and size + bytes_read > most:
+            yield frozenset(held)
+            held, size = [], 0
+        held.append(group)
+        size += bytes_read
+    if held:
+        yield frozenset(held)

@@ -1,0 +1,140 @@
+"""`maintain` and what it goes by: what is advised, what is done, what a budget leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhudi
+from pyhudi.admin import maintain, services
+from pyhudi.admin.health import Advice, look
+from pyhudi.admin.maintain import Budget, maintain_for_ever, parts
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.errors import ConfigError, MaintenanceWarning, StorageError
+from tests.sim.crash import Handle
+from tests.unit.test_compaction import log_files, rows
+from tests.unit.test_savepoints import made, people, timeline_of
+
+
+def logged(base: Path, version: int = 9, commits: int = 9) -> HudiTable:
+    table = made(base, version)
+    for v in range(3, 3 + commits):
+        table.upsert(people(range(2), v))
+    return table
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_log_files_are_compacted_when_that_is_worth_it(version: int, tmp_path: Path) -> None:
+    table = logged(tmp_path / "t", version, commits=3)
+    assert not [one for one in table.inspect.health().advice if one.service == "compact"]
+    for v in range(6, 12):
+        table.upsert(people(range(2), v))
+    wanted = rows(table)
+    health = table.inspect.health()
+    (advice,) = (one for one in health.advice if one.service == "compact")
+    assert "20 log files" in advice.reason
+    assert health.log_files == 20
+    assert advice.reason in str(health)
+    figures = dict(zip(*health.to_arrow().to_pydict().values(), strict=True))
+    assert figures["log_files"] == 20
+    assert figures["file_groups"] == 2
+
+    planned = table.maintain(dry_run=True)
+    assert planned.done == ()
+    assert planned.left == (f"compact: {advice.reason}",)
+    assert log_files(table) == 20
+
+    result = table.maintain()
+    assert result.before.log_files == 20
+    assert result.after.log_files == 0
+    assert "compact" in [done.service for done in result.done]
+    assert rows(table) == wanted
+    assert not table.check(deep=True).findings
+    assert "nothing was done" in str(table.maintain())
+
+
+def test_a_budget_of_bytes(tmp_path: Path) -> None:
+    table = logged(tmp_path / "t")
+    result = table.maintain("1 KB")
+    assert [done.file_groups for done in result.done if done.service == "compact"] == [1]
+    assert any("the budget is spent" in left for left in result.left)
+    assert table.maintain().after.log_files == 0
+
+
+def test_a_budget_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = logged(tmp_path / "t")
+    monkeypatch.setattr(maintain, "_UNIT", 1)
+    real, late = SystemClock.now_ms, 0
+
+    def compact(*given: Any, **more: Any) -> Any:
+        nonlocal late
+        late += 61_000
+        return before(*given, **more)
+
+    before = services.compact
+    monkeypatch.setattr(services, "compact", compact)
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: real(self) + late)
+    result = table.maintain("1m")
+    assert [done.file_groups for done in result.done if done.service == "compact"] == [1]
+    assert any("the budget is spent" in left for left in result.left)
+
+
+def test_what_is_pending_is_carried_out(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    (instant,) = table.compact(execute=False).scheduled
+    assert any("1 planned compactions" in one.reason for one in table.inspect.health().advice)
+    result = table.maintain()
+    assert instant in [instant for done in result.done for instant in done.instants]
+    assert not timeline_of(tmp_path / "t").pending()
+
+
+def test_budgets() -> None:
+    assert Budget.of(None) == Budget()
+    assert Budget.of(90) == Budget(seconds=90)
+    assert Budget.of("1.5m") == Budget(seconds=90)
+    assert Budget.of("2 GiB") == Budget(bytes=2 << 30)
+    assert Budget.of("10kb") == Budget(bytes=10_000)
+    for wrong in ("", "ten", "5 parsecs", 0, -1, "0s"):
+        with pytest.raises(ConfigError, match="no time and no number of bytes"):
+            Budget.of(wrong)
+
+
+def test_parts_of_an_advice() -> None:
+    groups = {("p", "a"): 5, ("p", "b"): 5, ("q", "c"): 20, ("q", "d"): 1}
+    found = [sorted(name for _, name in part) for part in parts(Advice("x", "", groups), 10)]
+    assert found == [["a", "b"], ["c"], ["d"]]
+
+
+def test_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged(tmp_path / "t")
+    table = pyhudi.open_table(tmp_path / "t")
+    waits: list[float] = []
+    calls: list[int] = []
+
+    def sleep(_: SystemClock, seconds: float) -> None:
+        waits.extend([seconds] * (seconds > 1))
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    def sometimes(*given: Any, **more: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            raise StorageError("gone for a moment")
+        return look(*given, **more)
+
+    monkeypatch.setattr(SystemClock, "sleep", sleep)
+    monkeypatch.setattr(maintain, "look", sometimes)
+    with (
+        pytest.warns(MaintenanceWarning, match="gone for a moment"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        table.maintain(every="5m")
+    assert waits == [300, 300, 300]
+    assert log_files(table) == 0
+    with pytest.raises(ConfigError, match="every is no time"):
+        table.maintain(every="5 MB")
+    with pytest.raises(ConfigError, match="every is no time"):
+        maintain_for_ever(Handle(table.storage, {}), Budget(), Budget())
