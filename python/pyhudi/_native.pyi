@@ -410,6 +410,32 @@ def write_base_file(store: Store, path: str, rows: Any, **spec: Unpack[BaseFileS
     dictionary: values that repeat are written once a page run.
     """
 
+def write_base_files(
+    store: Store,
+    next_path: Callable[[], str],
+    rows: Any,
+    most_bytes: int,
+    **spec: Unpack[BaseFileSpec],
+) -> list[BaseFile]:
+    """As `write_base_file`, in files of about `most_bytes` at most; none for no rows.
+
+    next_path: gives the path of each file before its first row is written. file_name: any text
+    for each file's own name, None for no names.
+    """
+
+def sort_rows(
+    readers: list[BatchReader],
+    *,
+    columns: list[str],
+    layout: Literal["linear", "zorder", "hilbert"],
+    memory_limit: int,
+) -> BatchReader:
+    """All rows of readers of one schema, sorted when the first batch is asked for.
+
+    columns: by what, nulls first; without any rows come as they are. layout: along which curve, if
+    there are several columns. memory_limit: bytes of rows that are held; more go to local files.
+    """
+
 @final
 class LogFile:
     """What was written to a log file."""

@@ -123,7 +123,9 @@ class CrashingStorage(Storage):
 def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the core's files changes of a `CrashingStorage`."""
     monkeypatch.setattr(work_write, "store_base_file", _counted(work_write.store_base_file))
-    monkeypatch.setattr(write_log, "store_log_files", _counted_logs(write_log.store_log_files))
+    files = _counted_files(work_write.store_base_files)
+    monkeypatch.setattr(work_write, "store_base_files", files)
+    monkeypatch.setattr(write_log, "store_log_files", _counted_files(write_log.store_log_files))
     monkeypatch.setattr(write_group, "store_group_log", _counted(write_group.store_group_log))
     monkeypatch.setattr(start_group, "store_base", _counted(start_group.store_base))
     start = _counted(start_group.store_start_log)
@@ -142,13 +144,16 @@ def _counted(write: Callable[..., Any]) -> Callable[..., Any]:
     return counted
 
 
-def _counted_logs(write: Callable[..., Any]) -> Callable[..., Any]:
-    def counted(target: Any, next_path: Callable[[], str], **rest: Any) -> Any:
+def _counted_files(write: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a verb that asks for the path of each file; the first one is a change."""
+
+    def counted(target: Any, next_path: Callable[[], str], *more: Any, **rest: Any) -> Any:
         if not isinstance(target.storage, CrashingStorage):
-            return write(target, next_path, **rest)
+            return write(target, next_path, *more, **rest)
         first = next_path()
         paths = itertools.chain([first], iter(next_path, ""))
-        return target.storage.native_write(first, lambda: write(target, paths.__next__, **rest))
+        make = paths.__next__
+        return target.storage.native_write(first, lambda: write(target, make, *more, **rest))
 
     return counted
 

@@ -7,10 +7,12 @@ from functools import partial
 from typing import Any
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.services import table_compaction
+from pyhudi.services import clustering, table_compaction
+from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
@@ -46,6 +48,31 @@ def compact(
         return table_compaction.looked_at(opened, options, asked)
     limited = replace(asked, memory_limit=memory_limit(asked.memory_limit))
     return table_compaction.compact_table(opened, options, limited)
+
+
+def cluster(
+    table: WritableTable,
+    asked: ClusteringRequest,
+    options: ClusteringOptions,
+    *,
+    partitions: Any = None,
+    memory: int | None = None,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+) -> ServiceResult:
+    """See `HudiTable.cluster`, whose `memory_limit` is `memory`."""
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    opened = open_for_service(handle, clock, changes=not dry_run)
+    if partitions is not None:
+        paths = tuple(chosen(Session.open(handle, clock), partitions))
+        options = replace(options, selected=paths)
+    if not asked.schedule and not asked.execute:
+        raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
+    if dry_run:
+        return clustering.looked_at(opened, options, asked)
+    limited = replace(asked, memory_limit=memory_limit(memory))
+    return clustering.cluster_table(opened, options, limited)
 
 
 def _check(table: Table, asked: CompactionRequest) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyhudi.config import arguments as arg
 
@@ -146,5 +147,86 @@ class ServiceVerbs:
         )
         with watched(handle, progress) as table:
             result = compact(table, asked, options, partitions=partitions, dry_run=dry_run)
+        self.refresh()
+        return result
+
+    @arg.checked(
+        sort_by=arg.optional(arg.names),
+        layout=arg.optional(arg.text),
+        schedule=arg.flag,
+        execute=arg.flag,
+        dry_run=arg.flag,
+        memory_limit=arg.optional(arg.whole),
+        progress=arg.progress,
+    )
+    def cluster(
+        self,
+        *,
+        sort_by: Sequence[str] | None = None,
+        layout: Literal["linear", "zorder", "hilbert"] | None = None,
+        partitions: Any = None,
+        schedule: bool = True,
+        execute: bool = True,
+        dry_run: bool = False,
+        memory_limit: int | None = None,
+        progress: Progress = False,
+    ) -> ServiceResult:
+        """Joins small files into new file groups, and sorts their rows. No row changes.
+
+        Clusterings that are pending come first, whoever planned them; then small files are planned
+        and written anew, with their log files. Writers may go on meanwhile, but who updates or
+        deletes rows of a file group that waits for a clustering gets `CommitConflict`. What fails
+        or is interrupted leaves the plan, which the next call carries out, or Apache Hudi.
+
+        Args:
+            sort_by: columns to sort the rows of a new plan by, so that scans with filters on them
+                leave more files out. By default `hoodie.clustering.plan.strategy.sort.columns`.
+            layout: how several columns count: "linear", by the first and then by the second;
+                "zorder" or "hilbert", along a curve through all of them, for filters on any one. By
+                default as a plan says, else `hoodie.layout.optimize.strategy`, else linear.
+            partitions: as `delete_partitions` takes them: a new plan has files of these alone.
+            schedule: plan what can be clustered.
+            execute: carry out the plans; without it the new one stays pending.
+            dry_run: say what would be read, and change nothing.
+            memory_limit: bytes for rows and log records of all tasks, a quarter of the machine's by
+                default; what is over it waits in local files.
+            progress: as in `upsert`.
+
+        Returns:
+            What was done. `left` says why no plan was made where one has to wait, and which plans
+            were taken off since others had changed their file groups.
+
+        Raises:
+            UnsupportedTableFeature: the table's file groups are buckets, a plan asks for what
+                pyhudi does not do, log files are merged by a rule that pyhudi lacks, or pyhudi
+                does not write to the table.
+            CommitConflict: another writer is at a pending clustering, or changed its file groups or
+                the table's columns meanwhile.
+            CorruptTable: files of a plan are gone or damaged.
+            LockTimeout: the table's lock could not be had in time.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+        """
+        from pyhudi.admin.services import cluster  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
+        from pyhudi.config.clustering_options import (  # noqa: PLC0415 - likewise
+            ClusteringOptions,
+            layout_of,
+        )
+        from pyhudi.services.clustering import ClusteringRequest  # noqa: PLC0415 - likewise
+
+        handle = self._writable()
+        options = ClusteringOptions.of(handle.options)
+        if sort_by is not None:
+            options = replace(options, sort_columns=tuple(sort_by))
+        asked = ClusteringRequest(schedule, execute, layout=layout_of(layout))
+        with watched(handle, progress) as table:
+            result = cluster(
+                table,
+                asked,
+                options,
+                partitions=partitions,
+                memory=memory_limit,
+                dry_run=dry_run,
+            )
         self.refresh()
         return result

@@ -105,3 +105,12 @@ def log_file_name(file_id: str, instant: str, version: int, write_token: str) ->
 def is_partition_metadata(name: str) -> bool:
     """Whether a file of this name makes its folder a partition."""
     return name.startswith(PARTITION_METADATA_PREFIX)
+
+
+# A random file id looks like a bucket's once in thirty million times.
+_BUCKET_FILE_ID = re.compile(r"000\d{5}-")
+
+
+def is_bucket(file_id: str) -> bool:
+    """Whether a file id begins with a bucket number."""
+    return _BUCKET_FILE_ID.match(file_id) is not None

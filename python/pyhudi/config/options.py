@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyhudi.config.clustering_options import CLUSTERING_OPTIONS, ClusteringOptions
 from pyhudi.config.commit_entries import COMMIT_METADATA_PREFIX
 from pyhudi.config.compaction_options import COMPACTION_OPTIONS, CompactionOptions
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
@@ -41,6 +42,7 @@ KNOWN_OPTIONS = frozenset(
         *SERVICE_OPTIONS,
         *LOCK_OPTIONS,
         *COMPACTION_OPTIONS,
+        *CLUSTERING_OPTIONS,
     )
 )
 """Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
@@ -84,6 +86,7 @@ def check_options(
     ServiceOptions.of(checked)
     LockOptions.of(checked)
     CompactionOptions.of(checked)
+    ClusteringOptions.of(checked)
     return checked
 
 

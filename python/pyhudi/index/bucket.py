@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.config.concurrency_mode import MODE
+from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
@@ -25,7 +26,7 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import Located
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.renewal import taken_away
-from pyhudi.index.traces import is_bucket, last_written
+from pyhudi.index.traces import last_written
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import Tagged, flat, row_numbers, split

@@ -5,10 +5,10 @@ Only bucket indexes leave traces in files; the record index is a partition of th
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from pyhudi.config.file_names import is_bucket
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
@@ -19,9 +19,6 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
 _BY_PARTITION = ".hoodie/.bucket_index/partition_bucket_index_meta"
-
-# A random file id looks like a bucket's once in thirty million times.
-_BUCKET_FILE_ID = re.compile(r"000\d{5}-")
 
 
 @dataclass(frozen=True)
@@ -67,11 +64,6 @@ class Traces:
             return undone.by_partition if known else None
         definition = index_definitions(self.storage, self.config).get(RECORD_INDEX)
         return definition is not None and definition.is_partitioned
-
-
-def is_bucket(file_id: str) -> bool:
-    """Whether a file id begins with a bucket number."""
-    return _BUCKET_FILE_ID.match(file_id) is not None
 
 
 def last_written(timeline: Timeline) -> list[tuple[str, str]]:

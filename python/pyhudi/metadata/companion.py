@@ -66,7 +66,8 @@ class MetadataCompanion(Companion):
             return {}
         _check_newest(table, commit)
         metadata, avro = commit.metadata, commit.schema.avro
-        if metadata.partition_to_replace_file_ids:
+        rows_go = metadata.operation_type not in AS_IT_WAS
+        if metadata.partition_to_replace_file_ids and rows_go:
             check_replaceable(table.config)
         metadata_table = open_metadata_table(table)
         delta = DeltaCommit(table, metadata_table, commit.instant)

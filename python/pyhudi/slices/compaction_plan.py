@@ -55,23 +55,26 @@ def _io_mib(slice_: FileSlice) -> tuple[int, int]:
     return slice_.size // _MIB, written // _MIB
 
 
-def _operation(slice_: FileSlice) -> dict[str, Any]:
-    of_logs = sum(log.size for log in slice_.logs)
+def io_metrics(slice_: FileSlice) -> dict[str, float]:
+    """What a plan says of the cost of a slice."""
     read, write = _io_mib(slice_)
-    metrics = {
+    return {
         "TOTAL_LOG_FILES": float(len(slice_.logs)),
         "TOTAL_IO_MB": float(read + write),
         "TOTAL_IO_READ_MB": float(read),
-        "TOTAL_LOG_FILES_SIZE": float(of_logs),
+        "TOTAL_LOG_FILES_SIZE": float(sum(log.size for log in slice_.logs)),
         "TOTAL_IO_WRITE_MB": float(write),
     }
+
+
+def _operation(slice_: FileSlice) -> dict[str, Any]:
     return {
         "baseInstantTime": slice_.base_instant,
         "deltaFilePaths": [log.name for log in slice_.logs],
         "dataFilePath": slice_.base.name if slice_.base else None,
         "fileId": slice_.file_id,
         "partitionPath": slice_.partition,
-        "metrics": metrics,
+        "metrics": io_metrics(slice_),
     }
 
 

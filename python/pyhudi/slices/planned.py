@@ -1,4 +1,4 @@
-"""The file slices that a compaction's plan names."""
+"""The file slices that the plan of a compaction, or of a clustering, names."""
 
 from __future__ import annotations
 
@@ -71,4 +71,4 @@ def _found(storage: Storage, partition: str, path: str) -> tuple[str, int]:
 
 
 def _damaged(path: str) -> CorruptTable:
-    return CorruptTable(f"a compaction was planned with {path}, which is no file", file=path)
+    return CorruptTable(f"a table service was planned with {path}, which is no file", file=path)

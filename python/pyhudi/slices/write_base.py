@@ -6,14 +6,15 @@ leaves can be found. Nothing here touches the timeline or decides what goes wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.config.file_names import base_file_name
+from pyhudi.config.write_options import BloomType, Codec
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.conform import marked_deleted
 from pyhudi.schema.record_keys import FILE_NAME, RECORD_KEY
@@ -160,24 +161,55 @@ def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def store_base_file(target: WriteTarget, path: str, rows: Rows) -> _native.BaseFile:
-    """The one place where a write's base files come into being."""
-    options = target.options
+    """The one place where base files of a write come into being one by one."""
+    name = None if target.virtual_keys else path.rsplit("/", 1)[-1]
     return _native.write_base_file(
-        target.storage.native,
-        path,
-        rows,
-        avro_schema=target.avro_schema,
-        file_name=None if target.virtual_keys else path.rsplit("/", 1)[-1],
-        key_column=None if target.virtual_keys else RECORD_KEY,
-        codec=options.codec,
-        row_group_bytes=options.row_group_bytes,
-        bloom_entries=options.bloom_entries,
-        bloom_fpp=options.bloom_fpp,
-        bloom_max_entries=options.bloom_max_entries,
-        bloom_type=None if target.virtual_keys else options.bloom_type,
-        page_bytes=options.page_bytes,
-        dictionary=options.dictionary,
+        target.storage.native, path, rows, file_name=name, **_form(target)
     )
+
+
+def store_base_files(
+    target: WriteTarget, next_path: Callable[[], str], rows: Rows, most_bytes: int
+) -> list[_native.BaseFile]:
+    """The rows in files of about so many bytes at most, whose paths are asked for one by one."""
+    return _native.write_base_files(
+        target.storage.native,
+        next_path,
+        rows,
+        most_bytes,
+        file_name=None if target.virtual_keys else "",
+        **_form(target),
+    )
+
+
+class _Form(TypedDict):
+    avro_schema: str
+    key_column: str | None
+    codec: Codec
+    row_group_bytes: int
+    bloom_entries: int
+    bloom_fpp: float
+    bloom_max_entries: int
+    bloom_type: BloomType | None
+    page_bytes: int
+    dictionary: bool
+
+
+def _form(target: WriteTarget) -> _Form:
+    """What all base files of a write are like."""
+    options = target.options
+    return {
+        "avro_schema": target.avro_schema,
+        "key_column": None if target.virtual_keys else RECORD_KEY,
+        "codec": options.codec,
+        "row_group_bytes": options.row_group_bytes,
+        "bloom_entries": options.bloom_entries,
+        "bloom_fpp": options.bloom_fpp,
+        "bloom_max_entries": options.bloom_max_entries,
+        "bloom_type": None if target.virtual_keys else options.bloom_type,
+        "page_bytes": options.page_bytes,
+        "dictionary": options.dictionary,
+    }
 
 
 def _base_stat(

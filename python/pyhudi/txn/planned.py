@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyhudi.config.actions import State
+from pyhudi.config.actions import Instant, State
+from pyhudi.config.file_names import parse_base_name
 from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.slices import markers
+from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -46,6 +49,56 @@ def schedule(table: Table, action: str, plan: Callable[[Table, str], bytes | Non
     return instant
 
 
+def unschedule(table: Table, instant: str, action: str) -> None:
+    """Takes a plan off the timeline, with what was begun of it.
+
+    Raises `CommitConflict` where somebody is carrying it out, or it is not pending any more.
+    """
+    with table.guard.section():
+        timeline = Timeline.load(table.storage, table.config)
+        conflicts.check_may_begin(timeline)
+        table.generator.observe(timeline)
+        _check_free(table, timeline, instant, action)
+        table.guard.check()
+        opened = OpenInstant(table, instant, action)
+        _back_to_plan(opened, timeline)
+        opened.withdraw_request()
+
+
+def _check_free(table: Table, timeline: Timeline, instant: str, action: str) -> Instant:
+    """The pending instant. Raises `CommitConflict` where it is none, or another one is at it."""
+    pending = timeline.find(instant, action)
+    if pending is None or pending.is_completed:
+        msg = f"the {action} {instant} is not pending any more"
+        raise overtaken(msg)
+    if heartbeat.live_instants(table.storage, {instant}, table.clock):
+        msg = f"another writer is carrying out the {action} {instant}"
+        raise CommitConflict(msg, hint="Wait until it is done, or two minutes if it has died.")
+    return pending
+
+
+def _back_to_plan(opened: OpenInstant, timeline: Timeline) -> None:
+    """Removes what was written, also by companions, and leaves the instant requested."""
+    for companion in opened.table.companions:
+        companion.on_removal(opened.table, opened.time)
+    opened.back_to_plan(_begun(opened, timeline))
+
+
+def _begun(opened: OpenInstant, timeline: Timeline) -> list[str] | None:
+    """Base files that were begun; None where markers tell, which may be gone."""
+    storage, instant = opened.table.storage, opened.time
+    if markers.read_all(storage, instant) is not None:
+        return None
+    pending = timeline.find(instant, opened.action)
+    groups = groups_of_plan(None if pending is None else timeline.plan(pending))
+    return [
+        file.path
+        for partition in sorted({partition for partition, _ in groups})
+        for file in storage.list_dir(partition)[1]
+        if (base := parse_base_name(file.name)) is not None and base.instant == instant
+    ]
+
+
 class PlannedTransaction(Transaction):
     """One service by its plan. Leaving the block without `commit` leaves it as it was planned."""
 
@@ -67,18 +120,12 @@ class PlannedTransaction(Transaction):
         timeline = Timeline.load(table.storage, table.config)
         conflicts.check_may_begin(timeline)
         table.generator.observe(timeline)
-        pending = timeline.find(instant, self._open.action)
-        if pending is None or pending.is_completed:
-            msg = f"the {self._open.action} {instant} is not pending any more"
-            raise overtaken(msg)
-        if heartbeat.live_instants(table.storage, {instant}, table.clock):
-            msg = f"another writer is carrying out the {self._open.action} {instant}"
-            raise CommitConflict(msg, hint="Wait until it is done, or two minutes if it has died.")
+        pending = _check_free(table, timeline, instant, self._open.action)
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
         table.guard.check()
         if pending.state is State.INFLIGHT:
-            self._back_to_plan()
+            _back_to_plan(self._open, timeline)
         self._open.begin()
         self._state = State.INFLIGHT
 
@@ -97,12 +144,6 @@ class PlannedTransaction(Transaction):
         if pending.is_completed:
             return True, False
         if self._is_surely_alone():
-            self._back_to_plan()
+            _back_to_plan(self._open, timeline)
             table.storage.delete(heartbeat.path_of(self.instant))
         return False, False
-
-    def _back_to_plan(self) -> None:
-        """Removes what was written, also by companions, and leaves the instant requested."""
-        for companion in self._table.companions:
-            companion.on_removal(self._table, self.instant)
-        self._open.back_to_plan()

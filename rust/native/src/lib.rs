@@ -23,6 +23,7 @@ mod metadata;
 mod metadata_write;
 mod read;
 mod reader;
+mod sort;
 mod spec;
 mod store;
 mod write;
@@ -70,9 +71,13 @@ mod _native {
     #[pymodule_export]
     use super::reader::{BatchReader, MergeStats};
     #[pymodule_export]
+    use super::sort::sort_rows;
+    #[pymodule_export]
     use super::store::Store;
     #[pymodule_export]
-    use super::write::{BaseFile, LogFile, rollback_block, write_base_file, write_log_files};
+    use super::write::{
+        BaseFile, LogFile, rollback_block, write_base_file, write_base_files, write_log_files,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -39,6 +39,10 @@ impl BatchReader {
             .ok_or_else(|| config_error("the reader was used up or closed".to_owned()))
     }
 
+    pub(crate) fn schema_ref(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
     fn next_batch(&self) -> SliceResult<Option<RecordBatch>> {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         let next = batches

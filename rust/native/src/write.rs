@@ -72,6 +72,19 @@ spec! {
 }
 
 impl BaseFileSpec {
+    fn options(self) -> PyResult<BaseFileOptions> {
+        Ok(BaseFileOptions {
+            bloom: self.bloom()?,
+            avro_schema: self.avro_schema,
+            file_name: self.file_name,
+            key_column: self.key_column,
+            codec: codec(&self.codec)?,
+            row_group_bytes: self.row_group_bytes,
+            page_bytes: self.page_bytes,
+            dictionary: self.dictionary,
+        })
+    }
+
     fn bloom(&self) -> PyResult<Option<BloomOptions>> {
         let max_entries = match self.bloom_type.as_deref() {
             None => return Ok(None),
@@ -96,22 +109,37 @@ pub fn write_base_file(
     rows: &Bound<'_, PyAny>,
     spec: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<BaseFile> {
-    let spec = BaseFileSpec::of(spec)?;
-    let options = BaseFileOptions {
-        bloom: spec.bloom()?,
-        avro_schema: spec.avro_schema,
-        file_name: spec.file_name,
-        key_column: spec.key_column,
-        codec: codec(&spec.codec)?,
-        row_group_bytes: spec.row_group_bytes,
-        page_bytes: spec.page_bytes,
-        dictionary: spec.dictionary,
-    };
+    let options = BaseFileSpec::of(spec)?.options()?;
     let rows = source(rows)?;
     let store = &store.0;
     py.detach(|| pyhudi_slice::write_base_file(store, path, rows, &options))
         .map(BaseFile)
         .map_err(slice_error)
+}
+
+#[pyfunction]
+#[pyo3(signature = (store, next_path, rows, most_bytes, **spec))]
+pub fn write_base_files(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    next_path: Py<PyAny>,
+    rows: &Bound<'_, PyAny>,
+    most_bytes: u64,
+    spec: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Vec<BaseFile>> {
+    let options = BaseFileSpec::of(spec)?.options()?;
+    let rows = source(rows)?;
+    let store = &store.0;
+    let mut next = || path_of(&next_path);
+    py.detach(|| pyhudi_slice::write_base_files(store, &mut next, rows, &options, most_bytes))
+        .map(|files| files.into_iter().map(BaseFile).collect())
+        .map_err(slice_error)
+}
+
+/// What Python calls the next file.
+fn path_of(next_path: &Py<PyAny>) -> SliceResult<String> {
+    Python::attach(|py| next_path.call0(py)?.extract(py))
+        .map_err(|error: PyErr| SliceError::Caller(Box::new(error)))
 }
 
 #[pyclass(frozen, module = "pyhudi._native")]
@@ -200,10 +228,7 @@ pub fn write_log_files(
     let deletes = bound(py, spec.delete_keys.as_ref(), source)?;
     let deletes = deletes.into_iter().flatten();
     let store = &store.0;
-    let mut next = || -> SliceResult<String> {
-        Python::attach(|py| next_path.call0(py)?.extract(py))
-            .map_err(|error: PyErr| SliceError::Caller(Box::new(error)))
-    };
+    let mut next = || path_of(&next_path);
     py.detach(|| pyhudi_slice::write_log_files(store, &mut next, rows, deletes, &options))
         .map(|files| files.into_iter().map(LogFile).collect())
         .map_err(slice_error)

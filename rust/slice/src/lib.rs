@@ -33,6 +33,7 @@ mod records;
 mod request;
 mod row_test;
 mod slice_keys;
+mod sort;
 mod spill;
 mod write_base;
 mod write_log;
@@ -61,8 +62,9 @@ pub use read::SliceReader;
 pub use records::log_rows;
 pub use request::{Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
+pub use sort::{Input as SortInput, Layout, SortOptions, SortedRows};
 pub use spill::SpillOptions;
-pub use write_base::{BaseFile, write_base_file};
+pub use write_base::{BaseFile, write_base_file, write_base_files};
 pub use write_log::{
     BASE_ROW, LogFile, LogFileOptions, NextPath, ORDERING, write_log_file, write_log_files,
 };

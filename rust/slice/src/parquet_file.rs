@@ -77,6 +77,11 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(())
     }
 
+    /// How large the file is so far, by estimate.
+    pub(crate) fn bytes(&self) -> usize {
+        self.file.bytes_written() + self.group.as_ref().map_or(0, Group::bytes)
+    }
+
     pub(crate) fn footer(&mut self, key: &str, value: String) {
         self.file
             .append_key_value_metadata(KeyValue::new(key.to_owned(), value));

@@ -16,6 +16,10 @@ use crate::error::{Result, SliceError};
 use crate::meta::{repeated, with_column};
 use crate::parquet_file::ParquetFile;
 use crate::parquet_form::ParquetForm;
+use crate::write_log::NextPath;
+
+/// Rows of a file before their size is known.
+const FIRST_ROWS: usize = 1024;
 
 /// What was written.
 #[derive(Debug, Clone)]
@@ -40,16 +44,60 @@ pub fn write_base_file(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &BaseFileOptions,
 ) -> Result<BaseFile> {
-    let mut writer = BaseWriter::create(store, path, options)?;
+    let mut writer = BaseWriter::create(store, path, options, options.file_name.clone())?;
     for batch in batches {
         writer.write(&batch?)?;
     }
     writer.finish()
 }
 
+/// Writes batches as base files of about `most_bytes` at most, at the paths that `next` gives; none
+/// for no rows. Where the options name a file, each has its own name. Files that were full stay.
+///
+/// # Errors
+/// As [`write_base_file`], and those of `next`.
+pub fn write_base_files(
+    store: &Store,
+    next: NextPath<'_>,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: &BaseFileOptions,
+    most_bytes: u64,
+) -> Result<Vec<BaseFile>> {
+    let mut files = Vec::new();
+    let mut open: Option<BaseWriter<'_>> = None;
+    for batch in batches {
+        let mut rest = batch?;
+        while rest.num_rows() > 0 {
+            let mut writer = match open.take() {
+                Some(writer) => writer,
+                None => created(store, &next()?, options)?,
+            };
+            let rows = writer.rows_within(most_bytes, rest.num_rows());
+            if rows == 0 {
+                files.push(writer.finish()?);
+                continue;
+            }
+            writer.write(&rest.slice(0, rows))?;
+            rest = rest.slice(rows, rest.num_rows() - rows);
+            open = Some(writer);
+        }
+    }
+    if let Some(writer) = open {
+        files.push(writer.finish()?);
+    }
+    Ok(files)
+}
+
+fn created<'a>(store: &Store, path: &str, options: &'a BaseFileOptions) -> Result<BaseWriter<'a>> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = options.file_name.as_ref().map(|_| name.to_owned());
+    BaseWriter::create(store, path, options, name)
+}
+
 struct BaseWriter<'a> {
     path: String,
     options: &'a BaseFileOptions,
+    file_name: Option<String>,
     form: ParquetForm,
     parquet: ParquetFile<StoreWriter>,
     bloom: Option<BloomFilter>,
@@ -60,7 +108,12 @@ struct BaseWriter<'a> {
 }
 
 impl<'a> BaseWriter<'a> {
-    fn create(store: &Store, path: &str, options: &'a BaseFileOptions) -> Result<Self> {
+    fn create(
+        store: &Store,
+        path: &str,
+        options: &'a BaseFileOptions,
+        file_name: Option<String>,
+    ) -> Result<Self> {
         let form = ParquetForm::of_file(options)?;
         let out = store.create(path)?;
         let parquet = ParquetFile::create(out, &form)
@@ -72,6 +125,7 @@ impl<'a> BaseWriter<'a> {
         Ok(Self {
             path: path.to_owned(),
             options,
+            file_name,
             form,
             parquet,
             bloom,
@@ -92,11 +146,18 @@ impl<'a> BaseWriter<'a> {
             .map_err(|error| writing(&self.path, error))
     }
 
+    /// How many of so many rows the file still takes, if they are as large as those in it.
+    fn rows_within(&self, most_bytes: u64, rows: usize) -> usize {
+        let bytes = self.parquet.bytes() as u64;
+        let Some(each) = bytes.checked_div(self.rows) else {
+            return rows.min(FIRST_ROWS);
+        };
+        let fit = most_bytes.saturating_sub(bytes) / each.max(1);
+        rows.min(usize::try_from(fit).unwrap_or(rows))
+    }
+
     fn with_file_name(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
-        let (Some(name), Ok(at)) = (
-            &self.options.file_name,
-            self.form.schema().index_of(FILE_NAME),
-        ) else {
+        let (Some(name), Ok(at)) = (&self.file_name, self.form.schema().index_of(FILE_NAME)) else {
             return Ok(batch);
         };
         let names = match self.names.take() {

@@ -42,6 +42,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 
 _COMPACT = "COMPACT"
+_CLUSTER = "CLUSTER"
 _DELETE = "DELETE"
 
 
@@ -115,7 +116,8 @@ class RecordIndex(PartitionKind):
         if _is_partitioned(change):
             ranges = partitioned.ranges(change.groups[name])
         ms = parse_instant(change.instant, config.timezone)
-        for slice_ in rows.replaced():
+        # Every key that a clustering takes away it brings to another place, and that one counts.
+        for slice_ in rows.replaced() if operation != _CLUSTER else ():
             yield SliceTask(change.recording, rows.keys(slice_), ms, gone=True, ranges=ranges)
         for stats in _by_group(change.metadata.write_stats):
             first = stats[0]

@@ -1,0 +1,184 @@
+"""The options of clustering, read once, as Hudi names them (`HoodieClusteringConfig`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+
+Layout = Literal["linear", "zorder", "hilbert"]
+Filter = Literal["NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING"]
+
+INLINE = "hoodie.clustering.inline"
+SCHEDULE_INLINE = "hoodie.clustering.schedule.inline"
+MAX_COMMITS = "hoodie.clustering.inline.max.commits"
+ASYNC_MAX_COMMITS = "hoodie.clustering.async.max.commits"
+UPDATES = "hoodie.clustering.updates.strategy"
+PLAN_CLASS = "hoodie.clustering.plan.strategy.class"
+RUN_CLASS = "hoodie.clustering.execution.strategy.class"
+LAYOUT = "hoodie.layout.optimize.strategy"
+FILTER_MODE = "hoodie.clustering.plan.partition.filter.mode"
+_PLAN = "hoodie.clustering.plan.strategy."
+SORT_COLUMNS = f"{_PLAN}sort.columns"
+SMALL_FILE_LIMIT = f"{_PLAN}small.file.limit"
+MAX_GROUP_BYTES = f"{_PLAN}max.bytes.per.group"
+MAX_GROUPS = f"{_PLAN}max.num.groups"
+TARGET_BYTES = f"{_PLAN}target.file.max.bytes"
+SINGLE_GROUP = f"{_PLAN}single.group.clustering.enabled"
+SELECTED = f"{_PLAN}partition.selected"
+PATTERN = f"{_PLAN}partition.regex.pattern"
+LOOKBACK = f"{_PLAN}daybased.lookback.partitions"
+SKIP_LATEST = f"{_PLAN}daybased.skipfromlatest.partitions"
+BEGIN = f"{_PLAN}cluster.begin.partition"
+END = f"{_PLAN}cluster.end.partition"
+CLUSTERING_OPTIONS = (
+    INLINE,
+    SCHEDULE_INLINE,
+    MAX_COMMITS,
+    ASYNC_MAX_COMMITS,
+    UPDATES,
+    PLAN_CLASS,
+    RUN_CLASS,
+    LAYOUT,
+    FILTER_MODE,
+    SORT_COLUMNS,
+    SMALL_FILE_LIMIT,
+    MAX_GROUP_BYTES,
+    MAX_GROUPS,
+    TARGET_BYTES,
+    SINGLE_GROUP,
+    SELECTED,
+    PATTERN,
+    LOOKBACK,
+    SKIP_LATEST,
+    BEGIN,
+    END,
+)
+"""Every option that `ClusteringOptions.of` reads."""
+
+RUN_PACKAGE = "org.apache.hudi.client.clustering.run.strategy."
+_PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy."
+_UPDATE_PACKAGE = "org.apache.hudi.client.clustering.update.strategy."
+_FILTERS = ("NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING")
+_PLANNERS: Mapping[str, Filter | None] = {
+    "SparkSizeBasedClusteringPlanStrategy": None,
+    "JavaSizeBasedClusteringPlanStrategy": None,
+    "FlinkSizeBasedClusteringPlanStrategy": None,
+    "SparkRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
+    "JavaRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
+    "SparkSelectedPartitionsClusteringPlanStrategy": "SELECTED_PARTITIONS",
+}
+"""Classes by what they are short for: older ones name a partition filter."""
+_RUNNERS = ("SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy")
+_LAYOUTS = ("linear", "zorder", "hilbert")
+_UPDATES = ("SparkRejectUpdateStrategy",)
+
+
+@dataclass(frozen=True)
+class ClusteringOptions:
+    """When a table is clustered, what of it and how. Sizes in bytes."""
+
+    inline: bool = False
+    """After each commit what is due is planned and carried out."""
+    schedule_inline: bool = False
+    """After each commit what is due is planned only."""
+    max_commits: int = 4
+    """Commits since the last clustering from which one is due."""
+    sort_columns: tuple[str, ...] = ()
+    layout: Layout | None = None
+    """None where nobody says: as the plan has it, else linear."""
+    small_file_limit: int = 300 * 1024 * 1024
+    """Base files below this are clustered."""
+    max_group_bytes: int = 2 * 1024 * 1024 * 1024
+    max_groups: int = 30
+    """Groups of one plan, and of one partition in it."""
+    target_bytes: int = 1024 * 1024 * 1024
+    """About so large are the files that are written, at most."""
+    single_group: bool = True
+    """Groups of one file that would become one file are written anew, too."""
+    selected: tuple[str, ...] = ()
+    """Paths of the partitions that are looked at; none for all."""
+    pattern: str = ""
+    filter_mode: Filter = "NONE"
+    lookback: int = 2
+    skip_latest: int = 0
+    begin: str = ""
+    end: str = ""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ClusteringOptions:
+        """From `hoodie.…` options.
+
+        Raises `ConfigError` for a value that is none, `UnsupportedTableFeature` for the class of a
+        strategy that pyhudi does not have.
+        """
+        inline = switch(options, INLINE, default=cls.inline)
+        scheduled = switch(options, SCHEDULE_INLINE, default=cls.schedule_inline)
+        if inline and scheduled:
+            raise ConfigError(f"{INLINE} and {SCHEDULE_INLINE} are both true", hint="Set one.")
+        _known(options, RUN_CLASS, RUN_PACKAGE, _RUNNERS)
+        _known(options, UPDATES, _UPDATE_PACKAGE, _UPDATES)
+        return cls(
+            inline,
+            scheduled,
+            whole_number(
+                options, ASYNC_MAX_COMMITS if scheduled else MAX_COMMITS, default=cls.max_commits
+            ),
+            _names(options, SORT_COLUMNS),
+            _layout(options),
+            whole_number(options, SMALL_FILE_LIMIT, default=cls.small_file_limit, least=0),
+            whole_number(options, MAX_GROUP_BYTES, default=cls.max_group_bytes),
+            whole_number(options, MAX_GROUPS, default=cls.max_groups),
+            whole_number(options, TARGET_BYTES, default=cls.target_bytes),
+            switch(options, SINGLE_GROUP, default=cls.single_group),
+            _names(options, SELECTED),
+            _pattern(options.get(PATTERN, "")),
+            _filter(options),
+            whole_number(options, LOOKBACK, default=cls.lookback),
+            whole_number(options, SKIP_LATEST, default=cls.skip_latest, least=0),
+            options.get(BEGIN, ""),
+            options.get(END, ""),
+        )
+
+
+def layout_of(name: str | None) -> Layout | None:
+    """The layout that a caller names. Raises `ConfigError` for one that is none."""
+    if name is not None and name not in _LAYOUTS:
+        raise ConfigError(f"layout is {name!r}", hint=f"One of {', '.join(_LAYOUTS)}.")
+    return cast("Layout | None", name)
+
+
+def _known(options: Mapping[str, str], name: str, package: str, known: tuple[str, ...]) -> str:
+    """The class that an option names, without its package; "" for none."""
+    given = options.get(name, "").strip().removeprefix(package)
+    if given and given not in known:
+        msg = f"{name} is {given}, which pyhudi does not have"
+        raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(known)}.")
+    return given
+
+
+def _names(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
+
+
+def _layout(options: Mapping[str, str]) -> Layout | None:
+    if LAYOUT not in options:
+        return None
+    return cast("Layout", choice(options, LAYOUT, _LAYOUTS, ""))
+
+
+def _filter(options: Mapping[str, str]) -> Filter:
+    by_class = _PLANNERS.get(_known(options, PLAN_CLASS, _PLAN_PACKAGE, tuple(_PLANNERS)))
+    return cast("Filter", choice(options, FILTER_MODE, _FILTERS, by_class or "NONE"))
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"{PATTERN} is no regular expression: {error}") from error
+    return text

@@ -1,0 +1,336 @@
+"""Clustering of a data table beside its writers: small files joined, rows sorted. No row changes.
+
+It is planned under the lock and carried out by its plan, which may be anybody's. Who writes to a
+file group of a pending plan is refused (`write/plan.py`); a plan whose groups were changed all the
+same is taken off, since nobody could carry it out without losing rows. Sources:
+`ClusteringPlanActionExecutor`, `SparkSortAndSizeExecutionStrategy`, `BaseCommitActionExecutor`
+(Hudi 0.15.0, 1.0.2, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from pyhudi.config.actions import (
+    CLUSTERING,
+    COMMIT,
+    COMPACTION,
+    DELTA_COMMIT,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    Instant,
+)
+from pyhudi.config.clustering_options import SORT_COLUMNS, ClusteringOptions, Layout
+from pyhudi.config.file_names import is_bucket
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken
+from pyhudi.schema import schema_history
+from pyhudi.services.clustering_choice import Chosen, Settled, choose
+from pyhudi.services.result import ServiceResult
+from pyhudi.slices.cluster import ClusterTask, cluster_group, cluster_tasks
+from pyhudi.slices.clustering_plan import OPERATION, ClusteringPlan, clustering_record, read_plan
+from pyhudi.slices.file_groups import pending_clusterings
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.grouping import GroupKey, groups_of_plan
+from pyhudi.slices.table import Table
+from pyhudi.timeline import Timeline, content
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.txn.conflicts import AS_IT_WAS, Since, touched
+from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
+from pyhudi.txn.task_inputs import write_target
+
+_SERVICE = "cluster"
+_STAGE = 1
+_MEMORY = 1024 * 1024 * 1024
+_RINGS = ".hoodie/.bucket_index"
+
+
+@dataclass(frozen=True)
+class ClusteringRequest:
+    """What is asked of one call."""
+
+    schedule: bool = True
+    """Plans what can be clustered."""
+    execute: bool = True
+    """Carries plans out, those that were pending too."""
+    due_only: bool = False
+    """Plans only where enough was written since the last clustering."""
+    layout: Layout | None = None
+    """How plans are carried out; None for as they say, or the options, or linear."""
+    memory_limit: int = _MEMORY
+    """Bytes for rows and log records of all tasks at once."""
+
+
+def cluster_table(
+    table: Table, options: ClusteringOptions, asked: ClusteringRequest | None = None
+) -> ServiceResult:
+    """Carries out what is pending, then plans anew and carries that out.
+
+    table: cleaned up after dead writers. Raises `UnsupportedTableFeature` for a table or a plan
+    that pyhudi does not cluster, `CorruptTable` for files of a plan that are gone or cut,
+    `CommitConflict` where another writer is at a plan or was faster, with the plan left.
+    """
+    began_ms = table.clock.now_ms()
+    asked = asked or ClusteringRequest()
+    _check(table, options)
+    result = ServiceResult(_SERVICE)
+    for instant in pending(table.timeline) if asked.execute else ():
+        result = _with_pending(result, table.reloaded(), instant, options, asked)
+    if asked.schedule:
+        planned, waits = _scheduled(table, options, asked)
+        if waits:
+            result = replace(result, left=(*result.left, waits))
+        if planned and asked.execute:
+            now = table.reloaded()
+            found = next(one for one in pending(now.timeline) if one.requested == planned)
+            plan = _plan(now, found)
+            result = _added(result, plan, planned, _carried_out(now, found, plan, options, asked))
+        elif planned:
+            result = replace(result, scheduled=(planned,))
+    return replace(result, duration_ms=table.clock.now_ms() - began_ms)
+
+
+def looked_at(table: Table, options: ClusteringOptions, asked: ClusteringRequest) -> ServiceResult:
+    """What `cluster_table` would do. Nothing changes."""
+    _check(table, options)
+    instants = pending(table.timeline) if asked.execute else []
+    slices = [slice_ for instant in instants for slice_ in _plan(table, instant).inputs.values()]
+    is_due = not asked.due_only or _is_due(table.timeline, options)
+    if asked.schedule and is_due and (asked.execute or not pending(table.timeline)):
+        chosen = _choice(table, options, table.generator.next())
+        slices += [slice_ for group in chosen.groups for slice_ in group.slices]
+    times = tuple(instant.requested for instant in instants)
+    return _reading(ServiceResult(_SERVICE, times, dry_run=True), slices)
+
+
+def pending(timeline: Timeline) -> list[Instant]:
+    """The clusterings that are planned, oldest first."""
+    found = timeline.pending(CLUSTERING, REPLACE_COMMIT)
+    return [
+        instant
+        for instant in found
+        if instant.action == CLUSTERING or timeline.is_clustering(instant)
+    ]
+
+
+def _check(table: Table, options: ClusteringOptions) -> None:
+    """Refuses a table whose file groups are buckets, and columns that it lacks."""
+    if table.storage.list_dir(_RINGS) != ([], []):
+        msg = "hoodie.index.bucket.engine is CONSISTENT_HASHING: pyhudi does not resize buckets"
+        raise UnsupportedTableFeature(msg, hint="Cluster this table with Apache Hudi.")
+    unknown = [name for name in options.sort_columns if name not in table.columns.names]
+    if unknown:
+        msg = f"{SORT_COLUMNS} has {unknown[0]!r}, which is no column of the table"
+        raise ConfigError(msg)
+
+
+# --- planning -------------------------------------------------------------------------------------
+
+
+def _scheduled(
+    table: Table, options: ClusteringOptions, asked: ClusteringRequest
+) -> tuple[str | None, str]:
+    """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
+    waits = ""
+
+    def plan(now: Table, instant: str) -> bytes | None:
+        nonlocal waits
+        if asked.due_only and not _is_due(now.timeline, options):
+            return None
+        others = pending(now.timeline)
+        waits = f"no clustering is planned while {others[0]} is pending" if others else ""
+        chosen = _choice(now, options, instant)
+        if waits or not chosen.groups:
+            return None
+        record = clustering_record(
+            now.storage.native.uri,
+            chosen.groups,
+            options.sort_columns,
+            asked.layout or options.layout,
+            chosen.missing,
+        )
+        return content.encode_container("HoodieRequestedReplaceMetadata", record, now.clock)
+
+    return schedule(table, _action(table), plan), waits
+
+
+def _action(table: Table) -> str:
+    return CLUSTERING if table.config.layout.has_clustering_action else REPLACE_COMMIT
+
+
+def _is_due(timeline: Timeline, options: ClusteringOptions) -> bool:
+    """Whether enough commits were completed since the last clustering was planned."""
+    last = max((one.requested for one, _ in _clusterings(timeline)), default="")
+    planned = max((one.requested for one in pending(timeline)), default="")
+    commits = timeline.completed(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
+    since = [commit for commit in commits if commit.requested > max(last, planned)]
+    return len(since) >= options.max_commits
+
+
+def _clusterings(timeline: Timeline) -> list[tuple[Instant, Mapping[str, object]]]:
+    """The completed ones with what was planned."""
+    found = ((one, timeline.plan(one) or {}) for one in timeline.completed(REPLACE_COMMIT))
+    return [(one, plan) for one, plan in found if plan.get("clusteringPlan") is not None]
+
+
+def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
+    timeline = table.timeline
+    taken = {
+        key
+        for other in timeline.pending(COMPACTION, LOG_COMPACTION)
+        for key in groups_of_plan(timeline.plan(other))
+    }
+    taken |= set(pending_clusterings(timeline))
+    slices = FileSystemView(table.storage, table.config, timeline).slices()
+    if slices and all(is_bucket(slice_.file_id) for slice_ in slices):
+        msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
+        raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
+    free = [slice_ for slice_ in slices if (slice_.partition, slice_.file_id) not in taken]
+    settled = Settled(
+        {one.requested: _sorting(plan) for one, plan in _clusterings(timeline)}
+        if options.sort_columns
+        else {}
+    )
+    wanted = ",".join(options.sort_columns)
+    write = WriteOptions.of(table.options)
+    return choose(free, options, write, settled, wanted, hour=int(instant[8:10]))
+
+
+def _sorting(record: Mapping[str, object]) -> str:
+    plan = record.get("clusteringPlan")
+    strategy = plan.get("strategy") if isinstance(plan, dict) else None
+    params = strategy.get("strategyParams") if isinstance(strategy, dict) else None
+    return str((params or {}).get(SORT_COLUMNS) or "")
+
+
+# --- carrying out ---------------------------------------------------------------------------------
+
+
+def _with_pending(
+    result: ServiceResult,
+    table: Table,
+    instant: Instant,
+    options: ClusteringOptions,
+    asked: ClusteringRequest,
+) -> ServiceResult:
+    """Carries a plan out, or takes it off where its file groups were changed since."""
+    changed = _changed_since(table, instant)
+    if changed:
+        unschedule(table, instant.requested, instant.action)
+        msg = f"{instant} was taken off the timeline: {changed} since it was planned"
+        return replace(result, left=(*result.left, msg))
+    plan = _plan(table, instant)
+    stats = _carried_out(table, instant, plan, options, asked)
+    return _added(result, plan, instant.requested, stats)
+
+
+def _plan(table: Table, instant: Instant) -> ClusteringPlan:
+    return read_plan(table.storage, table.timeline.plan(instant) or {})
+
+
+def _changed_since(table: Table, instant: Instant) -> str:
+    """What was done to file groups of a plan since it was made, "" for nothing."""
+    timeline = table.timeline
+    groups = list((timeline.plan(instant) or {}).get("clusteringPlan", {})["inputGroups"] or ())
+    planned = {
+        (slice_["partitionPath"] or "", slice_["fileId"]): {
+            path.rsplit("/", 1)[-1]
+            for path in (slice_.get("dataFilePath") or "", *(slice_.get("deltaFilePaths") or ()))
+        }
+        for slice_ in chain.from_iterable(group.get("slices") or () for group in groups)
+    }
+    for commit in timeline.commits:
+        if commit.requested > instant.requested:
+            metadata = timeline.commit_metadata(commit)
+            if metadata.operation_type not in AS_IT_WAS and touched(metadata) & planned.keys():
+                return f"{commit} has changed file groups of it"
+    partitions = {partition for partition, _ in planned}
+    view = FileSystemView(table.storage, table.config, timeline, partitions)
+    there = {(slice_.partition, slice_.file_id): slice_ for slice_ in view.slices()}
+    for key, names in planned.items():
+        if key not in there or not _names(there[key]) <= names:
+            return f"the file group {key[1]} of partition {key[0]!r} has changed"
+    return ""
+
+
+def _names(slice_: FileSlice) -> set[str]:
+    base = {slice_.base.name} if slice_.base else set()
+    return base | {log.name for log in slice_.logs}
+
+
+def _carried_out(
+    table: Table,
+    instant: Instant,
+    plan: ClusteringPlan,
+    options: ClusteringOptions,
+    asked: ClusteringRequest,
+) -> list[WriteStat]:
+    inputs = plan.inputs.keys()
+
+    def check(since: Since, _: CommitMetadata) -> None:
+        _check_unchanged(inputs, since)
+
+    schema = schema_history.commit_schema(table.schema, table.config)
+    tasks = _tasks(table, instant, plan, options, asked)
+    with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
+        label = f"cluster files of {instant.requested}"
+        results = table.engine.run(cluster_group, tasks, stage=_STAGE, label=label)
+        stats = [stat for written in results for stat in written]
+        txn.commit(stats, schema, plan.replaced)
+    return stats
+
+
+def _tasks(
+    table: Table,
+    instant: Instant,
+    plan: ClusteringPlan,
+    options: ClusteringOptions,
+    asked: ClusteringRequest,
+) -> list[ClusterTask]:
+    target = write_target(table, WriteOptions.of(table.options), instant.requested)
+    return cluster_tasks(
+        table,
+        target,
+        plan.groups,
+        sort_columns=plan.sort_columns,
+        layout=asked.layout or plan.layout or options.layout or "linear",
+        target_bytes=options.target_bytes,
+        memory_limit=asked.memory_limit // table.engine.tasks_per_process,
+    )
+
+
+def _check_unchanged(inputs: Collection[GroupKey], since: Since) -> None:
+    """Raises `CommitConflict` where another one has changed a file group while it was clustered."""
+    for other, metadata in since.commits:
+        for partition, file_id in sorted(touched(metadata).intersection(inputs))[:1]:
+            msg = f"{other} has changed file group {file_id} of partition {partition!r} meanwhile"
+            raise overtaken(msg)
+
+
+# --- what was done --------------------------------------------------------------------------------
+
+
+def _added(
+    result: ServiceResult, plan: ClusteringPlan, instant: str, stats: Sequence[WriteStat]
+) -> ServiceResult:
+    return replace(
+        _reading(result, plan.inputs.values()),
+        instants=(*result.instants, instant),
+        files_written=result.files_written + len(stats),
+        bytes_written=result.bytes_written + sum(stat.file_size_in_bytes for stat in stats),
+        rows_written=result.rows_written + sum(stat.num_writes for stat in stats),
+    )
+
+
+def _reading(result: ServiceResult, slices: Iterable[FileSlice]) -> ServiceResult:
+    read = list(slices)
+    files = sum(len(slice_.logs) + (slice_.base is not None) for slice_ in read)
+    return replace(
+        result,
+        file_groups=result.file_groups + len(read),
+        files_read=result.files_read + files,
+        bytes_read=result.bytes_read + sum(slice_.size for slice_ in read),
+    )

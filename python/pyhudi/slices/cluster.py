@@ -1,0 +1,124 @@
+"""One group of a clustering carried out: slices in, new file groups out. Nothing is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyhudi import _native
+from pyhudi.config.clustering_options import Layout
+from pyhudi.config.file_names import base_file_name
+from pyhudi.engine.protocol import Attempt
+from pyhudi.slices import markers, write_base
+from pyhudi.slices.clustering_plan import PlannedGroup
+from pyhudi.slices.markers import Marker
+from pyhudi.slices.read import open_counted
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.table import Table
+from pyhudi.slices.write_tasks import WriteTarget
+from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
+
+_FOR_LOGS = 4
+"""A task's slices hold this part of its memory for log records; sorted rows have half."""
+
+
+@dataclass(frozen=True)
+class ClusterTask:
+    """Write the rows of some slices of one partition into new file groups."""
+
+    target: WriteTarget
+    partition: str
+    reads: tuple[ReadTask, ...]
+    """All stored columns of each slice."""
+    file_ids: str
+    """What the ids of its file groups begin with."""
+    sort_columns: tuple[str, ...]
+    layout: Layout
+    target_bytes: int
+    memory_limit: int
+
+
+def cluster_tasks(
+    table: Table,
+    target: WriteTarget,
+    groups: Sequence[PlannedGroup],
+    *,
+    sort_columns: tuple[str, ...],
+    layout: Layout,
+    target_bytes: int,
+    memory_limit: int,
+) -> list[ClusterTask]:
+    """One task a group.
+
+    memory_limit: bytes that each may use. Raises `UnsupportedTableFeature` for a merge rule that
+    pyhudi lacks.
+    """
+    logs = max(memory_limit // _FOR_LOGS, 1)
+    request = ScanRequest(tuple(table.columns.names), memory_limit=logs, two_threads=True)
+    rule = merge_rule(table)
+    return [
+        ClusterTask(
+            target,
+            group.partition,
+            # Files keep what they store, also where scans give what the partition's path says.
+            tuple(
+                replace(read, path_values=(), as_text=())
+                for read in slice_tasks(table, request, group.slices, rule)
+            ),
+            table.clock.uuid(),
+            sort_columns,
+            layout,
+            target_bytes,
+            memory_limit,
+        )
+        for group in groups
+    ]
+
+
+def cluster_group(task: ClusterTask, attempt: Attempt) -> tuple[WriteStat, ...]:
+    """Writes the merged rows of all slices, with the commit times they have."""
+    opened = [open_counted(read) for read in task.reads]
+    rows = _native.sort_rows(
+        [reader for reader, _ in opened],
+        columns=list(task.sort_columns),
+        layout=task.layout,
+        memory_limit=task.memory_limit // 2,
+    )
+    names = _Names(task, attempt)
+    written = write_base.store_base_files(task.target, names, rows, task.target_bytes)
+    merged = sum(stats.base_rows - stats.deleted + stats.inserted for _, stats in opened)
+    if merged != sum(file.rows for file in written):
+        msg = f"{merged} rows were to be clustered, and {sum(f.rows for f in written)} were written"
+        raise AssertionError(msg)
+    return tuple(
+        WriteStat(
+            file_id=file_id,
+            path=file.path,
+            num_writes=file.rows,
+            num_inserts=file.rows,
+            total_write_bytes=file.size,
+            file_size_in_bytes=file.size,
+            partition_path=task.partition,
+            runtime_stats=RuntimeStats(),
+        )
+        for file_id, file in zip(names.given, written, strict=True)
+    )
+
+
+class _Names:
+    """Gives the path of the next file, after its marker."""
+
+    def __init__(self, task: ClusterTask, attempt: Attempt) -> None:
+        self._task = task
+        self._token = attempt.write_token
+        self.given: list[str] = []
+        """File ids."""
+
+    def __call__(self) -> str:
+        task, target = self._task, self._task.target
+        file_id = f"{task.file_ids}-{len(self.given)}"
+        self.given.append(file_id)
+        name = base_file_name(file_id, self._token, target.instant)
+        marker = Marker(task.partition, name, "CREATE")
+        markers.create(target.storage, target.instant, marker)
+        return marker.path

@@ -1,0 +1,364 @@
+"""Clustering: what is planned, what becomes of the rows, and who has to give way."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pyhudi
+from pyhudi import HudiTable
+from pyhudi.config.clustering_options import ClusteringOptions
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.services import clustering
+from pyhudi.services.clustering import pending
+from pyhudi.services.clustering_choice import Chosen, Settled, choose
+from pyhudi.slices import cluster
+from pyhudi.slices.clustering_plan import clustering_record, read_plan
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.storage.storage import Storage
+from tests.helpers.table_builder import SMALL, TableBuilder, numbered
+from tests.helpers.tables import unpack
+
+META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key"]
+META.append("_hoodie_partition_path")
+STATISTICS = {"hoodie.metadata.index.column.stats.enable": "true"}
+ALONE = {"hoodie.parquet.small.file.limit": "0"}
+"""Each write makes file groups of its own."""
+
+POINTS = TableBuilder(
+    {
+        "id": (pa.string(), numbered(4)),
+        "city": (pa.string(), lambda number: ("rome", "oslo")[number % 2]),
+        "x": (pa.int64(), lambda number: number * 7919 % 1009),
+        "y": (pa.float64(), lambda number: (number * 31 % 97) / 7 if number % 5 else None),
+        "v": (pa.int64(), 0),
+    },
+    partition_by="city",
+    order_by="v",
+    options={**SMALL, **ALONE, **STATISTICS},
+)
+
+
+def points(base: Path, **axes: Any) -> HudiTable:
+    """Four writes of a hundred rows, then updates and deletes."""
+    table = POINTS.make(base / "points", **axes)
+    for number in range(4):
+        table.insert(POINTS.rows(range(number * 100, number * 100 + 100)))
+    table.upsert(POINTS.rows(range(80, 180), v=1))
+    table.delete_keys(POINTS.rows([3, 4, 303]).select(["id", "city"]))
+    return table
+
+
+def stored(table: HudiTable, **scan: Any) -> list[dict[str, Any]]:
+    """All rows with the meta columns that stay, by key."""
+    names = [*META, *POINTS.schema.names]
+    rows: list[dict[str, Any]] = table.scan(columns=names, **scan).to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def names_of(table: HudiTable) -> list[str]:
+    rows = table.scan(columns=["_hoodie_file_name"]).to_arrow().to_pydict()
+    return sorted(set(rows["_hoodie_file_name"]))
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"), [(6, "cow"), (6, "mor"), (8, "mor"), (9, "cow"), (9, "mor")]
+)
+def test_rows_stay_as_they_are(tmp_path: Path, version: int, kind: Any) -> None:
+    table = points(tmp_path, version=version, kind=kind)
+    commits = table.inspect.commits()["requested"].to_pylist()
+    before = stored(table)
+    first = commits[1]
+    earlier = stored(table, as_of=first)
+    changed = table.incremental(start=commits[2]).to_arrow().num_rows
+    looked = table.cluster(sort_by=["x"], dry_run=True)
+    assert (looked.file_groups, looked.instants) == (8, ())
+    done = table.cluster(sort_by=["x"])
+    assert done.file_groups == looked.file_groups
+    assert (done.files_read, done.bytes_read) == (looked.files_read, looked.bytes_read)
+    assert (len(done.instants), done.files_written, done.rows_written) == (1, 2, len(before))
+    assert stored(table) == before
+    assert stored(table, read_optimized=True) == before
+    assert stored(table, as_of=first) == earlier
+    assert table.incremental(start=commits[2]).to_arrow().num_rows == changed
+    assert len(names_of(table)) == 2
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+    # Its rows are found where they are now.
+    table.upsert(POINTS.rows(range(10), v=5))
+    table.delete_keys(POINTS.rows([20]).select(["id", "city"]))
+    rows = {row["id"]: row["v"] for row in stored(table)}
+    assert len(rows) == len(before) + 1
+    assert [rows[f"k{n:04d}"] for n in (0, 3, 9, 100)] == [5, 5, 5, 1]
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+def test_files_are_sorted_and_of_the_target_size(tmp_path: Path) -> None:
+    table = POINTS.make(tmp_path / "points", first=range(40_000), metadata=False)
+    size = "hoodie.clustering.plan.strategy.target.file.max.bytes"
+    small = pyhudi.open_table(table.uri, options={**SMALL, size: "150000"})
+    done = small.cluster(sort_by=["y", "id"])
+    assert done.rows_written == 40_000
+    files = [path for path in Path(table.uri).rglob("*.parquet") if done.instants[0] in path.name]
+    assert len(files) == done.files_written > 4
+    ends: dict[str, list[tuple[Any, Any]]] = {}
+    for file in files:
+        rows = pq.ParquetFile(file).read().to_pylist()
+        keys = [(row["y"] is not None, row["y"] or 0, row["id"]) for row in rows]
+        assert keys == sorted(keys)
+        assert {row["_hoodie_file_name"] for row in rows} == {file.name}
+        ends.setdefault(file.parent.name, []).append((keys[0], keys[-1]))
+        assert file.stat().st_size <= 150_000
+    for ranges in ends.values():
+        assert all(one[1] <= two[0] for one, two in itertools.pairwise(sorted(ranges)))
+
+
+@pytest.mark.parametrize("layout", ["linear", "zorder", "hilbert"])
+def test_what_does_not_fit_in_memory_is_clustered_alike(tmp_path: Path, layout: Any) -> None:
+    table = POINTS.make(tmp_path / "points", metadata=False)
+    for start in range(0, 60_000, 20_000):
+        table.insert(POINTS.rows(range(start, start + 20_000)))
+    before = stored(table)
+    done = table.cluster(sort_by=["x", "y"], layout=layout, memory_limit=1024 * 1024)
+    assert done.rows_written == 60_000
+    assert stored(table) == before
+
+
+def test_a_secondary_index_stays_true(tmp_path: Path) -> None:
+    table = points(tmp_path, version=9)
+    table.create_index("secondary_index", columns=["x"], name="by_x")
+    before = stored(table)
+    table.cluster(layout="hilbert", sort_by=["x", "y"])
+    assert stored(table) == before
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+    wanted = [row for row in before if row["x"] == 500]
+    assert stored(table, where="x = 500") == wanted
+
+
+# --- whose plan -----------------------------------------------------------------------------------
+
+
+def test_a_plan_waits_and_writers_give_way(tmp_path: Path) -> None:
+    table = points(tmp_path)
+    before = stored(table)
+    planned = table.cluster(execute=False)
+    assert (len(planned.scheduled), planned.instants) == (1, ())
+    assert stored(table) == before
+    again = table.cluster(execute=False)
+    assert again.scheduled == ()
+    assert "no clustering is planned while" in again.left[0]
+    with pytest.raises(CommitConflict, match=r"clustering \d+ is pending"):
+        table.upsert(POINTS.rows([7], v=3))
+    table.insert(POINTS.rows(range(900, 910)))
+    done = table.cluster(schedule=False)
+    assert done.instants == planned.scheduled
+    assert [row for row in stored(table) if row["id"] < "k0900"] == before
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["v6_cow_clustering", "v8_cow_clustering", "v9_mor_clustering", "v9_mor_pending_clusterings"],
+)
+def test_plans_of_hudi_are_carried_out(tmp_path: Path, name: str) -> None:
+    base = unpack(name, tmp_path)
+    table = pyhudi.open_table(base)
+    planned = [instant.requested for instant in pending(table.state.timeline)]
+    assert planned
+    rows = table.scan().to_arrow()
+    before = sorted(rows.to_pylist(), key=str)
+    done = table.cluster(schedule=False)
+    assert list(done.instants) == planned
+    assert done.left == ()
+    assert sorted(table.scan().to_arrow().to_pylist(), key=str) == before
+    assert pending(table.state.timeline) == []
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+def test_a_plan_that_was_overtaken_is_taken_off(tmp_path: Path) -> None:
+    table = points(tmp_path)
+    (planned,) = table.cluster(execute=False).scheduled
+    file = next((Path(table.uri) / ".hoodie" / "timeline").glob(f"{planned}.clustering.requested"))
+    hidden = file.rename(tmp_path / "plan")
+    # As a writer that does not look for plans, or was allowed to pass one by.
+    table.upsert(POINTS.rows([7], v=3))
+    hidden.rename(file)
+    before = stored(table)
+    done = table.cluster(schedule=False)
+    assert done.instants == ()
+    assert "has changed file groups of it" in done.left[0]
+    assert pending(table.refresh().state.timeline) == []
+    assert stored(table) == before
+    assert table.cluster().instants
+
+
+def test_a_write_while_files_are_clustered_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One task after the other, so that the plan can be hidden from the other writer.
+    table = pyhudi.open_table(points(tmp_path).uri, engine=pyhudi.LocalEngine(1), options=SMALL)
+    work = cluster.cluster_group
+
+    def slow(*args: Any) -> Any:
+        written = work(*args)
+        if not overtaken:
+            overtaken.append(True)
+            file = next((Path(table.uri) / ".hoodie" / "timeline").glob("*.clustering.requested"))
+            hidden = file.rename(tmp_path / "plan")
+            pyhudi.open_table(table.uri, options=SMALL).upsert(POINTS.rows([7], v=3))
+            hidden.rename(file)
+        return written
+
+    overtaken: list[bool] = []
+    monkeypatch.setattr(clustering, "cluster_group", slow)
+    with pytest.raises(CommitConflict, match="has changed file group"):
+        table.cluster()
+    monkeypatch.undo()
+    # Nothing but the plan is left.
+    (left,) = pending(table.refresh().state.timeline)
+    assert not list(Path(table.uri).rglob(f"*_{left.requested}.parquet"))
+    assert table.cluster().left
+    assert {row["id"]: row["v"] for row in stored(table)}["k0007"] == 3
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    table = POINTS.make(tmp_path / "points", first=range(4))
+    with pytest.raises(ConfigError, match="'nowhere', which is no column"):
+        table.cluster(sort_by=["nowhere"])
+    with pytest.raises(ConfigError, match="layout is 'spiral'"):
+        table.cluster(layout="spiral")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="both false"):
+        table.cluster(schedule=False, execute=False)
+    with pytest.raises(UnsupportedTableFeature, match="SparkBinaryCopy"):
+        pyhudi.open_table(
+            table.uri,
+            options={
+                "hoodie.clustering.execution.strategy.class": "SparkBinaryCopyExecutionStrategy"
+            },
+        )
+    buckets = POINTS.make(tmp_path / "buckets", first=range(4), index="BUCKET", metadata=False)
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.index\.type is BUCKET"):
+        buckets.cluster()
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+MIB = 1024 * 1024
+
+
+def slice_of(name: str, size: int | None, *, partition: str = "p", logs: int = 0) -> FileSlice:
+    base = None if size is None else BaseFile(partition, f"{name}.parquet", name, "1", "0", size)
+    appended = tuple(
+        LogFile(partition, f".{name}_1.log.{n}", name, "1", n, "", "", 900) for n in range(logs)
+    )
+    return FileSlice(partition, name, "1", base, appended)
+
+
+def chosen(slices: list[FileSlice], hour: int = 0, wanted: str = "", **options: Any) -> Chosen:
+    write = WriteOptions()
+    return choose(slices, ClusteringOptions(**options), write, Settled({}), wanted, hour)
+
+
+def ids(choice: Chosen) -> list[list[str]]:
+    return [[slice_.file_id for slice_ in group.slices] for group in choice.groups]
+
+
+def test_small_files_come_together_largest_first() -> None:
+    slices = [slice_of("a", 10), slice_of("b", 300 * MIB), slice_of("c", 30), slice_of("d", 20)]
+    assert ids(chosen(slices)) == [["c", "d", "a"]]
+    # A file alone stays as it is.
+    assert ids(chosen(slices, max_group_bytes=35)) == [["d", "a"]]
+    assert ids(chosen(slices, max_group_bytes=50)) == [["c", "d"]]
+
+
+def test_a_slice_without_base_file_counts_as_a_large_one() -> None:
+    slices = [slice_of("a", 10), slice_of("logs", None, logs=2)]
+    assert ids(chosen(slices)) == [["logs", "a"]]
+    (group,) = chosen(slices, target_bytes=50 * MIB).groups
+    assert group.outputs == 3
+
+
+def test_groups_beyond_the_most_are_left_for_the_next_plan() -> None:
+    slices = [slice_of(f"{p}{n}", 10, partition=p) for p in "pqr" for n in range(2)]
+    choice = chosen(slices, max_groups=2)
+    assert ids(choice) == [["p0", "p1"], ["q0", "q1"]]
+    assert choice.missing == ("r",)
+
+
+@pytest.mark.parametrize(
+    ("options", "hour", "wanted"),
+    [
+        ({}, 0, "pqrs"),
+        ({"selected": ("q", "nowhere")}, 0, "q"),
+        ({"pattern": "[pq]"}, 0, "pq"),
+        ({"pattern": "p|qq"}, 0, "p"),
+        ({"filter_mode": "RECENT_DAYS"}, 0, "rs"),
+        ({"filter_mode": "RECENT_DAYS", "skip_latest": 1, "lookback": 1}, 0, "r"),
+        ({"filter_mode": "SELECTED_PARTITIONS", "begin": "q", "end": "r"}, 0, "qr"),
+        ({"filter_mode": "DAY_ROLLING"}, 2, "r"),
+    ],
+)
+def test_partitions_are_chosen_as_hudi_does(
+    options: dict[str, Any], hour: int, wanted: str
+) -> None:
+    slices = [slice_of(f"{p}{n}", 10, partition=p) for p in "pqrs" for n in range(2)]
+    choice = chosen(slices, hour, **options)
+    assert "".join(group.partition for group in choice.groups) == wanted
+    assert "".join(choice.missing) == "".join(p for p in "pqrs" if p not in wanted)
+
+
+def test_what_clustering_would_leave_as_it_is_is_left_alone() -> None:
+    assert chosen([slice_of("a", 10)]).groups == ()
+    assert ids(chosen([slice_of("a", 10, logs=1)])) == [["a"]]
+    assert chosen([slice_of("a", 10, logs=1)], single_group=False).groups == ()
+    assert ids(chosen([slice_of("a", 10)], wanted="x", sort_columns=("x",))) == [["a"]]
+    options = ClusteringOptions(sort_columns=("x",))
+    settled = Settled({"1": "x"})
+    assert not choose([slice_of("a", 10)], options, WriteOptions(), settled, "x", 0).groups
+    assert choose([slice_of("a", 10)], options, WriteOptions(), settled, "y", 0).groups
+
+
+def test_a_plan_reads_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    name = "f1-0_0-1-0_20260101000000000.parquet"
+    (tmp_path / "p" / name).write_bytes(b"x" * 10)
+    log = LogFile("p", ".f1-0_20260101000000000.log.1_0-1-0", "f1-0", "1", 1, "0-1-0", "", 3)
+    (tmp_path / "p" / log.name).write_bytes(b"yyy")
+    base = BaseFile("p", name, "f1-0", "20260101000000000", "0-1-0", 10)
+    slice_ = FileSlice("p", "f1-0", "20260101000000000", base, (log,))
+    group = chosen([slice_]).groups[0]
+    record = clustering_record(str(tmp_path), [group], ["a", "b"], "zorder", ["q"])
+    plan = read_plan(Storage(str(tmp_path)), json.loads(json.dumps(record)))
+    assert (plan.sort_columns, plan.layout) == (("a", "b"), "zorder")
+    assert plan.replaced == {"p": ("f1-0",)}
+    assert plan.groups[0].slices[0].base == base
+    assert [found.name for found in plan.groups[0].slices[0].logs] == [log.name]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": 2}, "version 2"),
+        ({"preserveHoodieMetadata": False}, "preserveHoodieMetadata"),
+        ({"strategy": {"strategyClassName": "com.acme.Own"}}, r"com\.acme\.Own"),
+        ({"inputGroups": [{"extraMetadata": {"clustering.group.child.node": ""}}]}, "child"),
+    ],
+)
+def test_a_plan_of_more_than_rows_is_refused(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UnsupportedTableFeature, match=said):
+        read_plan(Storage(str(tmp_path)), {"clusteringPlan": change})
