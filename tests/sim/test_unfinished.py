@@ -20,6 +20,7 @@ from pyhudi.admin.upgrade import change_version
 from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import COMPACTION
 from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,
@@ -28,6 +29,8 @@ from pyhudi.errors import (
     MetadataTableWarning,
     StorageError,
 )
+from pyhudi.metadata.definitions import stored_definitions
+from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
@@ -63,6 +66,18 @@ class FailingStorage(CrashingStorage):
 
     def delete_dir(self, path: str) -> None:
         Storage.delete_dir(self, path)
+
+
+class FailingOnce(CrashingStorage):
+    """Raises instead of change number `dies_at`, and goes on as before."""
+
+    def step(self) -> None:
+        if self.above is not None:
+            self.above.step()
+            return
+        self.changes += 1
+        if self.changes == self.dies_at:
+            raise StorageError("not to be reached for a moment")
 
 
 def rebuild(handle: Handle) -> object:
@@ -174,6 +189,63 @@ def test_a_writer_that_died_creating_a_table_leaves_its_index_to_the_next(tmp_pa
     upsert.upsert(Handle(Storage(str(base)), OPTIONS), moved())
     assert len(rows_read(base, "true")) == 4
     assert pyhudi.open_table(str(base)).config.metadata_partitions == made
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "asked"),
+    [
+        (6, "cow", IndexRequest("record_index")),
+        (9, "mor", IndexRequest("record_index")),
+        (9, "cow", IndexRequest("column_stats", columns=("v",))),
+        (9, "mor", IndexRequest("secondary_index", columns=("v",), name="by_v")),
+    ],
+    ids=str,
+)
+def test_an_index_that_was_being_created_is_made_by_the_next_write(
+    version: Literal[6, 9], kind: Literal["cow", "mor"], asked: IndexRequest, tmp_path: Path
+) -> None:
+    start = tmp_path / "start"
+    table = PEOPLE.make(start, version=version, kind=kind, first=range(4), options=OPTIONS)
+    table.upsert(people([1, 2], 2, 2))
+    if asked.kind != "secondary_index":
+        table.drop_index(asked.kind)
+
+    def create(storage: Storage) -> object:
+        return metadata_lifecycle.create_index(Handle(storage, OPTIONS), asked)
+
+    whole = recorded(start, tmp_path, create)
+    done = {*pyhudi.open_table(str(whole.base)).config.metadata_partitions}
+    definitions = index_definitions(Storage(str(whole.base)), done)
+    for n, died in whole.deaths():
+        config = pyhudi.open_table(str(died)).config
+        if UNFINISHED in config.properties or {*config.metadata_partitions} == done:
+            assert_given_back(died, done, f"change {n}")
+            assert index_definitions(Storage(str(died)), done) == definitions, f"change {n}"
+
+
+def index_definitions(storage: Storage, names: set[str]) -> dict[str, object]:
+    """What the table says of its indexes, but for when they were made."""
+    found = stored_definitions(storage, TableConfig.load(storage, SystemClock()))
+    return {name: found[name] for name in names if name in found}
+
+
+def test_one_that_cannot_be_made_is_not_tried_again(tmp_path: Path) -> None:
+    base = tmp_path / "table"
+    table = PEOPLE.make(base, first=range(4), options=OPTIONS)
+    table.drop_index("record_index")
+    before = table.refresh().config
+    for n in range(1, 9):
+        storage = FailingOnce(str(base), n)
+        with pytest.raises(StorageError, match="for a moment"):
+            metadata_lifecycle.create_index(Handle(storage), IndexRequest("record_index"))
+        config = table.refresh().config
+        assert config.properties == before.properties
+        assert unknown_files(base) == []
+        table.upsert(people([n % 4], n, n))
+        assert len(rows_read(base, "true")) == 4
+        assert table.refresh().config.metadata_partitions == before.metadata_partitions
+    table.create_index("record_index")
+    assert table.check(deep=True).ok
 
 
 def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> None:

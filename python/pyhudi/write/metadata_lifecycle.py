@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 
 from pyhudi import _native
@@ -229,8 +229,7 @@ def create_index(
     handle = Handle.of(table, clock)
     kind = kind_asked(asked)
     options = MetadataOptions.of(table.options)
-    if kind.has_names:
-        finished(handle, clock)
+    finished(handle, clock)
     with _at_work(handle, clock) as (config, by):
         if kind.has_names:
             defined = kind.defined(table.storage, config, asked)
@@ -344,18 +343,36 @@ def _make(
     config = session.config
     wanted = wanted | set(undone.partitions_for(config.version))
     if not wanted - set(config.metadata_partitions):
-        return _settled(session, undone).metadata_partitions
-    if not undone:
-        begun = Unfinished(by, config.version.code, removed=in_order(wanted))
+        return _settled(session.storage, config, undone, clock).metadata_partitions
+    arguments = (session.table, wanted, options, memory_limit(None), definitions)
+    if undone:
+        return initialise(*arguments).metadata_partitions
+    with _remembered(session, wanted, options, definitions, by):
+        return initialise(*arguments).metadata_partitions
+
+
+@contextmanager
+def _remembered(
+    session: Session,
+    wanted: Collection[str],
+    options: MetadataOptions,
+    definitions: Definitions,
+    by: str,
+) -> Iterator[None]:
+    """For the block the properties say what is being made; what fails alive is made by nobody."""
+    config, clock = session.config, session.table.clock
+    new = in_order({*wanted, FILES} - {*config.metadata_partitions})
+    own = new_definitions(new, Wish(config, options, schema=session.schema.arrow))
+    begun = Unfinished(by, config.version.code, new, {**own, **definitions}, removed=new)
+    try:
         config.updated(session.storage, begun.properties, clock)
-    config = initialise(
-        session.table,
-        wanted,
-        options,
-        memory_limit(None),
-        definitions,
-    )
-    return config.metadata_partitions
+        yield
+    except BaseException:
+        with suppress(Exception):
+            config = TableConfig.load(session.storage, clock)
+            if Unfinished.of(config).by == by:
+                _settled(session.storage, config, begun, clock)
+        raise
 
 
 def _without_leftovers(
@@ -373,9 +390,10 @@ def _without_leftovers(
     return session
 
 
-def _settled(session: Session, undone: Unfinished) -> TableConfig:
+def _settled(
+    storage: Storage, config: TableConfig, undone: Unfinished, clock: Clock
+) -> TableConfig:
     """The properties without what was undone and is done; left folders go."""
-    storage, config = session.storage, session.config
     if not undone:
         return config
     listed = config.metadata_partitions
@@ -384,4 +402,4 @@ def _settled(session: Session, undone: Unfinished) -> TableConfig:
     for name in undone.removed:
         if name not in listed:
             storage.delete_dir(f"{FOLDER}/{name}")
-    return config.updated(storage, {}, session.table.clock, removed=(UNFINISHED,))
+    return config.updated(storage, {}, clock, removed=(UNFINISHED,))
