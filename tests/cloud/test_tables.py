@@ -15,6 +15,7 @@ from pyhudi.config.actions import COMMIT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.timeline import Timeline
+from pyhudi.txn.locks import storage_lock
 from pyhudi.write import upsert
 from tests.cloud.conftest import Bucket
 from tests.helpers.s3.server import ACCESS_KEY, REGION, SECRET_KEY
@@ -145,6 +146,8 @@ def test_the_next_writer_rolls_back_what_a_crash_left(
             break
         seen = {row["id"]: row["v"] for row in rows_of(uri, bucket)}
         assert seen in (before, {**before, "k00": dies_at, "k01": dies_at})
+        # As if the time of the dead one's lock were over, for which others wait a minute.
+        bucket.storage("t").delete(storage_lock.PATH)
         table = pyhudi.open_table(uri, storage_options=bucket.options)
         table.upsert(people([2], dies_at, dies_at + 21))
         before = {**seen, "k02": dies_at}
