@@ -35,6 +35,22 @@ def test_compaction_after_so_many_delta_commits(version: int, tmp_path: Path) ->
     assert not table.check(deep=True).findings
 
 
+def test_clustering_after_so_many_commits(tmp_path: Path) -> None:
+    made(tmp_path / "t", kind="cow")
+    options = {
+        "hoodie.clustering.inline": True,
+        "hoodie.clustering.inline.max.commits": 3,
+        "hoodie.parquet.small.file.limit": 0,
+    }
+    table = pyhudi.open_table(tmp_path / "t", options=options)
+    groups = []
+    for n in range(5):
+        table.insert(people(range(10 * n, 10 * n + 2), n))
+        groups.append(table.inspect.slices().num_rows)
+    assert groups == [2, 4, 6, 2, 4]
+    assert table.history()["operation"].to_pylist().count("CLUSTER") == 2
+
+
 def test_plans_alone(tmp_path: Path) -> None:
     made(tmp_path / "t")
     options = {**INLINE, "hoodie.compact.inline": False, "hoodie.compact.schedule.inline": True}

@@ -9,7 +9,7 @@ import pytest
 
 import pyhudi
 from pyhudi.admin import maintain, services
-from pyhudi.admin.health import Advice, look
+from pyhudi.admin.health import look
 from pyhudi.admin.maintain import Budget, maintain_for_ever, parts
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
@@ -54,6 +54,33 @@ def test_log_files_are_compacted_when_that_is_worth_it(version: int, tmp_path: P
     assert rows(table) == wanted
     assert not table.check(deep=True).findings
     assert "nothing was done" in str(table.maintain())
+
+
+@pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "cow")])
+def test_small_files_are_joined(version: int, kind: str, tmp_path: Path) -> None:
+    made(tmp_path / "t", version, kind)
+    options = {"hoodie.parquet.small.file.limit": 0}
+    table = pyhudi.open_table(tmp_path / "t", options=options)
+    for n in range(5):
+        table.insert(people(range(10 + n, 30, 5), n))
+    wanted = rows(table)
+    (advice,) = (one for one in table.inspect.health().advice if one.service == "cluster")
+    assert "12 small files" in advice.reason
+    result = table.maintain()
+    assert (result.before.small_files, result.after.small_files) == (12, 0)
+    assert result.after.file_groups == 2
+    assert rows(table) == wanted
+    assert not table.check(deep=True).findings
+    assert "cluster" not in [done.service for done in table.maintain().done]
+    table.upsert(people(range(10, 14), 9))
+    assert rows(table) == {**wanted, **{f"k{n}": 9 for n in range(10, 14)}}
+
+
+def test_buckets_are_not_joined(tmp_path: Path) -> None:
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 8}
+    table = pyhudi.create_table(tmp_path / "t", people(range(60), 1), key="id", options=options)
+    assert table.inspect.health().small_files == 0
+    assert table.inspect.health().advice == ()
 
 
 def test_a_budget_of_bytes(tmp_path: Path) -> None:
@@ -104,7 +131,7 @@ def test_budgets() -> None:
 
 def test_parts_of_an_advice() -> None:
     groups = {("p", "a"): 5, ("p", "b"): 5, ("q", "c"): 20, ("q", "d"): 1}
-    found = [sorted(name for _, name in part) for part in parts(Advice("x", "", groups), 10)]
+    found = [sorted(name for _, name in part) for part in parts(groups, 10)]
     assert found == [["a", "b"], ["c"], ["d"]]
 
 

@@ -6,14 +6,16 @@ Nothing changes here, and no data file is read: a listing of the table and its t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 import pyarrow as pa
 
 from pyhudi.config.actions import CLEAN
+from pyhudi.config.file_names import is_bucket
 from pyhudi.config.metadata_names import FOLDER
 from pyhudi.services.archiving import since_compaction
+from pyhudi.services.clustering import pending
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
@@ -24,8 +26,9 @@ _LOGS_MOST = 8
 """Log files of a slice from which each read pays more for opening them than for their rows."""
 _LOG_SHARE = 5
 """Log bytes from this part of the base file on: that much of each read is merged."""
-_SMALL = 32 * 1024 * 1024
-_SMALL_MOST = 4
+SMALL = 32 * 1024 * 1024
+"""A base file of fewer bytes is small."""
+_SMALL_FEW = 4
 """Small base files in one partition from which they are worth joining."""
 
 
@@ -129,17 +132,19 @@ def look(table: Table) -> Health:
         pending=len(timeline.pending()),
         metadata_files=len(metadata),
         metadata_bytes=sum(file.size for file in metadata),
-        advice=tuple(_compaction(table, slices)),
+        advice=(*_compaction(table, slices), *_clustering(table, slices)),
     )
 
 
-def small_files(slices: list[FileSlice]) -> dict[str, list[FileSlice]]:
-    """Slices with small base files, of the partitions that have several."""
+def small_files(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
+    """Slices with small base files, of the partitions that have several, but for buckets."""
     small: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
-        if slice_.base is not None and slice_.base.size < _SMALL:
+        if is_bucket(slice_.file_id):
+            continue
+        if slice_.base is not None and slice_.base.size < SMALL:
             small.setdefault(slice_.partition, []).append(slice_)
-    return {path: found for path, found in small.items() if len(found) >= _SMALL_MOST}
+    return {path: found for path, found in small.items() if len(found) >= _SMALL_FEW}
 
 
 def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
@@ -169,3 +174,19 @@ def _log_share(slice_: FileSlice) -> float:
     """Log bytes by the base file's."""
     base = slice_.base.size if slice_.base is not None else 1
     return sum(log.size for log in slice_.logs) / max(base, 1)
+
+
+def _clustering(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
+    waiting = pending(table.timeline)
+    if waiting:
+        yield Advice("cluster", f"{len(waiting)} planned clusterings wait to be carried out")
+        return
+    planned = pending_compactions(table.timeline)
+    free = (slice_ for slice_ in slices if (slice_.partition, slice_.file_id) not in planned)
+    small = [slice_ for found in small_files(free).values() for slice_ in found]
+    if small:
+        partitions = len({slice_.partition for slice_ in small})
+        size = _size(sum(slice_.size for slice_ in small))
+        reason = f"{len(small)} small files of {size} in {partitions} partitions can be joined"
+        groups = {(slice_.partition, slice_.file_id): slice_.size for slice_ in small}
+        yield Advice("cluster", reason, groups)

@@ -12,10 +12,13 @@ from functools import partial
 
 from pyhudi.admin import services
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
 from pyhudi.errors import AfterCommitWarning, InterruptedAfterCommit, without_hint
+from pyhudi.services import clustering
+from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.compaction_choice import is_due
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
@@ -60,6 +63,10 @@ def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[st
     if _compaction_is_due(table, options):
         asked = CompactionRequest(execute=options.inline, due_only=True)
         yield "compaction", partial(services.compact, handle, asked, options, clock=clock)
+    by = ClusteringOptions.of(handle.options)
+    if _clustering_is_due(table, by):
+        wanted = ClusteringRequest(execute=by.inline, due_only=True)
+        yield "clustering", partial(services.cluster, handle, wanted, by, clock=clock)
 
 
 def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:
@@ -69,3 +76,11 @@ def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:
         # Those are carried out first; no plan is made beside one.
         return options.inline
     return is_due(table.timeline, options, table.generator.next())
+
+
+def _clustering_is_due(table: Table, options: ClusteringOptions) -> bool:
+    if not (options.inline or options.schedule_inline):
+        return False
+    if clustering.pending(table.timeline):
+        return options.inline
+    return clustering.is_due(table.timeline, options)

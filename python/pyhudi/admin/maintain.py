@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NoReturn
 
 from pyhudi.admin import services
-from pyhudi.admin.health import Advice, Health, look
+from pyhudi.admin.health import SMALL, Advice, Health, look
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
 from pyhudi.errors import (
     CommitConflict,
@@ -24,12 +26,16 @@ from pyhudi.errors import (
     MaintenanceWarning,
     without_hint,
 )
+from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.slices.grouping import GroupKey
 from pyhudi.write.write_context import Handle, WritableTable
 
 _UNIT = 512 * 1024 * 1024
 """Bytes that one unit reads, about."""
+_JOINED = 120 * 1024 * 1024
+"""Bytes of a file that small ones are joined into: `hoodie.parquet.max.file.size`."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
@@ -171,16 +177,39 @@ def _units(
         if not advice.groups:
             pending = CompactionRequest(schedule=False, memory_limit=memory_limit)
             yield partial(services.compact, handle, pending, options, clock=clock)
-        for groups in parts(advice, most):
+        for groups in parts(advice.groups, most):
             asked = CompactionRequest(groups=groups, memory_limit=memory_limit)
             yield partial(services.compact, handle, asked, options, clock=clock)
+    if advice.service == "cluster":
+        if not advice.groups:
+            waiting = ClusteringRequest(schedule=False)
+            by = _joining(handle.options, None)
+            yield partial(services.cluster, handle, waiting, by, memory=memory_limit, clock=clock)
+        sizes: Counter[GroupKey] = Counter()
+        for (partition, _), size in advice.groups.items():
+            sizes[partition, ""] += size
+        for whole in parts(sizes, most):
+            by = _joining(handle.options, {partition for partition, _ in whole})
+            wanted = ClusteringRequest()
+            yield partial(services.cluster, handle, wanted, by, memory=memory_limit, clock=clock)
 
 
-def parts(advice: Advice, most: int) -> Iterator[frozenset[tuple[str, str]]]:
-    """The file groups of an advice in parts of so many bytes, each of one group at least."""
-    held: list[tuple[str, str]] = []
+def _joining(options: Mapping[str, str], partitions: Iterable[str] | None) -> ClusteringOptions:
+    """Joins small files, and leaves alone what is large enough; rows sorted as the options say."""
+    chosen = replace(
+        ClusteringOptions.of(options),
+        small_file_limit=SMALL,
+        target_bytes=_JOINED,
+        single_group=False,
+    )
+    return chosen if partitions is None else replace(chosen, selected=tuple(sorted(partitions)))
+
+
+def parts(groups: Mapping[GroupKey, int], most: int) -> Iterator[frozenset[GroupKey]]:
+    """File groups in parts of so many bytes, each of one group at least."""
+    held: list[GroupKey] = []
     size = 0
-    for group, bytes_read in advice.groups.items():
+    for group, bytes_read in groups.items():
         if held and size + bytes_read > most:
             yield frozenset(held)
             held, size = [], 0

@@ -98,8 +98,8 @@ def looked_at(table: Table, options: ClusteringOptions, asked: ClusteringRequest
     _check(table, options)
     instants = pending(table.timeline) if asked.execute else []
     slices = [slice_ for instant in instants for slice_ in _plan(table, instant).inputs.values()]
-    is_due = not asked.due_only or _is_due(table.timeline, options)
-    if asked.schedule and is_due and (asked.execute or not pending(table.timeline)):
+    due = not asked.due_only or is_due(table.timeline, options)
+    if asked.schedule and due and (asked.execute or not pending(table.timeline)):
         chosen = _choice(table, options, table.generator.next())
         slices += [slice_ for group in chosen.groups for slice_ in group.slices]
     times = tuple(instant.requested for instant in instants)
@@ -138,7 +138,7 @@ def _scheduled(
 
     def plan(now: Table, instant: str) -> bytes | None:
         nonlocal waits
-        if asked.due_only and not _is_due(now.timeline, options):
+        if asked.due_only and not is_due(now.timeline, options):
             return None
         others = pending(now.timeline)
         waits = f"no clustering is planned while {others[0]} is pending" if others else ""
@@ -161,7 +161,7 @@ def _action(table: Table) -> str:
     return CLUSTERING if table.config.layout.has_clustering_action else REPLACE_COMMIT
 
 
-def _is_due(timeline: Timeline, options: ClusteringOptions) -> bool:
+def is_due(timeline: Timeline, options: ClusteringOptions) -> bool:
     """Whether enough commits were completed since the last clustering was planned."""
     last = max((one.requested for one, _ in _clusterings(timeline)), default="")
     planned = max((one.requested for one in pending(timeline)), default="")
