@@ -29,6 +29,7 @@ from pyhudi.admin import services
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, State
+from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
 from pyhudi.config.table_config import TableConfig
@@ -42,7 +43,7 @@ from pyhudi.errors import (
     LockTimeout,
     StorageError,
 )
-from pyhudi.services.result import ServiceResult
+from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import conflicts, heartbeat
@@ -90,9 +91,10 @@ class Kind:
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
-    def is_compacted(self) -> bool:
-        """Beside its writers. Where none gives way, who comes after a compaction wins."""
-        return self.type == "mor" and self.gives_way
+    def services(self) -> tuple[str, ...]:
+        """Those that run beside its writers. Where none gives way, who comes later wins."""
+        found = (("compact", self.type == "mor"), ("cluster", self.index != "BUCKET"))
+        return tuple(name for name, has in found if has and self.gives_way)
 
     @property
     def options(self) -> dict[str, str]:
@@ -272,11 +274,11 @@ def verbs(
     # A key's city is given with it, so that it is in one partition only.
     keys = choose.sample(range(8), choose.randint(1, 3))
     some = {f"k{n}": (CITIES[n % 2], value) for n in keys}
-    known = ["upsert"] * 4 + ["insert", "delete"] + ["compact"] * table.is_compacted
+    known = ["upsert"] * 4 + ["insert", "delete"] + [*table.services]
     kind = choose.choice([*known, "update", "where", "put", "merge"] if table.gives_way else known)
     world.tell(f"{kind} {value} of {some} or {city}")
-    if kind == "compact":
-        return dict, lambda handle, _: compacted(handle, clock)
+    if kind in SERVICES:
+        return dict, lambda handle, _: SERVICES[kind](handle, clock)
     if kind == "upsert":
         return lambda rows: {**rows, **some}, lambda handle, _: upsert.upsert(
             handle, rows_of(some), clock=clock
@@ -321,8 +323,16 @@ def verbs(
     }, lambda handle, _: merge(handle, rows_of(some), clauses, clock=clock)
 
 
-def compacted(handle: Handle, clock: WorldClock) -> ServiceResult:
+def compacted(handle: Handle, clock: WorldClock) -> object:
     return services.compact(handle, CompactionRequest(), CompactionOptions(), clock=clock)
+
+
+def clustered(handle: Handle, clock: WorldClock) -> object:
+    joining = ClusteringOptions(single_group=False)
+    return services.cluster(handle, ClusteringRequest(), joining, clock=clock)
+
+
+SERVICES = {"compact": compacted, "cluster": clustered}
 
 
 def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task], None]:
@@ -410,9 +420,9 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
         history.doing[task.name] = Attempt(lambda state: {**state, **rows})
         handle = Handle(WorldStorage(uri, world), LocalEngine(1), kind.options)
         upsert.upsert(handle, rows_of(rows), clock=WorldClock(world, task))
-        if kind.is_compacted:
+        for name in kind.services:
             history.doing[task.name] = Attempt(dict)
-            compacted(handle, WorldClock(world, task))
+            SERVICES[name](handle, WorldClock(world, task))
 
     world.add("last", work)
     world.run()

@@ -54,7 +54,9 @@ def merged(
         _check_once(rows)
         deletes = any(clause.values is None for clause in source.on_match)
         located = rows.recovered().located_source(paths, deletes=deletes)
-        yield _merged(located, source).counted()
+        reads = _reads(located)
+        seen = frozenset((read.slice.partition, read.slice.file_id) for read in reads.values())
+        yield replace(_merged(located, source, reads).counted(), seen=seen)
 
 
 def _check_once(rows: FrameRows) -> None:
@@ -68,13 +70,12 @@ def _check_once(rows: FrameRows) -> None:
         )
 
 
-def _merged(placed: FrameRows, source: Source) -> FrameRows:
+def _merged(placed: FrameRows, source: Source, reads: dict[str, ReadTask]) -> FrameRows:
     """What becomes of the source's rows, as rows of the table that know where they go."""
     source = replace(source, session=RemoteSession.of(placed.session))
     schema = with_fields(with_fields(source.rows, NUMBERED), PLACED)
     place = sf.concat_ws(BETWEEN, sf.col(DESTINATION), sf.col(GROUP))
     hit = placed.frame.where(sf.col(GROUP).isNotNull()).withColumn(PLACE, place)
-    reads = _reads(placed)
     routed = hit.repartition(PLACE).sortWithinPartitions(PLACE)
     found = mapped(routed, Match(source, reads), schema)
     new = mapped(placed.frame.where(sf.col(GROUP).isNull()), Absent(source), schema)

@@ -31,6 +31,7 @@ from pyhudi.spark.remote import RemoteSession
 from pyhudi.spark.routing import ROUTE, Route, WriteRoute, check_all_written
 from pyhudi.spark.sample import sampled_row_size
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.placed_rows import WRITE_STAGE
 from pyhudi.write.plan import Counts, PlannedFile, Updates
 from pyhudi.write.write_context import Session
@@ -55,6 +56,7 @@ class PlacedFrame:
     """What the rows of a new file are sorted by."""
     firsts: Mapping[tuple[str, int], int] | None = None
     """Of rows that are only to be added: see `Route`."""
+    seen: FileGroups = frozenset()
 
     @classmethod
     def of_tagged(

@@ -19,6 +19,7 @@ from pyhudi.spark.flow import collected, mapped
 from pyhudi.spark.keying import Batches, KeyRows
 from pyhudi.spark.remote import RemoteSession
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.incoming import gathered
 from pyhudi.write.placed_rows import WRITE_STAGE
 from pyhudi.write.plan import Counts, PlannedFile, plan_new_files
@@ -40,6 +41,7 @@ class PlacedApart:
     kept_away: int = 0
     leaving_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
     absent: pa.Table | None = None
+    seen: FileGroups = frozenset()
 
     def recovered(self) -> PlacedApart:
         """After the clean-up that comes before a write."""

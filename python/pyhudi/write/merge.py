@@ -36,7 +36,7 @@ from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
 from pyhudi.write.plan import check_not_clustered
-from pyhudi.write.rechecks import absent_keys
+from pyhudi.write.rechecks import absent_keys, unchanged
 from pyhudi.write.rows import Placed
 from pyhudi.write.update_delete import check_settable
 from pyhudi.write.upsert import opened
@@ -70,7 +70,8 @@ def merge(
     session = opened(table, clock, incoming.memory_limit(None, source))
     check_appends(session, "merge", appends=False)
     with _merged(session, source, clauses) as changes:
-        return write(changes, UPSERT, deletes=True, went_by=absent_keys(changes))
+        went_by = [*absent_keys(changes), unchanged(changes.seen)]
+        return write(changes, UPSERT, deletes=True, went_by=went_by)
 
 
 def _merged(
@@ -102,7 +103,9 @@ def _merged_here(
     gone = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
     leaving = {number: LeavingKeys(keys.combine_chunks()) for number, keys in gone.items()}
     # A row that the clauses leave alone now may be changed by them once another writer was there.
-    yield replace(_placed(session, hits, inserted, located), leaving=leaving, absent=keyed)
+    seen = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in found)
+    changes = _placed(session, hits, inserted, located)
+    yield replace(changes, leaving=leaving, absent=keyed, seen=seen)
 
 
 def _match(

@@ -15,6 +15,7 @@ from pyhudi.slices import write_tasks
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, FileGroup, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write import row_sizes
 from pyhudi.write.plan import Counts, PlannedFile, Updates
 from pyhudi.write.write_context import Session
@@ -65,6 +66,7 @@ class PlacedRows:
     """By partition path."""
     kept_away: int = 0
     absent: pa.Table | None = None
+    seen: FileGroups = frozenset()
 
     @cached_property
     def counts(self) -> Counts:

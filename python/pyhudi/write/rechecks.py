@@ -91,6 +91,17 @@ def no_files(partitions: Collection[str] | None) -> Recheck:
     return check
 
 
+def unchanged(seen: FileGroups) -> Recheck:
+    """No other write has changed file groups with rows that were looked at and left alone."""
+
+    def check(since: Since) -> None:
+        for instant, groups in since.changes:
+            for partition, _ in sorted(seen & groups):
+                raise _met(instant, f"another state of rows in partition {partition!r}")
+
+    return check
+
+
 def buckets_are_new(session: Session, counts: Counts) -> Recheck:
     """No other write has begun a bucket that this one begins."""
     index = session.index

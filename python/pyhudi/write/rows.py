@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.plan import Counts, PlannedFile
 from pyhudi.write.write_context import Session
 
@@ -46,6 +47,11 @@ class Placed(Protocol):
 
         None where nobody has them all in memory.
         """
+        ...
+
+    @property
+    def seen(self) -> FileGroups:
+        """File groups with rows that were looked at, some of which may stay as they are."""
         ...
 
     def row_bytes(self) -> int:
