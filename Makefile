@@ -171,6 +171,10 @@ bench-writes: $(STAMPS)/bench ## writes beside other writers, as ratios; BENCH_A
 bench-concurrency: $(STAMPS)/bench ## what a lock costs, and many writers beside deltalake's; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/concurrency.py $(BENCH_ARGS)
 
+.PHONY: bench-clustering
+bench-clustering: $(STAMPS)/bench ## clustering beside deltalake's optimize, and what layouts save scans; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/clustering.py $(BENCH_ARGS)
+
 .PHONY: bench-hudi-rs
 bench-hudi-rs: ## builds the peer of bench-writes that is written in Rust; needs protoc
 	cargo build --release --locked --manifest-path benches/hudi_rs/Cargo.toml

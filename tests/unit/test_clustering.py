@@ -203,6 +203,30 @@ def test_a_plan_that_was_overtaken_is_taken_off(tmp_path: Path) -> None:
     assert table.cluster().instants
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_writers_go_on_where_that_is_allowed(tmp_path: Path, kind: Any) -> None:
+    table = points(tmp_path, kind=kind)
+    (planned,) = table.cluster(execute=False).scheduled
+    strategy = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
+    allowed = pyhudi.open_table(table.uri, options={**SMALL, **strategy})
+    allowed.upsert(POINTS.rows([7], v=3))
+    assert [instant.requested for instant in pending(allowed.state.timeline)] == [planned]
+    with pytest.raises(CommitConflict, match=r"clustering \d+ is pending"):
+        allowed.overwrite(POINTS.rows([1]))
+    allowed.update(where="id = 'k0009'", set={"v": "4"})
+    assert "has changed file groups of it" in table.refresh().cluster(schedule=False).left[0]
+    (planned,) = table.cluster(execute=False).scheduled
+    drops = {"hoodie.clustering.rollback.pending.replacecommit.on.conflict": True}
+    dropping = pyhudi.open_table(table.uri, options={**SMALL, **strategy, **drops})
+    dropping.delete(where="id = 'k0011'")
+    assert pending(dropping.state.timeline) == []
+    dropping.upsert(POINTS.rows([13], v=6))
+    rows = {row["id"]: row["v"] for row in stored(dropping)}
+    assert (rows["k0007"], rows["k0009"], "k0011" in rows, rows["k0013"]) == (3, 4, False, 6)
+    found = table.refresh().check(deep=True)
+    assert found.ok, str(found)
+
+
 def test_a_write_while_files_are_clustered_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +256,66 @@ def test_a_write_while_files_are_clustered_wins(
     assert {row["id"]: row["v"] for row in stored(table)}["k0007"] == 3
     found = table.check(deep=True)
     assert found.ok, str(found)
+
+
+def test_a_plan_is_taken_back_by_hand(tmp_path: Path) -> None:
+    table = points(tmp_path, version=6)
+    (planned,) = table.cluster(execute=False).scheduled
+    before = stored(table)
+    looked = table.rollback(planned, dry_run=True)
+    assert (looked.instants, looked.files_deleted) == ((planned,), 0)
+    assert table.rollback(planned).instant == ""
+    assert pending(table.state.timeline) == []
+    assert stored(table) == before
+    table.upsert(POINTS.rows([7], v=3))
+
+
+def test_a_clustering_that_died_is_taken_back_by_hand(tmp_path: Path) -> None:
+    base = unpack("v9_mor_pending_clusterings", tmp_path)
+    table = pyhudi.open_table(base)
+    before = sorted(table.scan().to_arrow().to_pylist(), key=str)
+    for instant in pending(table.state.timeline):
+        table.rollback(instant.requested)
+        assert not list(base.rglob(f"*_{instant.requested}.parquet"))
+    assert pending(table.state.timeline) == []
+    assert sorted(table.scan().to_arrow().to_pylist(), key=str) == before
+    assert table.check(deep=True).ok
+    # A file alone stays as it is.
+    assert table.cluster().rows_written == len(before) - 2
+
+
+# --- after commits --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_after_so_many_commits(tmp_path: Path, kind: Any) -> None:
+    inline = {
+        "hoodie.clustering.inline": True,
+        "hoodie.clustering.inline.max.commits": 2,
+        "hoodie.clustering.plan.strategy.sort.columns": "x,y",
+        "hoodie.layout.optimize.strategy": "HILBERT",
+    }
+    table = POINTS.make(tmp_path / "points", kind=kind, options=inline, version=6)
+    files = []
+    for number in range(6):
+        table.insert(POINTS.rows(range(number * 10, number * 10 + 10)))
+        files.append(len(names_of(table)))
+    assert files == [2, 2, 4, 2, 4, 2]
+    assert table.history()["operation"].to_pylist().count("CLUSTER") == 3
+    assert len(stored(table)) == 60
+    assert table.check(deep=True).ok
+
+
+def test_plans_alone_after_commits(tmp_path: Path) -> None:
+    scheduled = {
+        "hoodie.clustering.schedule.inline": True,
+        "hoodie.clustering.async.max.commits": 2,
+    }
+    table = POINTS.make(tmp_path / "points", options=scheduled)
+    for number in range(5):
+        table.insert(POINTS.rows(range(number * 10, number * 10 + 10)))
+    assert len(pending(table.refresh().state.timeline)) == 1
+    assert len(table.cluster(schedule=False).instants) == 1
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

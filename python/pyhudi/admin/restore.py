@@ -16,10 +16,12 @@ from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.unfinished import all_of
+from pyhudi.services.clustering import pending as pending_clusterings
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn import restore as restoring
 from pyhudi.txn import rollback
+from pyhudi.txn.planned import unschedule
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes, recover
 from pyhudi.txn.restore import RestoreResult
 from pyhudi.txn.savepoint import saved_instants
@@ -159,7 +161,9 @@ def _named(timeline: Timeline, instant: str) -> Instant:
 
 
 def _check_failed(table: Table, target: Instant) -> None:
-    """Raises unless a pending instant is the newest failed write, and its writer is dead."""
+    """Raises unless a pending instant is a clustering, or the newest write of a dead writer."""
+    if target in pending_clusterings(table.timeline):
+        return
     failed = failed_writes(table.timeline)
     if target not in failed:
         msg = f"{target} is planned: there is nothing to roll back"
@@ -169,8 +173,14 @@ def _check_failed(table: Table, target: Instant) -> None:
 
 
 def _roll_back_failed(table: Table, target: Instant) -> str:
-    """Rolls a failed write back, by the plan of who began to; the rollback's instant."""
+    """Rolls a failed write back, by the plan of who began to; the rollback's instant.
+
+    A planned clustering is taken off the timeline, as Hudi does, and nothing tells of it.
+    """
     timeline = table.timeline
+    if target in pending_clusterings(timeline):
+        unschedule(table, target.requested, target.action)
+        return ""
     for begun in timeline.pending(ROLLBACK):
         named = rollback.target_of(timeline, begun)
         if named is not None and named[0] == target.requested:

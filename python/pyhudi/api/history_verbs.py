@@ -125,10 +125,11 @@ class HistoryVerbs:
 
     @arg.checked(instant=arg.text, dry_run=arg.flag)
     def rollback(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
-        """Takes the newest completed commit back, or a failed write that is pending.
+        """Takes the newest completed commit back, or a failed write or clustering that is pending.
 
         A rollback stands on the timeline, as Hudi's do. A metadata table that cannot follow, since
-        it was compacted or got partitions since the commit, is made anew.
+        it was compacted or got partitions since the commit, is made anew. A clustering that is
+        planned, or was begun by a writer that died, leaves the timeline without a trace.
 
         Args:
             instant: that of the commit, its requested time.

@@ -18,6 +18,7 @@ SCHEDULE_INLINE = "hoodie.clustering.schedule.inline"
 MAX_COMMITS = "hoodie.clustering.inline.max.commits"
 ASYNC_MAX_COMMITS = "hoodie.clustering.async.max.commits"
 UPDATES = "hoodie.clustering.updates.strategy"
+DROP_ON_CONFLICT = "hoodie.clustering.rollback.pending.replacecommit.on.conflict"
 PLAN_CLASS = "hoodie.clustering.plan.strategy.class"
 RUN_CLASS = "hoodie.clustering.execution.strategy.class"
 LAYOUT = "hoodie.layout.optimize.strategy"
@@ -41,6 +42,7 @@ CLUSTERING_OPTIONS = (
     MAX_COMMITS,
     ASYNC_MAX_COMMITS,
     UPDATES,
+    DROP_ON_CONFLICT,
     PLAN_CLASS,
     RUN_CLASS,
     LAYOUT,
@@ -75,7 +77,8 @@ _PLANNERS: Mapping[str, Filter | None] = {
 """Classes by what they are short for: older ones name a partition filter."""
 _RUNNERS = ("SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy")
 _LAYOUTS = ("linear", "zorder", "hilbert")
-_UPDATES = ("SparkRejectUpdateStrategy",)
+_ALLOW = "SparkAllowUpdateStrategy"
+_UPDATES = ("SparkRejectUpdateStrategy", _ALLOW)
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,10 @@ class ClusteringOptions:
     skip_latest: int = 0
     begin: str = ""
     end: str = ""
+    allows_updates: bool = False
+    """Writers may change file groups that wait for a clustering."""
+    drops_overtaken: bool = False
+    """A writer that does so takes the plan off the timeline."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ClusteringOptions:
@@ -121,7 +128,6 @@ class ClusteringOptions:
         if inline and scheduled:
             raise ConfigError(f"{INLINE} and {SCHEDULE_INLINE} are both true", hint="Set one.")
         _known(options, RUN_CLASS, RUN_PACKAGE, _RUNNERS)
-        _known(options, UPDATES, _UPDATE_PACKAGE, _UPDATES)
         return cls(
             inline,
             scheduled,
@@ -142,6 +148,8 @@ class ClusteringOptions:
             whole_number(options, SKIP_LATEST, default=cls.skip_latest, least=0),
             options.get(BEGIN, ""),
             options.get(END, ""),
+            _known(options, UPDATES, _UPDATE_PACKAGE, _UPDATES) == _ALLOW,
+            switch(options, DROP_ON_CONFLICT, default=cls.drops_overtaken),
         )
 
 

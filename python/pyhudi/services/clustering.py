@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, takewhile
 
 from pyhudi.config.actions import (
     CLUSTERING,
@@ -78,16 +78,13 @@ def cluster_table(
     _check(table, options)
     result = ServiceResult(_SERVICE)
     for instant in pending(table.timeline) if asked.execute else ():
-        result = _with_pending(result, table.reloaded(), instant, options, asked)
+        result = _with_plan(result, table.reloaded(), instant.requested, options, asked)
     if asked.schedule:
         planned, waits = _scheduled(table, options, asked)
         if waits:
             result = replace(result, left=(*result.left, waits))
         if planned and asked.execute:
-            now = table.reloaded()
-            found = next(one for one in pending(now.timeline) if one.requested == planned)
-            plan = _plan(now, found)
-            result = _added(result, plan, planned, _carried_out(now, found, plan, options, asked))
+            result = _with_plan(result, table.reloaded(), planned, options, asked)
         elif planned:
             result = replace(result, scheduled=(planned,))
     return replace(result, duration_ms=table.clock.now_ms() - began_ms)
@@ -163,17 +160,19 @@ def _action(table: Table) -> str:
 
 def is_due(timeline: Timeline, options: ClusteringOptions) -> bool:
     """Whether enough commits were completed since the last clustering was planned."""
-    last = max((one.requested for one, _ in _clusterings(timeline)), default="")
-    planned = max((one.requested for one in pending(timeline)), default="")
     commits = timeline.completed(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
-    since = [commit for commit in commits if commit.requested > max(last, planned)]
+    since = list(takewhile(lambda commit: _record(timeline, commit) is None, reversed(commits)))
     return len(since) >= options.max_commits
 
 
-def _clusterings(timeline: Timeline) -> list[tuple[Instant, Mapping[str, object]]]:
-    """The completed ones with what was planned."""
-    found = ((one, timeline.plan(one) or {}) for one in timeline.completed(REPLACE_COMMIT))
-    return [(one, plan) for one, plan in found if plan.get("clusteringPlan") is not None]
+def _record(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
+    """What a completed clustering was planned with; None for another commit."""
+    if commit.action != REPLACE_COMMIT:
+        return None
+    if timeline.completes_in_names and timeline.files(commit)[0].action != CLUSTERING:
+        return None
+    record = timeline.plan(commit) or {}
+    return None if record.get("clusteringPlan") is None else record
 
 
 def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
@@ -189,14 +188,18 @@ def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
         raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
     free = [slice_ for slice_ in slices if (slice_.partition, slice_.file_id) not in taken]
-    settled = Settled(
-        {one.requested: _sorting(plan) for one, plan in _clusterings(timeline)}
-        if options.sort_columns
-        else {}
-    )
     wanted = ",".join(options.sort_columns)
+    settled = _settled(timeline, free) if wanted else Settled({})
     write = WriteOptions.of(table.options)
     return choose(free, options, write, settled, wanted, hour=int(instant[8:10]))
+
+
+def _settled(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
+    """The clusterings that wrote the base files of slices."""
+    bases = {slice_.base_instant for slice_ in slices}
+    commits = (found for found in timeline.completed(REPLACE_COMMIT) if found.requested in bases)
+    records = ((commit.requested, _record(timeline, commit)) for commit in commits)
+    return Settled({time: _sorting(record) for time, record in records if record is not None})
 
 
 def _sorting(record: Mapping[str, object]) -> str:
@@ -209,14 +212,21 @@ def _sorting(record: Mapping[str, object]) -> str:
 # --- carrying out ---------------------------------------------------------------------------------
 
 
-def _with_pending(
+def _with_plan(
     result: ServiceResult,
     table: Table,
-    instant: Instant,
+    time: str,
     options: ClusteringOptions,
     asked: ClusteringRequest,
 ) -> ServiceResult:
-    """Carries a plan out, or takes it off where its file groups were changed since."""
+    """Carries a plan out, or takes it off where its file groups were changed since.
+
+    Also one that was made just now: who stood still in between has planned on what was then.
+    """
+    instant = next((one for one in pending(table.timeline) if one.requested == time), None)
+    if instant is None:
+        msg = f"the clustering {time} is not pending any more"
+        raise overtaken(msg)
     changed = _changed_since(table, instant)
     if changed:
         unschedule(table, instant.requested, instant.action)

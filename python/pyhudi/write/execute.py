@@ -15,11 +15,11 @@ from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import row_sizes
+from pyhudi.write.clustered import check_free
 from pyhudi.write.key_claims import key_claims
 from pyhudi.write.plan import (
     Counts,
     PlannedFile,
-    check_not_clustered,
     plan_files,
     plan_new_files,
     workload_profile,
@@ -56,7 +56,7 @@ def write(
     another writer meanwhile.
     """
     session, counts = placed.session, placed.counts
-    check_not_clustered(counts.groups[number] for number in counts.touched)
+    check_free(session, (counts.groups[number] for number in counts.touched))
     anew: frozenset[int] = frozenset()
     if deletes and counts.leaving:
         anew = groups_with_copies(session, counts.groups, placed.leaving_keys)
@@ -108,7 +108,7 @@ def write_buckets(
     """
     session, counts = placed.session, placed.counts
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
-    check_not_clustered(groups[number] for number in counts.touched)
+    check_free(session, (groups[number] for number in counts.touched))
     rechecks = (buckets_are_new(session, counts), *went_by)
     with Transaction(session.table, operation, rechecks=rechecks) as txn:
         if replaced is not None:

@@ -29,13 +29,13 @@ from pyhudi.slices.tagged import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import checks, incoming, merge_clauses
+from pyhudi.write.clustered import check_free
 from pyhudi.write.execute import TAG_STAGE, UPSERT, write
 from pyhudi.write.match_rows import Matched, MatchTask, match_rows
 from pyhudi.write.memory_rows import placed
 from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
-from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rechecks import absent_keys, unchanged
 from pyhudi.write.rows import Placed
 from pyhudi.write.update_delete import check_settable
@@ -96,7 +96,7 @@ def _merged_here(
     located = locate.for_merge(session, keyed, deletes=deletes)
     groups = located.groups
     found = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
-    check_not_clustered(groups[number] for number in found)
+    check_free(session, (groups[number] for number in found))
     hits = _match(session, given, keyed, found, groups, on_match)
     live = [rows.take(hits[number].matched) for number, rows in found.items()]
     inserted = inserted_rows(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)

@@ -25,7 +25,8 @@ from pyhudi.slices.partial_rows import NUMBER, CompletingTask, stored_columns
 from pyhudi.slices.tagged import row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write import checks
-from pyhudi.write.plan import Counts, check_not_clustered
+from pyhudi.write.clustered import check_free
+from pyhudi.write.plan import Counts
 from pyhudi.write.write_context import Session
 
 
@@ -110,7 +111,7 @@ def _found(session: Session, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Tab
     tasks = []
     for number, at in located.tagged.by_group():
         group = located.groups[number]
-        check_not_clustered([group])
+        check_free(session, [group])
         own = keys.column(RECORD_KEY).combine_chunks().take(at)
         tasks.append(CompletingTask(target, _read(group), at, own, lacking))
     _check_slices(session, [task.slice for task in tasks])

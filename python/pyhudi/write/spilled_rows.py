@@ -25,9 +25,9 @@ from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.write.clustered import check_free
 from pyhudi.write.known_keys import without_known
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
-from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.write_context import Session
 
@@ -219,7 +219,7 @@ class _Placing:
     def _number(self, group: FileGroup) -> int:
         number = self._numbers.setdefault(self._place(group), len(self._groups))
         if number == len(self._groups):
-            check_not_clustered([group])
+            check_free(self._session, [group])
             self._groups.append(group)
         return number
 

@@ -24,10 +24,10 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import checks, incoming
+from pyhudi.write.clustered import check_free
 from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows
-from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rechecks import nothing_found
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import Session, WritableTable
@@ -142,5 +142,5 @@ def groups_of(session: Session, slices: list[FileSlice]) -> list[FileGroup]:
         for slice_, group in zip(read, groups, strict=True)
     }
     found = [by_id[slice_.partition, slice_.file_id] for slice_ in slices]
-    check_not_clustered(found)
+    check_free(session, found)
     return found
