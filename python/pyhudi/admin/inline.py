@@ -16,12 +16,15 @@ from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
+from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import AfterCommitWarning, InterruptedAfterCommit, without_hint
 from pyhudi.services import clustering
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.compaction_choice import is_due
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
+from pyhudi.write.expire import expire_partitions
+from pyhudi.write.retries import retried
 from pyhudi.write.write_context import WritableTable
 
 Service = Callable[[], object]
@@ -67,6 +70,14 @@ def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[st
     if _clustering_is_due(table, by):
         wanted = ClusteringRequest(execute=by.inline, due_only=True)
         yield "clustering", partial(services.cluster, handle, wanted, by, clock=clock)
+    ttl = TtlOptions.of(handle.options)
+    if _partitions_may_expire(table, ttl):
+        expire = lambda again, _: expire_partitions(again, ttl, clock=clock)  # noqa: E731
+        yield "removal of old partitions", partial(retried, handle, None, expire, clock)
+
+
+def _partitions_may_expire(table: Table, options: TtlOptions) -> bool:
+    return options.inline and options.days > 0 and bool(table.config.partition_fields)
 
 
 def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:

@@ -75,6 +75,49 @@ class ServiceVerbs:
         self.refresh()
         return result
 
+    @arg.checked(days=arg.optional(arg.whole), by_creation=arg.optional(arg.flag), dry_run=arg.flag)
+    def expire_partitions(
+        self, days: int | None = None, *, by_creation: bool | None = None, dry_run: bool = False
+    ) -> ServiceResult:
+        """Removes the partitions that are too old, in one commit; a later clean takes their files.
+
+        What the arguments do not say, `hoodie.partition.ttl.*` of the handle's options do. With
+        `hoodie.partition.ttl.inline=true` each commit is followed by this.
+
+        Args:
+            days: partitions to which nothing was written for longer go.
+            by_creation: go by when a partition was made instead.
+            dry_run: say what would go, and change nothing.
+
+        Returns:
+            What went. `left` names partitions that are too old and stay, since a service of theirs
+            is pending, or as there are more than
+            `hoodie.partition.ttl.strategy.max.delete.partitions` (1000).
+
+        Raises:
+            ConfigError: nobody says how many days, the table has no partitions, an argument is
+                wrong, or the handle was opened as of an earlier time.
+            UnsupportedTableFeature: a strategy that pyhudi does not have, partitions that do not
+                tell when they were made, or a table that it does not write to.
+            CommitConflict: others write to such a partition again and again.
+            LockTimeout: the table's lock could not be had in time.
+        """
+        from pyhudi.config.ttl_options import TtlOptions  # noqa: PLC0415 - as above
+        from pyhudi.write.expire import expire_partitions  # noqa: PLC0415 - reading needs none
+        from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
+
+        handle = self._writable()
+        options = TtlOptions.of(handle.options)
+        if days is not None:
+            options = replace(options, days=days)
+        if by_creation is not None:
+            options = replace(options, by_creation=by_creation)
+        result = retried(
+            handle, None, lambda table, _: expire_partitions(table, options, dry_run=dry_run)
+        )
+        self.refresh()
+        return result
+
     @arg.checked(
         strategy=arg.optional(arg.text),
         schedule=arg.flag,

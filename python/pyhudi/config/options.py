@@ -25,6 +25,7 @@ from pyhudi.config.property_names import (
     URL_ENCODE,
 )
 from pyhudi.config.service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
+from pyhudi.config.ttl_options import TTL_OPTIONS, TtlOptions
 from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
 
 DATA_SKIPPING = "hoodie.enable.data.skipping"
@@ -42,6 +43,7 @@ KNOWN_OPTIONS = frozenset(
         *SERVICE_OPTIONS,
         *LOCK_OPTIONS,
         *COMPACTION_OPTIONS,
+        *TTL_OPTIONS,
         *CLUSTERING_OPTIONS,
     )
 )
@@ -86,6 +88,7 @@ def check_options(
     ServiceOptions.of(checked)
     LockOptions.of(checked)
     CompactionOptions.of(checked)
+    TtlOptions.of(checked)
     ClusteringOptions.of(checked)
     return checked
 

@@ -79,6 +79,12 @@ def delete_partitions(
     if not session.config.version.lists_absent_partitions:
         present = {path for path, _ in walk_partitions(session.storage)}
         paths = [path for path in paths if path in present]
+    return remove_partitions(session, paths)
+
+
+def remove_partitions(session: Session, paths: Sequence[str]) -> WriteResult:
+    """Takes the file groups of partitions away, unless others write to them meanwhile."""
+    check_replaceable(session.config)
     replaced = groups_of(session, paths)
     rechecks = [no_files(replaced)]
     with Transaction(session.table, DELETE_PARTITION, rechecks=rechecks) as txn:

@@ -1,0 +1,107 @@
+"""Removing partitions that are too old, in one commit that takes their file groups away.
+
+By last modification counts whatever wrote to a partition; for Hudi log files do not, until they are
+compacted. Days are not cut to 32 bits of milliseconds, as they are in Hudi 1.0.2 and 1.2.0, which
+takes 50 days for seven hours. Source: `KeepByTimeStrategy`, `KeepByCreationTimeStrategy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyhudi.clock import Clock, SystemClock, parse_instant
+from pyhudi.config.properties import parse_properties
+from pyhudi.config.ttl_options import BY, DAYS, TtlOptions
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.services.result import ServiceResult
+from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.meta_columns import PARTITION_METADATA
+from pyhudi.txn.conflicts import touched
+from pyhudi.write import incoming
+from pyhudi.write.non_blocking import check_appends
+from pyhudi.write.overwrite import remove_partitions
+from pyhudi.write.upsert import opened
+from pyhudi.write.write_context import Session, WritableTable
+
+_SERVICE = "expire_partitions"
+_DAY_MS = 86_400_000
+
+
+def expire_partitions(
+    table: WritableTable, options: TtlOptions, *, dry_run: bool = False, clock: Clock | None = None
+) -> ServiceResult:
+    """See `HudiTable.expire_partitions`."""
+    clock = clock or SystemClock()
+    if not options.days:
+        msg = "nobody says after how many days partitions expire"
+        raise ConfigError(msg, hint=f"Give days, or {DAYS}.")
+    session = opened(table, clock, incoming.memory_limit(None))
+    check_appends(session, _SERVICE, appends=False)
+    if not session.config.partition_fields:
+        raise ConfigError("the table has no partitions", hint="delete(where=...) removes rows.")
+    session = session if dry_run else session.recovered()
+    slices = FileSystemView(session.storage, session.config, session.timeline).slices()
+    expired, left = _split(session, slices, options, clock)
+    going = [slice_ for slice_ in slices if slice_.partition in expired]
+    result = ServiceResult(
+        _SERVICE,
+        file_groups=len(going),
+        files_removed=sum(len(slice_.logs) + (slice_.base is not None) for slice_ in going),
+        bytes_removed=sum(slice_.size for slice_ in going),
+        left=tuple(left),
+        dry_run=dry_run,
+    )
+    if not dry_run and expired:
+        result = replace(result, instants=(remove_partitions(session, expired).instant,))
+    return replace(result, duration_ms=clock.now_ms() - session.started_ms)
+
+
+def _split(
+    session: Session, slices: list[FileSlice], options: TtlOptions, clock: Clock
+) -> tuple[list[str], list[str]]:
+    """The partitions that go, oldest first, and why others that are too old stay."""
+    zone, before_ms = session.config.timezone, clock.now_ms() - options.days * _DAY_MS
+    times = dict(_created(session, slices) if options.by_creation else _modified(session, slices))
+    old = [
+        path
+        for path, instant in sorted(times.items(), key=lambda item: item[1])
+        if parse_instant(instant, zone) < before_ms
+        and (not options.selected or path in options.selected)
+    ]
+    timeline = session.timeline
+    planned = {**pending_compactions(timeline), **pending_clusterings(timeline)}
+    waiting = {partition for partition, _ in planned}
+    left = [f"a service of partition {path!r} is pending" for path in old if path in waiting]
+    free = [path for path in old if path not in waiting]
+    left += [f"partition {path!r}: {options.most} at once" for path in free[options.most :]]
+    return free[: options.most], left
+
+
+def _modified(session: Session, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
+    """Partition paths with the time of the newest write to each."""
+    newest: dict[str, str] = {}
+    for slice_ in slices:
+        times = [slice_.base_instant, *(log.instant for log in slice_.logs)]
+        newest[slice_.partition] = max(newest.get(slice_.partition, ""), *times)
+    # Up to version 6 a log file's name does not tell who has appended to it.
+    if session.config.version.logs_named_by_base_instant:
+        for commit in session.timeline.commits:
+            for partition, _ in touched(session.timeline.commit_metadata(commit)):
+                if partition in newest:
+                    newest[partition] = max(newest[partition], commit.requested)
+    return iter(newest.items())
+
+
+def _created(session: Session, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
+    """Partition paths with the time of the write that made each."""
+    for partition in sorted({slice_.partition for slice_ in slices}):
+        file = f"{partition}/{PARTITION_METADATA}"
+        data = session.storage.read_or_none(file)
+        made = None if data is None else parse_properties(data, file).get("commitTime")
+        if made is None:
+            msg = f"{BY} is KEEP_BY_CREATION_TIME: {file} does not say when the partition was made"
+            raise UnsupportedTableFeature(msg, hint="KEEP_BY_TIME goes by what was written.")
+        yield partition, made

@@ -1,0 +1,156 @@
+"""Partitions that are too old: by which time, what stays, and that nobody's new rows go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config.ttl_options import TtlOptions
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.write import expire
+from tests.helpers.pairwise import pairwise
+from tests.unit.test_compaction import rows
+from tests.unit.test_savepoints import people
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Call it to let days pass."""
+    real, ahead = SystemClock.now_ms, [0.0]
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: real(self) + int(ahead[0] * DAY_MS))
+
+    def days(count: float) -> None:
+        ahead[0] += count
+
+    return days
+
+
+def in_city(city: str, v: int) -> pa.Table:
+    return pa.table({"id": [f"{city}{n}" for n in range(2)], "city": [city] * 2, "v": [v] * 2})
+
+
+def made(base: Path, version: int, kind: Any, passes: Any) -> HudiTable:
+    """Three partitions, each ten days younger than the one before; the oldest was updated last."""
+    table = pyhudi.create_table(
+        base, people(range(1), 1).schema, key="id", partition_by="city", order_by="v", type=kind,
+        version=version,
+    )  # fmt: skip
+    for city in ("a", "b", "c"):
+        table.upsert(in_city(city, 1))
+        passes(10)
+    table.upsert(in_city("a", 2))
+    return table
+
+
+def cities(table: HudiTable) -> set[str]:
+    return {key[0] for key in rows(table)}
+
+
+@pytest.mark.parametrize(("version", "kind"), pairwise((6, 8, 9), ("cow", "mor")))
+def test_by_the_last_write(version: int, kind: str, tmp_path: Path, passes: Any) -> None:
+    """A log file counts as a write, too."""
+    table = made(tmp_path / "t", version, kind, passes)
+    planned = table.expire_partitions(15, dry_run=True)
+    assert (planned.file_groups, planned.instants) == (1, ())
+    assert cities(table) == {"a", "b", "c"}
+    done = table.expire_partitions(15)
+    assert (done.file_groups, len(done.instants)) == (1, 1)
+    assert cities(table) == {"a", "c"}
+    assert table.expire_partitions(15).instants == ()
+    assert not table.check(deep=True).findings
+    (row,) = table.history(limit=1).to_pylist()
+    assert row["operation"] == "DELETE_PARTITION"
+    table.upsert(in_city("b", 3))
+    assert cities(table) == {"a", "b", "c"}
+
+
+def test_by_creation(tmp_path: Path, passes: Any) -> None:
+    table = made(tmp_path / "t", 9, "mor", passes)
+    table.expire_partitions(15, by_creation=True)
+    assert cities(table) == {"c"}
+
+
+def test_days_are_not_cut_to_32_bits(tmp_path: Path, passes: Any) -> None:
+    table = made(tmp_path / "t", 9, "cow", passes)
+    for days in (25, 49, 50, 100, 365, 100_000):
+        assert table.expire_partitions(days).instants == (), days
+    passes(30)
+    table.expire_partitions(49)
+    assert cities(table) == {"a", "c"}
+    passes(400)
+    table.expire_partitions(365)
+    assert cities(table) == set()
+
+
+def test_options(tmp_path: Path, passes: Any) -> None:
+    made(tmp_path / "t", 9, "cow", passes)
+    ttl = "hoodie.partition.ttl.strategy."
+    options: dict[str, object] = {f"{ttl}days.retain": 5, f"{ttl}max.delete.partitions": 1}
+    table = pyhudi.open_table(tmp_path / "t", options=options)
+    done = table.expire_partitions()
+    assert cities(table) == {"a", "c"}
+    assert done.left == ("partition 'c': 1 at once",)
+    options[f"{ttl}partition.selected"] = "b,a"
+    assert pyhudi.open_table(tmp_path / "t", options=options).expire_partitions().instants == ()
+    inline = {f"{ttl}days.retain": 5, "hoodie.partition.ttl.inline": True}
+    table = pyhudi.open_table(tmp_path / "t", options=inline)
+    table.upsert(in_city("d", 1))
+    assert cities(table) == {"a", "d"}
+
+
+def test_what_waits_for_a_service_stays(tmp_path: Path, passes: Any) -> None:
+    table = made(tmp_path / "t", 9, "mor", passes)
+    table.upsert(in_city("b", 2))
+    table.compact(partitions=["b"], execute=False)
+    passes(100)
+    done = table.expire_partitions(50)
+    assert done.left == ("a service of partition 'b' is pending",)
+    assert cities(table) == {"b"}
+
+
+def test_what_is_refused(tmp_path: Path, passes: Any) -> None:
+    table = made(tmp_path / "t", 9, "cow", passes)
+    with pytest.raises(ConfigError, match="after how many days"):
+        table.expire_partitions()
+    whole = pyhudi.create_table(tmp_path / "whole", people(range(2), 1), key="id")
+    with pytest.raises(ConfigError, match="has no partitions"):
+        whole.expire_partitions(1)
+    own = {"hoodie.partition.ttl.strategy.class": "my.Own"}
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.partition\.ttl\.strategy\.class"):
+        pyhudi.open_table(tmp_path / "t", options=own)
+    (tmp_path / "t" / "b" / ".hoodie_partition_metadata").write_text("partitionDepth=1\n")
+    with pytest.raises(UnsupportedTableFeature, match="KEEP_BY_CREATION_TIME"):
+        table.expire_partitions(1, by_creation=True)
+
+
+def test_a_partition_that_is_written_to_meanwhile_stays(
+    tmp_path: Path, passes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path / "t", 9, "cow", passes)
+    other, split = pyhudi.open_table(tmp_path / "t"), expire._split
+
+    def late(*given: Any) -> Any:
+        found = split(*given)
+        if "b" in found[0]:
+            other.upsert(in_city("b", 7))
+        return found
+
+    monkeypatch.setattr(expire, "_split", late)
+    assert table.expire_partitions(15).instants == ()
+    assert rows(table)["b0"] == 7
+
+
+def test_days_as_text() -> None:
+    days = "hoodie.partition.ttl.strategy.days.retain"
+    assert TtlOptions.of({days: "-1"}).days == 0
+    assert TtlOptions.of({days: "40"}).days == 40
+    with pytest.raises(ConfigError, match="days"):
+        TtlOptions.of({days: "-2"})
