@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.lock_options import LockOptions
+from pyhudi.engine.plugins import is_spark_frame
 from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, TimelineMoved
 from pyhudi.schema.given import given_batches, is_read_once
@@ -41,7 +42,9 @@ def retried(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     retries = LockOptions.of(handle.options).retries
-    again = _Again(given) if retries and is_read_once(given) else None
+    # A DataFrame, which from PySpark 4 on is a stream as well, is worked out anew each time.
+    once = is_read_once(given) and not is_spark_frame(given)
+    again = _Again(given) if retries and once else None
     try:
         for number in range(retries):
             try:
