@@ -737,6 +737,21 @@ class MetadataRecorder:
         bounds of the partition that are tight. Raises `CorruptTable` for a damaged file.
         """
 
+    def forget_files(
+        self,
+        index: str,
+        partition: str,
+        names: Sequence[str],
+        *,
+        columns: Sequence[str],
+        filters: bool,
+    ) -> pa.RecordBatch:
+        """Takes away what a partition of the metadata table says of files that are gone.
+
+        partition: of the data, names: of its files; columns: those with statistics there, filters:
+        whether it has bloom filters.
+        """
+
     def locations(
         self,
         partition: str,

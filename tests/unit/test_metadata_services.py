@@ -22,7 +22,7 @@ from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import delta_commit
 from pyhudi.services import compaction
-from pyhudi.services.cleaning import slices_before
+from pyhudi.services.clean_policy import slices_before
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.planned import planned_slices
 from pyhudi.storage.storage import Storage

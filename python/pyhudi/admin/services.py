@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.services import clustering, table_compaction
+from pyhudi.services import cleaning, clustering, table_compaction
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
@@ -73,6 +74,19 @@ def cluster(
         return clustering.looked_at(opened, options, asked)
     limited = replace(asked, memory_limit=memory_limit(memory))
     return clustering.cluster_table(opened, options, limited)
+
+
+def clean(
+    table: WritableTable,
+    options: CleanOptions,
+    *,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+) -> ServiceResult:
+    """See `HudiTable.clean`."""
+    clock = clock or SystemClock()
+    opened = open_for_service(Handle.of(table, clock), clock, changes=not dry_run)
+    return cleaning.looked_at(opened, options) if dry_run else cleaning.clean_table(opened, options)
 
 
 def _check(table: Table, asked: CompactionRequest) -> None:

@@ -273,3 +273,53 @@ class ServiceVerbs:
             )
         self.refresh()
         return result
+
+    @arg.checked(
+        policy=arg.optional(arg.text),
+        retain=arg.optional(arg.whole),
+        dry_run=arg.flag,
+        progress=arg.progress,
+    )
+    def clean(
+        self,
+        *,
+        policy: str | None = None,
+        retain: int | None = None,
+        dry_run: bool = False,
+        progress: Progress = False,
+    ) -> ServiceResult:
+        """Removes files that newer ones have replaced for long enough. No row changes.
+
+        Cleans that are pending come first, whoever planned them. What a savepoint names stays, and
+        what any pending plan names. Time travel and incremental queries reach no further back
+        than what is kept.
+
+        Args:
+            policy: KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS. By
+                default `hoodie.clean.policy` of the handle's options, else KEEP_LATEST_COMMITS.
+            retain: how many commits, hours or versions of files are kept. By default
+                `hoodie.clean.commits.retained` (10), `hoodie.clean.hours.retained` (24) or
+                `hoodie.clean.fileversions.retained` (3) of the handle's options.
+            dry_run: say what would be removed, and change nothing.
+            progress: as in `upsert`.
+
+        Returns:
+            What was removed. With nothing to remove there is no instant.
+
+        Raises:
+            CommitConflict: a restore has begun, or another writer took the clean over.
+            CorruptTable: a pending plan is damaged.
+            LockTimeout: the table's lock could not be had in time.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+        """
+        from pyhudi.admin.services import clean  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
+        from pyhudi.config.clean_options import CleanOptions  # noqa: PLC0415 - likewise
+
+        handle = self._writable()
+        options = CleanOptions.of(handle.options).keeping(policy, retain)
+        with watched(handle, progress) as table:
+            result = clean(table, options, dry_run=dry_run)
+        self.refresh()
+        return result

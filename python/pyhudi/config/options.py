@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyhudi.config.clean_options import CLEAN_OPTIONS, CleanOptions
 from pyhudi.config.clustering_options import CLUSTERING_OPTIONS, ClusteringOptions
 from pyhudi.config.commit_entries import COMMIT_METADATA_PREFIX
 from pyhudi.config.compaction_options import COMPACTION_OPTIONS, CompactionOptions
@@ -45,6 +46,7 @@ KNOWN_OPTIONS = frozenset(
         *COMPACTION_OPTIONS,
         *TTL_OPTIONS,
         *CLUSTERING_OPTIONS,
+        *CLEAN_OPTIONS,
     )
 )
 """Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
@@ -90,6 +92,7 @@ def check_options(
     CompactionOptions.of(checked)
     TtlOptions.of(checked)
     ClusteringOptions.of(checked)
+    CleanOptions.of(checked)
     return checked
 
 

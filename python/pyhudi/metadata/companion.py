@@ -24,8 +24,8 @@ from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.kinds.files import FileTask
-from pyhudi.metadata.kinds.protocol import Change
-from pyhudi.metadata.kinds.registry import commit_tasks, new_groups
+from pyhudi.metadata.kinds.protocol import Change, Cleaned
+from pyhudi.metadata.kinds.registry import clean_tasks, commit_tasks, new_groups
 from pyhudi.metadata.records import RECORD_ROWS, Recording, RecordTask, record_schema
 from pyhudi.metadata.records import derive as derive_rows
 from pyhudi.metadata.services import run_services
@@ -40,7 +40,7 @@ from pyhudi.metadata.table_writer import (
     roll_back_delta_commit,
 )
 from pyhudi.metadata.write_group import GroupTarget, write_group
-from pyhudi.slices.table import Commit, Companion, Rollback, Table
+from pyhudi.slices.table import Clean, Commit, Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -110,6 +110,20 @@ class MetadataCompanion(Companion):
             observe(metadata_table)
             roll_back_delta_commit(metadata_table, instant, metadata_table.generator.next())
 
+    def before_clean(self, table: Table, clean: Clean) -> None:
+        """Writes the delta commit, unless one who died has; what that one has begun goes."""
+        if FILES not in table.config.metadata_partitions:
+            return
+        metadata_table = open_metadata_table(table)
+        known = delta_commit(metadata_table, clean.time)
+        if known is not None and known.is_completed:
+            return
+        if known is not None:
+            observe(metadata_table)
+            metadata_table = _without_begun(metadata_table, clean.time)
+        delta = DeltaCommit(table, metadata_table, clean.time)
+        delta.write(table.engine, clean_tasks(Cleaned(table, clean, delta.groups)))
+
     def after_complete(self, table: Table) -> None:
         """Runs the metadata table's own services."""
         run_services(table)
@@ -134,15 +148,16 @@ def _record_left_logs(data: Table, metadata_table: Table, rollback: Rollback) ->
 
 
 def _without_begun(metadata_table: Table, time: str) -> Table:
-    """Takes back what a rollback that died has begun to record.
+    """Takes back what a rollback or a clean that died has begun to record.
 
-    Under an instant of its own: that of the rollback is for the commit that it takes back.
+    Under an instant of its own: that of a rollback is for the commit that it takes back.
     """
     for begun in metadata_table.timeline.pending(ROLLBACK):
         if rollback.target_of(metadata_table.timeline, begun) == (time, DELTA_COMMIT):
             rollback.resume(metadata_table, metadata_table.timeline, begun)
             metadata_table = metadata_table.reloaded()
-    undoing = f"{metadata_table.generator.next()}006"
+    suffix = "006" if metadata_table.config.version.metadata_services_have_suffixes else ""
+    undoing = f"{metadata_table.generator.next()}{suffix}"
     roll_back_delta_commit(metadata_table, time, undoing)
     return metadata_table.reloaded()
 

@@ -17,6 +17,7 @@ from pyhudi.metadata.compaction import record_compaction
 from pyhudi.metadata.table_writer import delta_commit, observe, open_metadata_table
 from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
+from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn.left_files import remove_staged
@@ -73,7 +74,7 @@ def _run(data: Table, options: ServiceOptions) -> None:
 
 def _clean(data: Table, metadata_table: Table) -> str | None:
     instant = _service_instant(metadata_table, _CLEAN_SUFFIX)
-    horizon = cleaning.oldest_retained(metadata_table.timeline, RETAINED)
+    horizon = oldest_retained(metadata_table.timeline, RETAINED)
     if instant is None or horizon is None or _is_just_compacted(metadata_table.timeline):
         return None
     return cleaning.clean(metadata_table, horizon, instant, data.config.metadata_partitions)

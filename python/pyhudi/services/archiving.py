@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyhudi.config.actions import CLEAN, COMMIT, COMMIT_ACTIONS, DELTA_COMMIT, ROLLBACK, Instant
-from pyhudi.services.cleaning import oldest_retained
+from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants

@@ -1,25 +1,167 @@
 """Cleaning: file slices that newer ones have replaced for long enough go.
 
-The policy is KEEP_LATEST_COMMITS. What is planned and carried out is the same for a data table and
-for a metadata table; so far pyhudi cleans metadata tables alone. Sources: `CleanPlanner`,
+What a clean does is the same for a data table and for a metadata table. It is planned beside
+writers; in a section it gets its instant and its plan, files go beside writers again, and in a
+second section the companions are brought up to it and it is complete. A writer that dies leaves a
+pending clean, which any writer carries out again. Sources: `CleanPlanActionExecutor`,
 `CleanActionExecutor` (Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pyhudi.config.actions import CLEAN, Instant, State
-from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table import Table
+from pyhudi.clock import format_instant
+from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant, State
+from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.file_names import is_partition_metadata
+from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import AfterCommitWarning, overtaken, without_hint
+from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, last_clean, partitions_since
+from pyhudi.services.clean_policy import Retention, retention
+from pyhudi.services.result import ServiceResult
+from pyhudi.slices.table import Clean, Companion, Table
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
+from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
+from pyhudi.txn import conflicts
 from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.recovery import failed_writes
 
-_POLICY = "KEEP_LATEST_COMMITS"
-_FORM = 2
-"""Version of plan and record: paths as `HoodieCleanFileInfo`."""
+_FILES_OF_A_TASK = 200
+_HOUR_MS = 3_600_000
+
+
+# --- a data table's -------------------------------------------------------------------------------
+
+
+def clean_table(table: Table, options: CleanOptions) -> ServiceResult:
+    """Carries out the cleans that are pending, then what the options say.
+
+    table: as it is now. Raises `CommitConflict` where a restore has begun, `LockTimeout`.
+    """
+    started = table.clock.now_ms()
+    instants = complete_pending(table)
+    if instants:
+        table = table.reloaded()
+    opened, plan = _scheduled(table, options)
+    if opened is not None:
+        _carry_out(opened, plan.record(opened.table), begun=False)
+        instants.append(opened.time)
+    return _result(table, instants, plan, started)
+
+
+def looked_at(table: Table, options: CleanOptions) -> ServiceResult:
+    """What `clean_table` would plan now."""
+    started = table.clock.now_ms()
+    plan = _planned(table, options) or CleanPlan(Retention())
+    pending = table.timeline.pending(CLEAN)
+    left = tuple(f"{clean.requested}: a pending clean comes first" for clean in pending)
+    return replace(_result(table, [], plan, started), left=left, dry_run=True)
+
+
+def _result(table: Table, instants: Sequence[str], plan: CleanPlan, started: int) -> ServiceResult:
+    sizes = [size for names in plan.files.values() for size in names.values()]
+    return ServiceResult(
+        "clean",
+        instants=tuple(instants),
+        file_groups=plan.file_groups,
+        files_removed=len(sizes),
+        bytes_removed=sum(sizes),
+        duration_ms=table.clock.now_ms() - started,
+    )
+
+
+def is_due(table: Table, options: CleanOptions) -> bool:
+    """Whether there may be something to remove after a commit, as the timeline alone tells."""
+    timeline = table.timeline
+    if timeline.pending(CLEAN):
+        return True
+    stays = _retention(table, options)
+    if stays is None:
+        return False
+    last = (last_clean(timeline) or {}).get("lastCompletedCommitTimestamp") or ""
+    since = sum(commit.requested > last for commit in timeline.commits)
+    if since < options.after_commits:
+        return False
+    known = partitions_since(timeline, stays) if options.incremental else None
+    return not _changed_nothing(timeline, stays) if known is None else bool(known)
+
+
+def _retention(table: Table, options: CleanOptions) -> Retention | None:
+    since_ms = table.clock.now_ms() - options.hours * _HOUR_MS
+    return retention(table.timeline, options, format_instant(since_ms, table.config.timezone))
+
+
+def _planned(table: Table, options: CleanOptions) -> CleanPlan | None:
+    """What there is to remove, None where there is nothing."""
+    stays = _retention(table, options)
+    if stays is None:
+        return None
+    known = partitions_since(table.timeline, stays) if options.incremental else None
+    plan = clean_plan(table, stays, known)
+    return plan if plan.files else None
+
+
+def _changed_nothing(timeline: Timeline, stays: Retention) -> bool:
+    """Whether the commit that the horizon passed last left all slices the newest of their groups.
+
+    Where only rows are added there is never a clean that would tell where to look, and each commit
+    would list the whole table for nothing. What is overlooked here goes with a later clean.
+    """
+    if stays.horizon is None:
+        return False
+    until = stays.horizon.requested
+    passed = [commit for commit in timeline.commits if commit.requested < until]
+    return bool(passed) and not _supersedes(timeline.commit_metadata(passed[-1]))
+
+
+def _supersedes(metadata: CommitMetadata) -> bool:
+    return bool(metadata.partition_to_replace_file_ids) or any(
+        stat.prev_commit != NO_PREVIOUS_COMMIT or stat.log_version is not None
+        for stat in metadata.write_stats
+    )
+
+
+def _scheduled(table: Table, options: CleanOptions) -> tuple[OpenInstant | None, CleanPlan]:
+    """Plans beside writers and requests the clean; none where there is nothing to remove."""
+    nothing = CleanPlan(Retention())
+    plan = _planned(table, options)
+    if plan is None:
+        return None, nothing
+    with table.guard.section():
+        now = table.reloaded()
+        conflicts.check_may_begin(now.timeline)
+        if now.timeline.pending(CLEAN):
+            return None, nothing
+        if _overtaken(table.timeline, now.timeline):
+            plan = _planned(now, options)
+            if plan is None:
+                return None, nothing
+        table.generator.observe(now.timeline)
+        began_ms = table.clock.now_ms()
+        opened = OpenInstant(now, table.generator.next(), CLEAN)
+        table.guard.check()
+        opened.request(_encoded("HoodieCleanerPlan", plan.record(now), table))
+        table.guard.settle(began_ms)
+    return opened, plan
+
+
+def _overtaken(seen: Timeline, now: Timeline) -> bool:
+    """Whether a plan may not hold any more. What was only written since it does not touch."""
+    new = set(now.instants) - set(seen.instants)
+    gone = {commit.requested for commit in seen.commits} - {
+        commit.requested for commit in now.commits
+    }
+    return bool(gone) or any(
+        instant.action not in COMMIT_ACTIONS or now.is_clustering(instant) for instant in new
+    )
+
+
+# --- any table's ----------------------------------------------------------------------------------
 
 
 def clean(
@@ -28,20 +170,20 @@ def clean(
     """Removes what no query as of a commit or later reads; None where there is nothing.
 
     horizon: that commit, as `oldest_retained` gives it. instant: of the clean. partitions: in
-    these alone, None for all.
+    these alone, None for all. Nobody else may be at work.
     """
-    files = _outdated(table, horizon, partitions)
-    if not files:
+    plan = clean_plan(table, Retention(horizon=horizon), partitions)
+    if not plan.files:
         return None
-    plan = _plan(table, horizon, files)
+    record = plan.record(table)
     action = OpenInstant(table, instant, CLEAN)
-    action.request(content.encode_container("HoodieCleanerPlan", plan, table.clock))
-    _carry_out(action, plan, begun=False)
+    action.request(_encoded("HoodieCleanerPlan", record, table))
+    _carry_out(action, record, begun=False)
     return instant
 
 
 def complete_pending(table: Table) -> list[str]:
-    """Carries out the cleans that are pending, by their plans; their instants."""
+    """Carries out the cleans that are pending, oldest first, by their plans; their instants."""
     completed = []
     for pending in table.timeline.pending(CLEAN):
         plan = table.timeline.plan(pending)
@@ -53,126 +195,143 @@ def complete_pending(table: Table) -> list[str]:
     return completed
 
 
-# --- planning -------------------------------------------------------------------------------------
-
-
-def oldest_retained(timeline: Timeline, retained: int) -> Instant | None:
-    """The oldest commit whose slices stay, whenever they are cleaned; None with few commits.
-
-    retained: so many commits stay, and those that pending instants may need.
-    """
-    commits = timeline.commits
-    if len(commits) <= retained:
-        return None
-    horizon = commits[-retained]
-    pending = [instant.requested for instant in timeline.pending() if instant.action != CLEAN]
-    if not pending:
-        return horizon
-    before = [commit for commit in commits if commit.requested < min(pending)]
-    return min((horizon, before[-1]), key=lambda commit: commit.requested) if before else None
-
-
-def _outdated(
-    table: Table, horizon: Instant, partitions: Collection[str] | None
-) -> dict[str, list[str]]:
-    """Names of files to remove, by partition."""
-    view = FileSystemView(table.storage, table.config, table.timeline, partitions)
-    groups: dict[tuple[str, str], list[FileSlice]] = {}
-    for file_slice in view.all_slices():
-        groups.setdefault((file_slice.partition, file_slice.file_id), []).append(file_slice)
-    found: dict[str, list[str]] = {}
-    for (partition, _), slices in groups.items():
-        gone = slices_before(slices, horizon.requested)
-        names = [name for file_slice in gone for name in _names(file_slice)]
-        if names:
-            found.setdefault(partition, []).extend(names)
-    return found
-
-
-def slices_before(slices: Iterable[FileSlice], horizon: str) -> list[FileSlice]:
-    """Slices of one file group, newest first, that no query as of the horizon or later reads."""
-    newest, *others = slices
-    older = [other for other in others if other.base_instant < horizon]
-    # The first of them is what a query as of the horizon reads, unless the newest one is.
-    return older if newest.base_instant < horizon else older[1:]
-
-
-def _names(file_slice: FileSlice) -> list[str]:
-    base = [file_slice.base.name] if file_slice.base else []
-    return [*base, *(log.name for log in file_slice.logs)]
-
-
-def _plan(table: Table, horizon: Instant, files: Mapping[str, list[str]]) -> dict[str, Any]:
-    root = table.storage.native.uri.rstrip("/")
-    return {
-        "earliestInstantToRetain": {
-            "timestamp": horizon.requested,
-            "action": horizon.action,
-            "state": State.COMPLETED.value,
-        },
-        "lastCompletedCommitTimestamp": table.timeline.commits[-1].requested,
-        "policy": _POLICY,
-        "filesToBeDeletedPerPartition": {},
-        "version": _FORM,
-        "filePathsToBeDeletedPerPartition": {
-            partition: [
-                {"filePath": f"{root}/{partition}/{name}", "isBootstrapBaseFile": False}
-                for name in names
-            ]
-            for partition, names in files.items()
-        },
-        "partitionsToBeDeleted": [],
-        "extraMetadata": {},
-    }
-
-
-# --- carrying out ---------------------------------------------------------------------------------
-
-
 def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> None:
     table = action.table
     started = table.clock.now_ms()
+    files = _files_of(plan)
     if not begun:
         repeats = table.config.version.clean_inflight_has_plan
-        data = content.encode_container("HoodieCleanerPlan", plan, table.clock)
-        action.begin(data if repeats else b"")
-    done = {
-        partition: [_name(file) for file in files]
-        for partition, files in (plan.get("filePathsToBeDeletedPerPartition") or {}).items()
-    }
-    for partition, names in done.items():
-        for name in names:
-            table.storage.delete(f"{partition}/{name}")
-    record = _record(action.time, plan, done, table.clock.now_ms() - started)
-    action.complete(content.encode_container("HoodieCleanMetadata", record, table.clock))
+        action.begin(_encoded("HoodieCleanerPlan", plan, table) if repeats else b"")
+    paths = [f"{path}/{name}".lstrip("/") for path, names in files.items() for name in names]
+    tasks = [
+        _DeleteTask(table.storage, tuple(paths[at : at + _FILES_OF_A_TASK]))
+        for at in range(0, len(paths), _FILES_OF_A_TASK)
+    ]
+    table.engine.run(_delete, tasks, label=f"clean {action.time}")
+    with table.guard.section():
+        _complete(action, plan, files, started)
 
 
-def _name(file: Mapping[str, Any]) -> str:
-    return str(file["filePath"]).rsplit("/", 1)[-1]
+@dataclass(frozen=True)
+class _DeleteTask:
+    storage: Storage
+    paths: tuple[str, ...]
+
+
+def _delete(task: _DeleteTask, attempt: Attempt) -> None:  # noqa: ARG001
+    """Removes files; what is gone already is fine."""
+    for path in task.paths:
+        task.storage.delete(path)
+
+
+def _complete(
+    action: OpenInstant, plan: Mapping[str, Any], files: Mapping[str, Sequence[str]], started: int
+) -> None:
+    """Within a section: brings the companions up to the clean, and completes it."""
+    table, now = action.table, action.table.reloaded()
+    conflicts.check_may_begin(now.timeline)
+    table.generator.observe(now.timeline)
+    found = now.timeline.find(action.time, CLEAN)
+    if found is None:
+        msg = f"the clean {action.time} was taken back by another writer"
+        raise overtaken(msg)
+    if found.is_completed:
+        return
+    gone = _remove_emptied(now, plan)
+    for companion in table.companions:
+        companion.before_clean(now, Clean(action.time, files, gone))
+    took_ms = table.clock.now_ms() - started
+    record = _record(action.time, plan, files, gone, took_ms)
+    began_ms = table.clock.now_ms()
+    table.guard.check()
+    action.complete(_encoded("HoodieCleanMetadata", record, table))
+    for companion in table.companions:
+        _follow(companion, now)
+    table.guard.settle(began_ms)
+
+
+def _follow(companion: Companion, table: Table) -> None:
+    try:
+        companion.after_complete(table)
+    except Exception as error:  # noqa: BLE001 - the clean is complete
+        msg = f"{table.storage.uri}: cleaned, but what follows waits: {without_hint(error)}"
+        warnings.warn(msg, AfterCommitWarning, stacklevel=2)
+
+
+def _remove_emptied(now: Table, plan: Mapping[str, Any]) -> list[str]:
+    """Removes the partitions that were planned so and hold nothing; which are gone.
+
+    In none while a write is pending, which may be about to begin its first file there.
+    """
+    if failed_writes(now.timeline):
+        return []
+    gone = []
+    for partition in plan.get("partitionsToBeDeleted") or ():
+        folders, left = now.storage.list_dir(partition)
+        if partition and not folders and all(_belongs_to_folder(file.name) for file in left):
+            now.storage.delete_dir(partition)
+            gone.append(partition)
+    return gone
+
+
+def _belongs_to_folder(name: str) -> bool:
+    """What is left of a partition without data; Hadoop's checksums stay behind on local disks."""
+    return is_partition_metadata(name) or (name.startswith(".") and name.endswith(".crc"))
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def _files_of(plan: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Names of the files of a plan by partition path; the table may have been moved since."""
+    found: dict[str, list[str]] = {}
+    for partition, paths in (plan.get("filesToBeDeletedPerPartition") or {}).items():
+        found.setdefault(partition, []).extend(map(_name, paths))
+    for partition, infos in (plan.get("filePathsToBeDeletedPerPartition") or {}).items():
+        names = [_name(info["filePath"]) for info in infos if not _is_source(info)]
+        found.setdefault(partition, []).extend(names)
+    return found
+
+
+def _is_source(info: Mapping[str, Any]) -> bool:
+    """Whether it is the source file of a bootstrapped one, outside of the table."""
+    return bool(info.get("isBootstrapBaseFile"))
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
 
 
 def _record(
-    instant: str, plan: Mapping[str, Any], done: Mapping[str, list[str]], took_ms: int
+    instant: str,
+    plan: Mapping[str, Any],
+    files: Mapping[str, Sequence[str]],
+    gone: Sequence[str],
+    took_ms: int,
 ) -> dict[str, Any]:
     retained = plan.get("earliestInstantToRetain") or {}
     return {
         "startCleanTime": instant,
         "timeTakenInMillis": took_ms,
-        "totalFilesDeleted": sum(map(len, done.values())),
+        "totalFilesDeleted": sum(map(len, files.values())),
         "earliestCommitToRetain": retained.get("timestamp") or "",
         "lastCompletedCommitTimestamp": plan.get("lastCompletedCommitTimestamp") or "",
         "partitionMetadata": {
             partition: {
                 "partitionPath": partition,
-                "policy": plan.get("policy") or _POLICY,
-                "deletePathPatterns": names,
-                "successDeleteFiles": names,
+                "policy": plan.get("policy") or Retention().policy,
+                "deletePathPatterns": list(files.get(partition, ())),
+                "successDeleteFiles": list(files.get(partition, ())),
                 "failedDeleteFiles": [],
-                "isPartitionDeleted": False,
+                "isPartitionDeleted": partition in gone,
             }
-            for partition, names in done.items()
+            for partition in (*files, *(path for path in gone if path not in files))
         },
-        "version": _FORM,
+        "version": FORM,
         "bootstrapPartitionMetadata": {},
-        "extraMetadata": {},
+        "extraMetadata": dict(plan.get("extraMetadata") or {}),
     }
+
+
+def _encoded(name: str, record: Mapping[str, Any], table: Table) -> bytes:
+    return content.encode_container(name, record, table.clock)

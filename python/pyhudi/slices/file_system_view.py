@@ -31,16 +31,20 @@ class FileSystemView:
         timeline: Timeline,
         partitions: PartitionFilter | None = None,
         files: FileSource | None = None,
+        *,
+        change_logs: bool = False,
     ) -> None:
         """`partitions`: which to look at (a test of the path, or paths), None for all.
 
-        files: what lists them, storage when it is None.
+        files: what lists them, storage when it is None. change_logs: change logs, which no query
+        merges, are among the log files of their slices.
         """
         self._storage = storage
         self._config = config
         self._timeline = timeline
         self._partitions = partitions
         self._files = files or StorageListing(storage)
+        self._change_logs = change_logs
 
     def slices(self) -> list[FileSlice]:
         """What a snapshot reads: one slice a group, by partition and file id.
@@ -133,7 +137,14 @@ class FileSystemView:
         appended = self._config.version.logs_named_by_base_instant
         for partition, entries in self._files.list_files(self._partitions):
             partitions.append(partition)
-            grouping.group_files(partition, entries, groups, extension, appended=appended)
+            grouping.group_files(
+                partition,
+                entries,
+                groups,
+                extension,
+                appended=appended,
+                change_logs=self._change_logs,
+            )
         return partitions, groups
 
     @cached_property

@@ -33,7 +33,7 @@ class CommitFacts:
 
 @dataclass(frozen=True)
 class GroupFiles:
-    """All files of one file group, committed or not, CDC files left out."""
+    """All files of one file group, committed or not."""
 
     partition: str
     file_id: str
@@ -53,10 +53,12 @@ def group_files(
     extension: str = BASE_EXTENSION,
     *,
     appended: bool = False,
+    change_logs: bool = False,
 ) -> None:
     """Adds a partition's data files to `groups`; what is no data file is passed over.
 
-    appended: whether commits append to log files of others.
+    appended: whether commits append to log files of others. change_logs: change logs are among the
+    log files.
 
     Raises `UnsupportedTableFeature` for a base file in another format than `extension` says.
     """
@@ -71,7 +73,7 @@ def group_files(
         group = groups.setdefault(key, GroupFiles(partition, file.file_id))
         if isinstance(file, BaseFile):
             group.bases.append(file)
-        elif not file.suffix:
+        elif change_logs or not file.suffix:
             group.logs.append(file)
 
 

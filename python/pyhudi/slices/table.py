@@ -7,7 +7,7 @@ for readers without that commit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -182,8 +182,26 @@ class Companion:
     def on_removal(self, table: Table, instant: str) -> None:
         """Takes back what it has of a write that the table's timeline has no more."""
 
+    def before_clean(self, table: Table, clean: Clean) -> None:
+        """Brings itself up to a clean, before that is complete.
+
+        A clean that died is carried out again, so this may find its work done, or half done.
+        """
+
     def after_complete(self, table: Table) -> None:
         """Does what is due once a commit is complete. An error is a warning then."""
+
+
+@dataclass(frozen=True)
+class Clean:
+    """A clean whose files are gone, and that is about to be complete."""
+
+    time: str
+    """Its instant."""
+    files: Mapping[str, Sequence[str]]
+    """Names of the files that are gone, by partition path."""
+    partitions: Collection[str] = ()
+    """Paths of the partitions that are gone with all they held."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,9 @@ _SHAPES: Mapping[tuple[str, State], Any] = {
     },
     (CLEAN, State.REQUESTED): {
         "earliestInstantToRetain": {"timestamp": _or_none(_TEXT)},
+        "filesToBeDeletedPerPartition": _MapOf(_PARTITION, [_FILE]),
         "filePathsToBeDeletedPerPartition": _MapOf(_PARTITION, [{"filePath": _FILE}]),
+        "partitionsToBeDeleted": [_PARTITION],
     },
     (COMPACTION, State.REQUESTED): _OPERATIONS,
     (LOG_COMPACTION, State.REQUESTED): _OPERATIONS,

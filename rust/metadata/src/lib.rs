@@ -32,7 +32,7 @@ pub use self::stats::{column_stats, column_stats_scan};
 pub use self::write::{
     ExpressionFilter, ExpressionStats, FileEntry, FileFacts, Location, MetadataLogOptions,
     Recorder, RestOfPartition, WrittenFile, compact_metadata_group, expression_filter,
-    expression_stats, file_facts, locations, record_rows_schema, secondary_changes,
+    expression_stats, file_facts, forget_files, locations, record_rows_schema, secondary_changes,
     statistics_gaps, write_metadata_base, write_metadata_log,
 };
 

@@ -84,6 +84,21 @@ impl MetadataRecorder {
             .map_err(slice_error)
     }
 
+    #[pyo3(signature = (index, partition, names, *, columns, filters))]
+    fn forget_files(
+        &self,
+        py: Python<'_>,
+        index: &str,
+        partition: &str,
+        names: Vec<String>,
+        columns: Vec<String>,
+        filters: bool,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        py.detach(|| metadata::forget_files(&self.0, index, partition, &names, &columns, filters))
+            .map(PyArrowType)
+            .map_err(slice_error)
+    }
+
     #[pyo3(signature = (partition, file_id, instant_ms, *, added, removed, groups=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn locations(

@@ -10,8 +10,15 @@ from pyhudi.config.metadata_names import BLOOM_FILTERS
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
-from pyhudi.metadata.kinds.file_facts import FactsTask, columns_of, new_task, of_all_files, written
-from pyhudi.metadata.kinds.protocol import Change, PartitionKind, Wish
+from pyhudi.metadata.kinds.file_facts import (
+    FactsTask,
+    ForgetTask,
+    columns_of,
+    new_task,
+    of_all_files,
+    written,
+)
+from pyhudi.metadata.kinds.protocol import Change, Cleaned, PartitionKind, Wish
 from pyhudi.metadata.lookups import in_filters
 from pyhudi.metadata.question import Look, Question
 
@@ -39,6 +46,9 @@ class BloomFilters(PartitionKind):
         columns = columns_of(change)
         if not columns.names:
             yield from written(change, columns)
+
+    def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
+        yield ForgetTask(cleaned.recording, name, cleaned.clean, filters=True)
 
     def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
         if question.keys is not None:

@@ -14,12 +14,21 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
 from pyhudi.metadata.kinds.file_facts import (
     FactsTask,
+    ForgetTask,
     columns_of,
     of_all_files,
     statistics_task,
     written,
 )
-from pyhudi.metadata.kinds.protocol import Change, Column, Known, PartitionKind, Shown, Wish
+from pyhudi.metadata.kinds.protocol import (
+    Change,
+    Cleaned,
+    Column,
+    Known,
+    PartitionKind,
+    Shown,
+    Wish,
+)
 from pyhudi.metadata.lookups import within_bounds
 from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
@@ -87,6 +96,10 @@ class ColumnStats(PartitionKind):
         columns = columns_of(change)
         if columns.names and PARTITION_STATS not in change.groups:
             yield from written(change, columns)
+
+    def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
+        columns = statistics_columns(cleaned.definitions, cleaned.data.columns)
+        yield ForgetTask(cleaned.recording, name, cleaned.clean, tuple(columns.names))
 
     def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
         for conjunct in question.stored if question.bounds_hold else ():

@@ -24,7 +24,8 @@ from pyhudi.metadata.expression_predicates import implied
 from pyhudi.metadata.expression_values import Bounds, filter_values, refused_value, value_bounds
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
-from pyhudi.metadata.kinds.protocol import Change, Known, PartitionKind, unmerged
+from pyhudi.metadata.kinds.file_facts import ForgetTask
+from pyhudi.metadata.kinds.protocol import Change, Cleaned, Known, PartitionKind, unmerged
 from pyhudi.metadata.lookups import in_filters, within_bounds
 from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.records import RecordTask
@@ -110,6 +111,13 @@ class ExpressionIndex(PartitionKind):
             yield ExpressionTask(
                 change.recording, definition, path, reads, change.instant, tight=False
             )
+
+    def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
+        definition = cleaned.definitions.get(name)
+        if definition is not None:
+            columns = definition.columns if definition.kind == COLUMN_STATS else ()
+            filters = definition.kind == BLOOM_FILTERS
+            yield ForgetTask(cleaned.recording, name, cleaned.clean, tuple(columns), filters)
 
     def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
         definition = question.definitions.get(name)

@@ -20,6 +20,7 @@ from pyhudi.metadata.initial import Source
 from pyhudi.metadata.kinds.protocol import Change
 from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.statistics_columns import statistics_columns
+from pyhudi.slices.table import Clean
 from pyhudi.storage.storage import Entry
 
 _FILES_OF_A_TASK = 64
@@ -57,6 +58,27 @@ class FactsTask(RecordTask):
             instant=self.instant,
             rest=None if self.rest is None else (self.rest, _known(self)),
         )
+
+
+@dataclass(frozen=True)
+class ForgetTask(RecordTask):
+    """Takes away what one partition of the metadata table says of files that are gone."""
+
+    name: str
+    """The partition's."""
+    clean: Clean
+    columns: tuple[str, ...] = ()
+    """Columns with statistics."""
+    filters: bool = False
+    """Whether it holds bloom filters."""
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """A deletion for each file and column, or for each file."""
+        recorder = self.recording.recorder()
+        for path, files in self.clean.files.items():
+            yield recorder.forget_files(
+                self.name, path, list(files), columns=list(self.columns), filters=self.filters
+            )
 
 
 def _known(task: FactsTask) -> _native.MetadataPartition:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.config.metadata_names import ALL_PARTITIONS, FILES, NO_PATH
 from pyhudi.metadata.initial import InitialPartition, Source
-from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Shown, Wish
+from pyhudi.metadata.kinds.protocol import Change, Cleaned, Column, PartitionKind, Shown, Wish
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.removed_files import removed_files
@@ -53,6 +53,17 @@ class Files(PartitionKind):
         """What was written, and what must not come back."""
         removed = removed_files(change.metadata_table, change.groups[name], change.metadata)
         yield FileTask(change.recording, (*_entries(change.metadata), *removed))
+
+    def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[FileTask]:
+        """What is gone, file by file: also of a partition that is gone (`removed_files.py`)."""
+        clean = cleaned.clean
+        gone = [
+            (path or NO_PATH, file, 0, True)
+            for path, files in clean.files.items()
+            for file in files
+        ]
+        gone += [(ALL_PARTITIONS, path or NO_PATH, 0, True) for path in clean.partitions]
+        yield FileTask(cleaned.recording, tuple(gone))
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return table.partition(name).files()

@@ -23,7 +23,7 @@ from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import Recording, RecordTask
 from pyhudi.schema.payloads import field_merge
-from pyhudi.slices.table import Commit, Table
+from pyhudi.slices.table import Clean, Commit, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -61,6 +61,26 @@ class Change:
     @cached_property
     def recording(self) -> Recording:
         """What its tasks share; to be asked for once all file groups are known."""
+        return Recording.of(self.data.storage, self.data.config.version, self.groups)
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A clean of the data table that the metadata table is about to keep step with."""
+
+    data: Table
+    clean: Clean
+    groups: Mapping[str, Sequence[FileGroup]]
+    """The file groups of each partition of the metadata table, in the order of their numbers."""
+
+    @cached_property
+    def definitions(self) -> Mapping[str, IndexDefinition]:
+        """The table's index definitions by name."""
+        return index_definitions(self.data.storage, self.data.config)
+
+    @cached_property
+    def recording(self) -> Recording:
+        """What its tasks share."""
         return Recording.of(self.data.storage, self.data.config.version, self.groups)
 
 
@@ -175,6 +195,10 @@ class PartitionKind(ABC):
     @abstractmethod
     def on_commit(self, change: Change, name: str) -> Iterable[RecordTask]:
         """What a commit changes in a partition."""
+
+    def on_clean(self, cleaned: Cleaned, name: str) -> Iterable[RecordTask]:
+        """What a clean changes in a partition."""
+        return ()
 
     def new_groups(self, change: Change) -> Sequence[FileGroup]:
         """File groups, still to be made, that a commit needs more."""

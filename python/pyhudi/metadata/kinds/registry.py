@@ -14,7 +14,7 @@ from pyhudi.metadata.kinds.column_stats import ColumnStats
 from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.metadata.kinds.files import Files
 from pyhudi.metadata.kinds.partition_stats import PartitionStats
-from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Wish
+from pyhudi.metadata.kinds.protocol import Change, Cleaned, Column, PartitionKind, Wish
 from pyhudi.metadata.kinds.record_index import RecordIndex
 from pyhudi.metadata.kinds.secondary_index import SecondaryIndex
 from pyhudi.metadata.reader import MetadataTable
@@ -71,6 +71,12 @@ def new_definitions(names: Iterable[str], wish: Wish) -> Definitions:
 def commit_tasks(change: Change) -> list[RecordTask]:
     """What a commit changes in all partitions."""
     return [task for kind, name in kinds_of(change.groups) for task in kind.on_commit(change, name)]
+
+
+def clean_tasks(cleaned: Cleaned) -> list[RecordTask]:
+    """What a clean changes in all partitions."""
+    kinds = kinds_of(cleaned.groups)
+    return [task for kind, name in kinds for task in kind.on_clean(cleaned, name)]
 
 
 def new_groups(change: Change) -> list[FileGroup]:

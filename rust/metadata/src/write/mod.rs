@@ -31,4 +31,4 @@ pub use self::file::{MetadataLogOptions, write_metadata_log};
 pub use self::recorder::{Recorder, record_rows_schema};
 pub use self::records::{FileEntry, Location, locations};
 pub use self::secondary::secondary_changes;
-pub use self::stats::{FileFacts, RestOfPartition, WrittenFile, file_facts};
+pub use self::stats::{FileFacts, RestOfPartition, WrittenFile, file_facts, forget_files};

@@ -167,6 +167,35 @@ pub(super) fn stats_of(
     }
 }
 
+// --- files that are gone ----------------------------------------------------------------------------
+
+/// Takes away the records of files that are gone.
+///
+/// index: a partition of the metadata table, with statistics of columns, or with filters. partition:
+/// of the data, names: of its files.
+///
+/// # Errors
+/// The metadata table has no such partition.
+pub fn forget_files(
+    recorder: &Recorder,
+    index: &str,
+    partition: &str,
+    names: &[String],
+    columns: &[String],
+    filters: bool,
+) -> Result<RecordBatch> {
+    let mut rows = recorder.rows(index)?;
+    for name in names {
+        for column in columns {
+            rows.delete(&column_key(column, partition, Some(name)));
+        }
+        if filters {
+            rows.delete(&filter_key(partition, name));
+        }
+    }
+    rows.finish()
+}
+
 // --- log files ------------------------------------------------------------------------------------
 
 /// Over the data blocks' records; deletes have no values.
@@ -210,8 +239,7 @@ pub(super) fn put_filter(
     instant: &str,
     filter: &str,
 ) -> Result<()> {
-    let owner = if partition.is_empty() { "." } else { partition };
-    let key = text_hash64(owner) + &text_md5(name);
+    let key = filter_key(partition, name);
     let fields = vec![
         ("type", Value::Text(code)),
         ("timestamp", Value::Text(instant)),
@@ -222,4 +250,9 @@ pub(super) fn put_filter(
         ("BloomFilterMetadata", Value::Record(fields)),
     ];
     rows.put(&key, &fields)
+}
+
+fn filter_key(partition: &str, name: &str) -> String {
+    let owner = if partition.is_empty() { "." } else { partition };
+    text_hash64(owner) + &text_md5(name)
 }

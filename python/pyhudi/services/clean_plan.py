@@ -1,0 +1,209 @@
+"""Which files a clean removes: a table and what stays of it in, Hudi's plan record out.
+
+A file that a savepoint or any pending plan names stays, and its slice with it. Hudi 1.0.2 takes log
+files that a pending compaction names, and every release removes the folder of a partition with the
+files that a savepoint keeps in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pyhudi.config.actions import (
+    CLEAN,
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    Instant,
+    State,
+)
+from pyhudi.services.clean_policy import Retention
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.table import Table
+from pyhudi.timeline import Timeline
+from pyhudi.txn.savepoint import saved_instants, savepoints
+
+FORM = 2
+"""Version of plan and record: paths as `HoodieCleanFileInfo`."""
+SAVED = "savepointed_timestamps"
+"""Entry of a clean's extra metadata: the commits that were saved then."""
+
+Files = dict[str, dict[str, int]]
+"""Sizes by name, by partition path."""
+
+
+@dataclass(frozen=True)
+class CleanPlan:
+    """What one clean removes."""
+
+    retention: Retention
+    files: Files = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    """Paths of partitions of which nothing is left."""
+    file_groups: int = 0
+
+    def record(self, table: Table) -> dict[str, Any]:
+        """The requested file's."""
+        root = table.storage.native.uri.rstrip("/")
+        horizon = self.retention.horizon
+        last = table.timeline.last_commit
+        saved = sorted(saved_instants(table.timeline))
+        return {
+            "earliestInstantToRetain": horizon and _action_instant(horizon),
+            "lastCompletedCommitTimestamp": last.requested if last else "",
+            "policy": self.retention.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": FORM,
+            "filePathsToBeDeletedPerPartition": {
+                partition: [
+                    {
+                        "filePath": "/".join(filter(None, (root, partition, name))),
+                        "isBootstrapBaseFile": False,
+                    }
+                    for name in names
+                ]
+                for partition, names in self.files.items()
+            },
+            "partitionsToBeDeleted": list(self.partitions),
+            "extraMetadata": {SAVED: ",".join(saved)} if saved else {},
+        }
+
+
+def _action_instant(instant: Instant) -> dict[str, str]:
+    return {
+        "timestamp": instant.requested,
+        "action": instant.action,
+        "state": State.COMPLETED.value,
+    }
+
+
+def clean_plan(
+    table: Table, retention: Retention, partitions: Collection[str] | None = None
+) -> CleanPlan:
+    """What there is to remove. partitions: in these alone, None for all."""
+    if partitions is not None and not partitions:
+        return CleanPlan(retention)
+    view = FileSystemView(table.storage, table.config, table.timeline, partitions, change_logs=True)
+    needed = _Needed(table.timeline)
+    files: Files = {}
+    groups: set[GroupKey] = set()
+    for slice_ in _outdated(view, retention, needed):
+        if not needed.holds(slice_):
+            sizes = {file.name: file.size for file in _files(slice_)}
+            files.setdefault(slice_.partition, {}).update(sizes)
+            groups.add((slice_.partition, slice_.file_id))
+    files = {partition: names for partition, names in files.items() if names}
+    gone = _emptied(view, files) if table.config.partition_fields else ()
+    return CleanPlan(retention, files, tuple(gone), len(groups))
+
+
+def _outdated(view: FileSystemView, retention: Retention, needed: _Needed) -> Iterator[FileSlice]:
+    for key in sorted(view.groups):
+        replaced = view.replaced.get(key)
+        if replaced is None or retention.takes_replaced(replaced):
+            slices = view.slices_of(key)
+            yield from (
+                slices
+                if replaced is not None
+                else retention.outdated(slices, needed.planned_from.get(key))
+                if slices
+                else ()
+            )
+
+
+def _emptied(view: FileSystemView, files: Files) -> Iterator[str]:
+    """Partitions of which all data files go, committed or not."""
+    there: dict[str, set[str]] = {}
+    for (partition, _), group in view.groups.items():
+        known = there.setdefault(partition, set())
+        known.update(base.name for base in group.bases)
+        known.update(log.name for log in group.logs)
+    return (partition for partition, names in files.items() if there[partition] == names.keys())
+
+
+def _files(slice_: FileSlice) -> Iterator[BaseFile | LogFile]:
+    if slice_.base is not None:
+        yield slice_.base
+    yield from slice_.logs
+
+
+class _Needed:
+    """What plans and savepoints need, whatever the policy says."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self.planned_from: dict[GroupKey, str] = {}
+        """Base instants of slices that are going to be compacted."""
+        self._planned: set[tuple[str, str]] = set()
+        for pending in timeline.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
+            for planned in _planned(timeline.plan(pending) or {}):
+                self._add(planned, from_base=pending.action in (COMPACTION, LOG_COMPACTION))
+
+    def _add(self, planned: Mapping[str, Any], *, from_base: bool) -> None:
+        partition = planned["partitionPath"] or ""
+        if from_base:
+            key, base = (partition, planned["fileId"]), planned["baseInstantTime"]
+            self.planned_from[key] = min(base, self.planned_from.get(key, base))
+        paths = (planned.get("dataFilePath"), *(planned.get("deltaFilePaths") or ()))
+        self._planned |= {(partition, path.rsplit("/", 1)[-1]) for path in paths if path}
+
+    @cached_property
+    def _saved(self) -> set[tuple[str, str]]:
+        return {
+            (partition, name)
+            for saved in savepoints(self._timeline)
+            for partition, names in saved.files.items()
+            for name in names
+        }
+
+    def holds(self, slice_: FileSlice) -> bool:
+        """Whether a file of the slice must stay."""
+        names = {(slice_.partition, file.name) for file in _files(slice_)}
+        return not (names.isdisjoint(self._planned) and names.isdisjoint(self._saved))
+
+
+def _planned(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The slices that a compaction's or a clustering's plan names."""
+    yield from plan.get("operations") or ()
+    for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
+        yield from group.get("slices") or ()
+
+
+# --- where to look --------------------------------------------------------------------------------
+
+
+def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | None:
+    """Partitions with something to remove since the last clean; None where that is not known.
+
+    A slice may go once the commit that came after it is older than the horizon.
+    """
+    last = last_clean(timeline)
+    before = (last or {}).get("earliestCommitToRetain") or ""
+    if retention.horizon is None or not before.strip() or timeline.is_before_start(before):
+        return None
+    known = ((last or {}).get("extraMetadata") or {}).get(SAVED) or ""
+    if not saved_instants(timeline).issuperset(filter(None, known.split(","))):
+        return None
+    until = retention.horizon.requested
+    return _touched(timeline, (c for c in timeline.commits if before <= c.requested < until))
+
+
+def _touched(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
+    found: set[str] = set()
+    for commit in commits:
+        metadata = timeline.commit_metadata(commit)
+        found |= metadata.partition_to_write_stats.keys()
+        found |= (metadata.partition_to_replace_file_ids or {}).keys()
+    return found
+
+
+def last_clean(timeline: Timeline) -> dict[str, Any] | None:
+    """What the newest completed clean of the active timeline said, None without one."""
+    cleans = timeline.completed(CLEAN)
+    return timeline.read(cleans[-1]) if cleans else None

@@ -1,0 +1,399 @@
+"""Cleaning of data tables: which files go, what keeps them, and what is left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import CLEAN, DELTA_COMMIT, State
+from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, CleanOptions
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import LAYOUT_2
+from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable
+from pyhudi.services import cleaning
+from pyhudi.services.clean_plan import CleanPlan, partitions_since
+from pyhudi.services.clean_policy import Retention, retention
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline, content
+from pyhudi.write.write_context import open_whole
+from tests.helpers.pairwise import pairwise
+from tests.sim.crash import Handle
+from tests.unit.memory_storage import MemoryStorage
+from tests.unit.test_savepoints import made, people, timeline_of
+
+CASES = pairwise((6, 8, 9), ("cow", "mor"))
+
+
+def rows(table: HudiTable) -> dict[str, int]:
+    found = table.refresh().scan().to_arrow().to_pylist()
+    return {row["id"]: row["v"] for row in found}
+
+
+def data_files(base: Path) -> list[str]:
+    files = (path.relative_to(base) for path in base.rglob("*") if path.is_file())
+    return sorted(str(path) for path in files if path.parts[0] != ".hoodie")
+
+
+def written(base: Path, version: int, kind: str, commits: int = 4) -> HudiTable:
+    """A table whose file groups have several slices."""
+    table = made(base, version, kind)
+    for v in range(3, commits + 1):
+        table.upsert(people(range(4), v))
+        if kind == "mor":
+            table.compact()
+    return table
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_what_newer_files_have_replaced_goes(version: int, kind: str, tmp_path: Path) -> None:
+    table = written(tmp_path / "t", version, kind)
+    before, files = rows(table), data_files(tmp_path / "t")
+    looked = table.clean(retain=1, dry_run=True)
+    assert (looked.dry_run, looked.instants) == (True, ())
+    assert data_files(tmp_path / "t") == files
+    done = table.clean(retain=1)
+    assert len(done.instants) == 1
+    assert (
+        done.files_removed == looked.files_removed == len(files) - len(data_files(tmp_path / "t"))
+    )
+    assert (done.file_groups, done.bytes_removed) == (2, looked.bytes_removed)
+    assert done.files_removed >= 2
+    assert rows(table) == before
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+    assert table.clean(retain=1).instants == ()
+    table.upsert(people(range(4), 9))
+    assert set(rows(table).values()) == {9}
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_versions_are_counted_by_file_group(version: int, kind: str, tmp_path: Path) -> None:
+    table = written(tmp_path / "t", version, kind, commits=5)
+    before = rows(table)
+    table.clean(policy=KEEP_VERSIONS, retain=1)
+    bases = [name for name in data_files(tmp_path / "t") if name.endswith(".parquet")]
+    assert len(bases) == 2
+    assert rows(table) == before
+    assert table.check(deep=True).ok
+    first = timeline_of(tmp_path / "t").commits[0].requested
+    with pytest.raises(HistoryUnavailable):
+        table.scan(as_of=first).to_arrow()
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_a_savepoint_keeps_its_files(version: int, kind: str, tmp_path: Path) -> None:
+    table = written(tmp_path / "t", version, kind, commits=3)
+    saved = table.savepoint()
+    expected = rows(table)
+    stale = open_whole(Handle(table.storage), SystemClock())
+    for v in (4, 5, 6):
+        table.upsert(people(range(4), v))
+    table.clean(retain=1)
+    kept = {name for one in cleaning_saved(table) for name in one}
+    assert kept <= {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
+    said = timeline_of(tmp_path / "t")
+    clean = said.read(said.completed(CLEAN)[-1]) if said.completed(CLEAN) else {}
+    assert (clean or {}).get("extraMetadata", {}) in ({}, {"savepointed_timestamps": saved})
+    assert stale.timeline.completed(CLEAN) == ()
+    table.restore(saved)
+    assert rows(table) == expected
+    assert table.check(deep=True).ok
+
+
+def cleaning_saved(table: HudiTable) -> list[tuple[str, ...]]:
+    from pyhudi.txn.savepoint import savepoints
+
+    timeline = timeline_of(Path(table.storage.uri))
+    return [names for saved in savepoints(timeline) for names in saved.files.values()]
+
+
+def test_a_savepoint_that_came_after_the_plan_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = written(tmp_path / "t", 9, "cow")
+    commits = timeline_of(tmp_path / "t").commits
+    opened = open_whole(Handle(table.storage), SystemClock())
+    planned = cleaning._planned
+
+    def late(*given: object) -> object:
+        plan = planned(*given)  # type: ignore[arg-type]
+        monkeypatch.setattr(cleaning, "_planned", planned)
+        table.savepoint(instant=commits[0].requested)
+        return plan
+
+    monkeypatch.setattr(cleaning, "_planned", late)
+    done = cleaning.clean_table(opened, CleanOptions(commits=1))
+    assert done.files_removed > 0
+    there = {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
+    assert {name for one in cleaning_saved(table) for name in one} <= there
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_what_a_pending_compaction_names_stays(version: int, tmp_path: Path) -> None:
+    table = written(tmp_path / "t", version, "mor")
+    table.upsert(people(range(4), 5))
+    (planned,) = table.compact(execute=False).scheduled
+    table.upsert(people(range(4), 6))
+    plan = timeline_of(tmp_path / "t").plan(timeline_of(tmp_path / "t").pending("compaction")[0])
+    named = {
+        name
+        for operation in (plan or {})["operations"]
+        for name in (operation["dataFilePath"], *operation["deltaFilePaths"])
+    }
+    for policy in (KEEP_COMMITS, KEEP_VERSIONS):
+        table.clean(policy=policy, retain=1)
+        assert named <= {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
+    before = rows(table)
+    assert planned in table.compact().instants
+    assert rows(table) == before
+    assert table.check(deep=True).ok
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_a_partition_that_is_emptied_goes(version: int, kind: str, tmp_path: Path) -> None:
+    table = written(tmp_path / "t", version, kind)
+    table.delete_partitions(["oslo"])
+    table.upsert(people(range(0, 4, 2), 8))
+    table.upsert(people(range(0, 4, 2), 9))
+    done = table.clean(retain=1)
+    assert done.instants
+    assert not (tmp_path / "t" / "oslo").exists()
+    timeline = timeline_of(tmp_path / "t")
+    said = (timeline.read(timeline.completed(CLEAN)[-1]) or {})["partitionMetadata"]
+    assert {path: part["isPartitionDeleted"] for path, part in said.items()}["oslo"]
+    assert table.check(deep=True).ok
+    table.upsert(people(range(4), 10))
+    assert rows(table) == {f"k{n}": 10 for n in range(4)}
+    assert table.check(deep=True).ok
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_partition_stays_while_a_writer_may_be_about_to_use_it(
+    version: int, tmp_path: Path
+) -> None:
+    table = written(tmp_path / "t", version, "cow")
+    table.delete_partitions(["oslo"])
+    table.upsert(people(range(0, 4, 2), 8))
+    opened = open_whole(Handle(table.storage), SystemClock())
+    begun = opened.generator
+    begun.observe(opened.timeline)
+    table.config.layout.request(table.storage, begun.next(), "commit")
+    cleaning.clean_table(opened.reloaded(), CleanOptions(policy=KEEP_VERSIONS, versions=1))
+    assert (tmp_path / "t" / "oslo").exists()
+    assert list((tmp_path / "t" / "oslo").glob("*.parquet")) == []
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_a_pending_clean_is_ended_first(version: int, kind: str, tmp_path: Path) -> None:
+    table = written(tmp_path / "t", version, kind)
+    opened = open_whole(Handle(table.storage), SystemClock())
+    action, plan = cleaning._scheduled(opened, CleanOptions(commits=1))
+    assert action is not None
+    looked = table.clean(retain=1, dry_run=True)
+    assert action.time in looked.left[0]
+    done = table.clean(retain=1)
+    assert done.instants[0] == action.time
+    assert timeline_of(tmp_path / "t").pending() == ()
+    names = {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
+    assert names.isdisjoint(name for of in plan.files.values() for name in of)
+    assert table.check(deep=True).ok
+
+
+@pytest.mark.parametrize("partition", ["../elsewhere", ".hoodie/metadata", "a//b"])
+def test_a_plan_that_points_elsewhere_is_refused(partition: str, tmp_path: Path) -> None:
+    table = made(tmp_path / "t", 9, "cow")
+    opened = open_whole(Handle(table.storage), SystemClock())
+    record = CleanPlan(Retention(), {partition: {"file.parquet": 1}}).record(opened)
+    plan = content.encode_container("HoodieCleanerPlan", record, SystemClock())
+    table.config.layout.request(table.storage, "29990101000000000", CLEAN, plan)
+    with pytest.raises(CorruptTable, match="no path of a partition"):
+        table.clean()
+
+
+def test_only_partitions_that_changed_are_looked_at(tmp_path: Path) -> None:
+    table = written(tmp_path / "t", 9, "cow")
+    table.clean(retain=1)
+    horizon = timeline_of(tmp_path / "t").commits[-1]
+    table.upsert(people(range(0, 4, 2), 7))
+    timeline = timeline_of(tmp_path / "t")
+    later = Retention(horizon=timeline.commits[-1])
+    assert partitions_since(timeline, Retention(horizon=horizon)) == set()
+    assert partitions_since(timeline, later) == {"oslo", "rome"}
+    table.upsert(people(range(0, 4, 2), 8))
+    timeline = timeline_of(tmp_path / "t")
+    table.clean(retain=2)
+    table.upsert(people(range(0, 4, 2), 9))
+    timeline = timeline_of(tmp_path / "t")
+    assert partitions_since(timeline, Retention(horizon=timeline.commits[-1])) == {"rome"}
+    saved = table.savepoint()
+    table.clean(retain=1)
+    assert partitions_since(timeline_of(tmp_path / "t"), later) is not None
+    table.delete_savepoint(saved)
+    assert partitions_since(timeline_of(tmp_path / "t"), later) is None
+
+
+def test_change_logs_go_with_their_slice(tmp_path: Path) -> None:
+    table = pyhudi.create_table(
+        tmp_path / "t", people(range(4), 1), key="id", partition_by="city",
+        options={"hoodie.table.cdc.enabled": True},
+    )  # fmt: skip
+    for v in range(2, 6):
+        table.upsert(people(range(4), v))
+    assert sum(name.endswith(".cdc") for name in data_files(tmp_path / "t")) == 8
+    table.clean(policy=KEEP_VERSIONS, retain=1)
+    assert sum(name.endswith(".cdc") for name in data_files(tmp_path / "t")) == 2
+    assert table.check(deep=True).ok
+
+
+def test_what_is_due_is_told_by_the_timeline(tmp_path: Path) -> None:
+    table = pyhudi.create_table(
+        tmp_path / "t", people(range(4), 1), key="id", partition_by="city",
+        options={"hoodie.parquet.small.file.limit": "0"},
+    )  # fmt: skip
+
+    def due(**options: int) -> bool:
+        return cleaning.is_due(open_whole(Handle(table.storage), SystemClock()), keep(**options))
+
+    def keep(**options: int) -> CleanOptions:
+        return CleanOptions(**{"commits": 1, **options})  # type: ignore[arg-type]
+
+    assert not due()
+    table.insert(people(range(4, 8), 1))
+    table.insert(people(range(8, 12), 1))
+    # Rows were only added.
+    assert not due()
+    table.upsert(people(range(4), 2))
+    assert not due()
+    table.insert(people(range(12, 14), 2))
+    assert due()
+    assert not due(commits=10)
+    assert table.clean(retain=1).instants
+    assert not due()
+    table.upsert(people(range(4), 3))
+    assert due()
+    assert not due(after_commits=2)
+
+
+# --- policies -------------------------------------------------------------------------------------
+
+
+def timeline(*commits: int, pending: int = 0) -> Timeline:
+    storage = MemoryStorage()
+    for number in (*commits, pending):
+        last = State.REQUESTED if number == pending else State.COMPLETED
+        for reached in list(State)[: last.rank + 1] if number else ():
+            name = LAYOUT_2.file_name(time(number), DELTA_COMMIT, reached, time(number))
+            storage.files[LAYOUT_2.path(name)] = b""
+    properties = {"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ"}
+    return Timeline.load(storage, TableConfig(properties | {"hoodie.table.version": "9"}))
+
+
+def time(number: int) -> str:
+    return f"{20260101000000000 + number}"
+
+
+def test_horizons_are_those_of_hudi() -> None:
+    def horizon(of: Timeline, options: CleanOptions, since: int = 0) -> int | None:
+        found = retention(of, options, time(since))
+        if found is None or found.horizon is None:
+            return None
+        return int(found.horizon.requested) - int(time(0))
+
+    fifteen = timeline(*range(1, 16))
+    assert horizon(fifteen, CleanOptions()) == 6
+    assert horizon(timeline(*range(1, 11)), CleanOptions()) is None
+    assert horizon(timeline(1, 2, 4, 5, 6, pending=3), CleanOptions(commits=1)) == 2
+    assert horizon(timeline(2, 3, 4, pending=1), CleanOptions(commits=1)) is None
+    hours = CleanOptions(policy=KEEP_HOURS)
+    assert horizon(fifteen, hours, since=4) == 4
+    assert horizon(fifteen, hours, since=16) is None
+    counted = retention(fifteen, CleanOptions(policy=KEEP_VERSIONS), time(0))
+    assert counted == Retention(KEEP_VERSIONS, None, 3)
+
+
+def test_slices_that_a_plan_needs_count_for_one() -> None:
+    slices = [FileSlice("p", "g", time(number), None) for number in (9, 7, 5, 3)]
+
+    def gone(stays: Retention, planned_from: int | None = None) -> list[int]:
+        since = None if planned_from is None else time(planned_from)
+        found = stays.outdated(slices, since)
+        return [int(slice_.base_instant) - int(time(0)) for slice_ in found]
+
+    assert gone(Retention(KEEP_VERSIONS, versions=1)) == [7, 5, 3]
+    assert gone(Retention(KEEP_VERSIONS, versions=1), planned_from=7) == [5, 3]
+    assert gone(Retention(KEEP_VERSIONS, versions=2), planned_from=7) == [3]
+    whole = timeline(2, 4, 6, 8)
+    assert gone(Retention(horizon=whole.commits[3])) == [5, 3]
+    assert gone(Retention(horizon=whole.commits[3]), planned_from=5) == [3]
+
+
+def test_options_by_either_name() -> None:
+    assert CleanOptions.of({}) == CleanOptions()
+    older = {"hoodie.cleaner.policy": "keep_latest_commits", "hoodie.cleaner.commits.retained": "4"}
+    newer = {name.replace("cleaner", "clean"): text for name, text in older.items()}
+    assert CleanOptions.of(older) == CleanOptions.of(newer) == CleanOptions(commits=4)
+    # Hudi infers the policy.
+    assert CleanOptions.of({"hoodie.clean.hours.retained": "2"}).policy == KEEP_HOURS
+    assert CleanOptions().keeping(KEEP_VERSIONS, 2) == CleanOptions(KEEP_VERSIONS, versions=2)
+    assert CleanOptions(commits=4).keeping(None, None) == CleanOptions(commits=4)
+    for bad in ({"hoodie.clean.policy": "some"}, {"hoodie.clean.commits.retained": "0"}):
+        with pytest.raises(ConfigError):
+            CleanOptions.of(bad)
+
+
+def test_arguments_are_checked(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", 9, "cow")
+    for bad in ({"policy": "all"}, {"retain": 0}, {"retain": "2"}):
+        with pytest.raises(ConfigError):
+            table.clean(**bad)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_indexes_forget_files_that_are_gone(version: int, tmp_path: Path) -> None:
+    options = {
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+    }
+    table = pyhudi.create_table(
+        tmp_path / "t", people(range(4), 1), key="id", partition_by="city", version=version,
+        options=options,
+    )  # fmt: skip
+    for v in range(2, 5):
+        table.upsert(people(range(4), v))
+    before = files_with_statistics(table)
+    done = table.clean(retain=1)
+    after = files_with_statistics(table)
+    assert len(after) == len(before) - done.files_removed
+    assert set(after) <= {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+def files_with_statistics(table: HudiTable) -> list[str]:
+    found: list[str] = (
+        table.refresh().inspect.metadata("column_stats", "v")["file_name"].to_pylist()
+    )
+    return found
+
+
+def test_storage_is_not_listed_for_nothing(tmp_path: Path) -> None:
+    """Where nothing can be due no partition is looked at."""
+    table = made(tmp_path / "t", 9, "cow")
+
+    class Listing(Storage):
+        listed: ClassVar[list[str]] = []
+
+        def list_dir(self, prefix: str = "") -> tuple[list[str], list]:  # type: ignore[type-arg]
+            self.listed.append(prefix)
+            return super().list_dir(prefix)
+
+    opened = open_whole(Handle(Listing(table.storage.uri)), SystemClock())
+    Listing.listed.clear()
+    cleaning.clean_table(opened, CleanOptions())
+    assert Listing.listed == []
