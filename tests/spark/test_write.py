@@ -57,6 +57,9 @@ def written(base: Path, kind: Any, engine: Engine) -> Iterator[list[dict[str, An
     )
     table.upsert(stream, memory_limit=MIB)
     yield content(table)
+    clustered = table.cluster(sort_by=["v", "id"], layout="hilbert", memory_limit=MIB)
+    assert (clustered.rows_written, clustered.files_written) == (6000, 3)
+    yield content(table)
     table.overwrite_partitions(TABLE.rows(range(1), v=5))
     yield content(table)
 
@@ -72,5 +75,5 @@ def test_verbs_write_the_same_as_in_this_process(
     tmp_path: Path, spark: SparkSession, kind: str
 ) -> None:
     local = list(written(tmp_path / "local", kind, pyhudi.LocalEngine(2)))
-    assert [len(found) for found in local] == [60, 70, 54, 57, 6000, 4001]
+    assert [len(found) for found in local] == [60, 70, 54, 57, 6000, 6000, 4001]
     assert list(written(tmp_path / "spark", kind, SparkEngine(spark))) == local

@@ -13,6 +13,7 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
+from pyhudi.config.actions import State
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
@@ -23,6 +24,7 @@ from pyhudi.slices import cluster
 from pyhudi.slices.clustering_plan import clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Storage
+from tests.engine.faulty import DiedError, DiesAfterWriting, FaultyEngine, Twice
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 from tests.helpers.tables import unpack
 
@@ -201,6 +203,25 @@ def test_a_plan_that_was_overtaken_is_taken_off(tmp_path: Path) -> None:
     assert pending(table.refresh().state.timeline) == []
     assert stored(table) == before
     assert table.cluster().instants
+
+
+def test_tasks_may_run_twice_or_die(tmp_path: Path) -> None:
+    uri = points(tmp_path, version=6).uri
+    dying = pyhudi.open_table(
+        uri, engine=FaultyEngine(pyhudi.LocalEngine(2), DiesAfterWriting), options=SMALL
+    )
+    before = stored(dying)
+    with pytest.raises(DiedError):
+        dying.cluster(sort_by=["x"])
+    (left,) = pending(dying.refresh().state.timeline)
+    assert left.state is State.REQUESTED
+    assert not list(Path(uri).rglob(f"*_{left.requested}.parquet"))
+    twice = pyhudi.open_table(uri, engine=FaultyEngine(pyhudi.LocalEngine(2), Twice), options=SMALL)
+    done = twice.cluster()
+    assert done.instants == (left.requested,)
+    assert len(list(Path(uri).rglob(f"*_{left.requested}.parquet"))) == done.files_written
+    assert stored(twice) == before
+    assert twice.check(deep=True).ok
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

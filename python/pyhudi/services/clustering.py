@@ -305,7 +305,8 @@ def _tasks(
         table,
         target,
         plan.groups,
-        sort_columns=plan.sort_columns,
+        # The order is nobody's promise: Hudi leaves rows as they are where it lacks a column.
+        sort_columns=tuple(name for name in plan.sort_columns if name in table.columns.names),
         layout=asked.layout or plan.layout or options.layout or "linear",
         target_bytes=options.target_bytes,
         memory_limit=asked.memory_limit // table.engine.tasks_per_process,

@@ -10,7 +10,7 @@ mod runs;
 
 use std::path::PathBuf;
 
-use arrow::array::{Array, BinaryArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch};
 use arrow::compute::interleave_record_batch;
 
 use crate::error::Result;
@@ -140,7 +140,7 @@ struct Held {
 
 impl Held {
     fn add(&mut self, keys: BinaryArray, batch: RecordBatch) {
-        self.bytes += batch.get_array_memory_size() + keys.get_array_memory_size();
+        self.bytes += bytes_of(&batch) + keys.get_array_memory_size();
         self.batches.push(batch);
         self.keys.push(keys);
     }
@@ -234,6 +234,15 @@ impl Iterator for InOrder {
     }
 }
 
+/// Of its rows alone: batches that were cut from one share what they hold.
+fn bytes_of(batch: &RecordBatch) -> usize {
+    let of = |column: &ArrayRef| {
+        let all = column.get_array_memory_size();
+        column.to_data().get_slice_memory_size().unwrap_or(all)
+    };
+    batch.columns().iter().map(of).sum()
+}
+
 fn prefix(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     for (to, from) in bytes.iter_mut().zip(key) {
@@ -261,7 +270,7 @@ impl<'a> Aside<'a> {
     }
 
     fn add(&mut self, batch: RecordBatch) -> Result<()> {
-        self.bytes += batch.get_array_memory_size();
+        self.bytes += bytes_of(&batch);
         self.held.push(batch);
         if self.bytes > self.options.memory_limit {
             self.bytes = 0;
