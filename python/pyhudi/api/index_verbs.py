@@ -33,6 +33,7 @@ class IndexVerbs:
         function=arg.optional(arg.text),
         options=arg.optional(arg.by_name),
         partitioned=arg.flag,
+        concurrently=arg.flag,
     )
     def create_index(
         self,
@@ -43,6 +44,7 @@ class IndexVerbs:
         function: str | None = None,
         options: Mapping[str, str] | None = None,
         partitioned: bool = False,
+        concurrently: bool = False,
     ) -> tuple[str, ...]:
         """Adds an index to the table's metadata table, which is made if there is none.
 
@@ -61,6 +63,9 @@ class IndexVerbs:
             options: of the expression, as Hudi's SQL has them, such as `{"format": "yyyy-MM-dd"}`.
             partitioned: a record index in which each data partition has its own keys (table version
                 9).
+            concurrently: let writers go on while the index is made, which takes the table's lock at
+                the beginning and for what they wrote meanwhile at the end. For a record index over
+                all of a table of version 8 or 9 that has a metadata table.
 
         Returns:
             The partitions of the metadata table that were made.
@@ -76,7 +81,7 @@ class IndexVerbs:
 
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         asked = index_request.IndexRequest(kind, names, name, function, options, partitioned)
-        made = metadata_lifecycle.create_index(self._writable(), asked)
+        made = metadata_lifecycle.create_index(self._writable(), asked, concurrently=concurrently)
         self.refresh()
         return made
 

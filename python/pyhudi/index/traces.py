@@ -60,7 +60,8 @@ class Traces:
         """
         if RECORD_INDEX not in self.config.metadata_partitions:
             undone = Unfinished.of(self.config)
-            known = RECORD_INDEX in undone.partitions_for(self.config.version)
+            lost = () if undone.beside else undone.partitions_for(self.config.version)
+            known = RECORD_INDEX in lost
             return undone.by_partition if known else None
         definition = index_definitions(self.storage, self.config).get(RECORD_INDEX)
         return definition is not None and definition.is_partitioned

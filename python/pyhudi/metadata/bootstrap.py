@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from pyhudi.clock import INSTANT_DIGITS
 from pyhudi.config import property_names as names
@@ -91,7 +91,7 @@ def initialise(
     for kind, name in kinds_of(wanted):
         metadata_table = metadata_table.reloaded()
         partition = kind.initial(source, name)
-        made = _Making(data, metadata_table, partition, source).carry_out()
+        made = Making(data, metadata_table, partition, source).carry_out()
         if partition.records is not None:
             counted = counted_words(data.timeline, unique=made == partition.records)
     changes = change_definitions(data.storage, config, added)
@@ -137,30 +137,45 @@ def _make_table(data: Table) -> None:
 
 
 @dataclass(frozen=True)
-class _Making:
+class Making:
     """The delta commit that makes one partition."""
 
     data: Table
     metadata_table: Table
     partition: InitialPartition
     source: Source
+    time: str | None = None
+    """Of the delta commit; None for the first one that is free."""
 
     def carry_out(self) -> int:
         """The number of its records."""
-        metadata_table, name = self.metadata_table, self.partition.name
-        delta = OpenInstant(metadata_table, self._instant(), DELTA_COMMIT)
-        metadata_table.storage.delete_dir(name)
+        delta = self.delta
+        self.metadata_table.storage.delete_dir(self.partition.name)
         delta.request()
         delta.begin()
-        schema = record_schema(metadata_table.config.version.metadata_schema)
-        target = StartTarget(
-            metadata_table.storage, name, delta.time, schema, self.partition.file_ids
-        )
-        self._open_groups(target)
-        stats = self._write(target)
-        delta.keep_only(CommitMetadata(by_partition(stats)), self._base_files())
-        complete_delta_commit(delta, OPERATION, stats)
+        self.tell_folder()
+        stats = self.write_files()
+        self.end(delta, stats)
         return sum(stat.num_inserts for stat in stats)
+
+    @cached_property
+    def delta(self) -> OpenInstant:
+        """The delta commit, by the instant that is free when this is asked for first."""
+        return OpenInstant(self.metadata_table, self.time or self._instant(), DELTA_COMMIT)
+
+    @cached_property
+    def target(self) -> StartTarget:
+        """What the writers of its first files share."""
+        table = self.metadata_table
+        schema = record_schema(table.config.version.metadata_schema)
+        name, ids = self.partition.name, self.partition.file_ids
+        return StartTarget(table.storage, name, self.delta.time, schema, ids)
+
+    def end(self, delta: OpenInstant, stats: Sequence[WriteStat]) -> None:
+        """Removes what no result names, and completes the delta commit."""
+        begun = self._begun()
+        delta.keep_only(CommitMetadata(by_partition(stats)), begun)
+        complete_delta_commit(delta, OPERATION, stats)
 
     def _instant(self) -> str:
         """The first free one (`generateUniqueInstantTime`)."""
@@ -173,17 +188,24 @@ class _Making:
             offset += 1
         return f"{start}{offset:03d}"
 
-    def _open_groups(self, target: StartTarget) -> None:
-        """A folder, and in it a log file without records for each file group."""
+    def tell_folder(self) -> None:
+        """Makes the folder one that listings of partitions find."""
+        target = self.target
         text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth=1\n"
         path = f"{target.partition}/{PARTITION_METADATA_PREFIX}"
         target.storage.put(path, text.encode())
+
+    def write_files(self) -> list[WriteStat]:
+        """A log file without records for each file group, and base files with the records."""
+        target = self.target
         paths = [start_log(target, number) for number in range(self.partition.groups)]
         # Small files, each of which waits for storage: together they wait once.
         with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-start") as pool:
             list(pool.map(partial(store_start_log, target), paths))
+        return self._write_bases()
 
-    def _write(self, target: StartTarget) -> list[WriteStat]:
+    def _write_bases(self) -> list[WriteStat]:
+        target = self.target
         if not self.partition.tasks:
             return []
         label = f"make {target.partition}"
@@ -196,7 +218,10 @@ class _Making:
             )
         return stats
 
-    def _base_files(self) -> list[str]:
+    def _begun(self) -> list[str]:
         """With those of failed or repeated attempts, which nothing else tells apart."""
+        target = self.target
+        start = {start_log(target, number) for number in range(self.partition.groups)}
         files = self.metadata_table.storage.list_dir(self.partition.name)[1]
-        return [file.path for file in files if file.name.endswith(".hfile")]
+        data = [file.path for file in files if file.name.endswith(".hfile") or ".log." in file.name]
+        return [path for path in data if path not in start]

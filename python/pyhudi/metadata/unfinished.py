@@ -42,6 +42,8 @@ class Unfinished:
     """Folders of the metadata table that may be left, and are nobody's."""
     moving: bool = False
     """A timeline in the other layout may be left, and is nobody's."""
+    beside: bool = False
+    """Others write meanwhile: while who began it is alive, the table is as if it was not begun."""
 
     def __bool__(self) -> bool:
         return bool(self.by)
@@ -68,6 +70,7 @@ class Unfinished:
             "definitions": self.definitions,
             "removed": self.removed,
             "moving": self.moving,
+            **({"beside": True} if self.beside else {}),
         }
         return {UNFINISHED: json.dumps(record, separators=(",", ":"))}
 
@@ -132,6 +135,7 @@ def _parsed(record: Mapping[str, Any]) -> Unfinished:
         definitions=definitions,
         removed=_names(record["removed"]),
         moving=bool(record["moving"]),
+        beside=bool(record.get("beside")),
     )
 
 

@@ -56,6 +56,11 @@ def live_of_hudi(storage: Storage, instants: Collection[str], clock: Clock) -> l
     return sorted(file.name for file in beating if now - file.modified_ms < EXPIRES_MS)
 
 
+def of_pyhudi(storage: Storage, instants: Collection[str]) -> set[str]:
+    """Those of pending instants that pyhudi's writers have begun, alive or dead."""
+    return {file.name for file in _files(storage, instants) if file.size}
+
+
 def _files(storage: Storage, instants: Collection[str]) -> list[Entry]:
     files = storage.list_dir(HEARTBEAT_FOLDER)[1] if instants else ()
     return [file for file in files if file.name in instants]

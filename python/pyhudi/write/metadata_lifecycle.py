@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from pyhudi import _native
@@ -55,9 +55,11 @@ from pyhudi.services.row_compaction import row_compaction
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.other_layout import remove_other_timeline
+from pyhudi.txn.heartbeat import live_instants
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes
+from pyhudi.write import index_beside
 from pyhudi.write.incoming import memory_limit
-from pyhudi.write.write_context import Handle, Session, WritableTable
+from pyhudi.write.write_context import Handle, Session, WritableTable, open_whole
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
@@ -108,7 +110,8 @@ def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     config = finished(handle, clock)
-    if table.options.get(METADATA_ENABLE, "").strip().lower() != "true":
+    is_asked = table.options.get(METADATA_ENABLE, "").strip().lower() == "true"
+    if not is_asked or Unfinished.of(config).beside:
         return config
     options = MetadataOptions.of(table.options)
     wanted = set(wanted_partitions(Wish(config, options)))
@@ -132,7 +135,10 @@ def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
     """
     clock = clock or SystemClock()
     config = TableConfig.load(table.storage, clock)
-    if not Unfinished.of(config) or not config.version.writable:
+    undone = Unfinished.of(config)
+    if not undone or not config.version.writable:
+        return config
+    if undone.beside and live_instants(table.storage, {undone.by}, clock):
         return config
     handle = Handle.of(table, clock)
     with _at_work(handle, clock) as (config, by):
@@ -142,8 +148,12 @@ def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
     return TableConfig.load(table.storage, clock)
 
 
-def _at_work(handle: Handle, clock: Clock) -> AbstractContextManager[tuple[TableConfig, str]]:
-    return at_work(handle.storage, clock, handle.guarded)
+@contextmanager
+def _at_work(handle: Handle, clock: Clock) -> Iterator[tuple[TableConfig, str]]:
+    with at_work(handle.storage, clock, handle.guarded) as (config, by):
+        if Unfinished.of(config).beside:
+            index_beside.remove_left(open_whole(handle, clock, config), by)
+        yield config, by
 
 
 def make_again(table: Handle, clock: Clock, by: str) -> None:
@@ -222,7 +232,11 @@ def _left(session: Session, columns: Iterable[str]) -> tuple[str, ...]:
 
 
 def create_index(
-    table: WritableTable, asked: IndexRequest, clock: Clock | None = None
+    table: WritableTable,
+    asked: IndexRequest,
+    clock: Clock | None = None,
+    *,
+    concurrently: bool = False,
 ) -> tuple[str, ...]:
     """Adds an index to the metadata table; see `HudiTable.create_index`."""
     clock = clock or SystemClock()
@@ -230,6 +244,8 @@ def create_index(
     kind = kind_asked(asked)
     options = MetadataOptions.of(table.options)
     finished(handle, clock)
+    if concurrently:
+        return index_beside.create(handle, kind, kind.alone(options, asked), clock)
     with _at_work(handle, clock) as (config, by):
         if kind.has_names:
             defined = kind.defined(table.storage, config, asked)

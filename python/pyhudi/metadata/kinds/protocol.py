@@ -200,6 +200,15 @@ class PartitionKind(ABC):
         """What a clean changes in a partition."""
         return ()
 
+    def catch_up(
+        self, before: Source, now: Source, groups: Mapping[str, int]
+    ) -> Iterable[RecordTask] | None:
+        """What makes a partition of an earlier moment one of now; None where it must not be older.
+
+        groups: the numbers of its file groups.
+        """
+        return None
+
     def new_groups(self, change: Change) -> Sequence[FileGroup]:
         """File groups, still to be made, that a commit needs more."""
         return ()

@@ -9,7 +9,7 @@ loses by its ordering value leaves the record in the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -38,6 +38,7 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.schema.payloads import field_merge
 from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 
@@ -129,6 +130,23 @@ class RecordIndex(PartitionKind):
                 task = KeysTask(change.recording, change.schema, *place, ms, ranges=ranges)
                 yield _looked_at(task, rows, config, operation, stats)
 
+    def catch_up(
+        self, before: Source, now: Source, groups: Mapping[str, int]
+    ) -> Iterable[RecordTask] | None:
+        """All keys of the slices that went, and of those that came, whose places count."""
+        definition = now.definitions.get(self.name)
+        if definition is not None and definition.is_partitioned:
+            return None
+        zone, recording = now.table.config.timezone, now.recording(groups)
+        old = {_files_of(read): read for read in before.reads(RECORD_KEY)}
+        new = {_files_of(read): read for read in now.reads(RECORD_KEY)}
+        return [
+            SliceTask(recording, read, parse_instant(read.slice.base_instant, zone), gone=gone)
+            for reads, others, gone in ((old, new, True), (new, old, False))
+            for files, read in reads.items()
+            if files not in others
+        ]
+
     def new_groups(self, change: Change) -> Sequence[FileGroup]:
         """Those of new data partitions, where each has its own."""
         if not _is_partitioned(change):
@@ -144,6 +162,13 @@ class RecordIndex(PartitionKind):
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return table.partition(name).locations()
+
+
+def _files_of(read: ReadTask) -> tuple[str, ...]:
+    """What tells two slices apart where every commit writes files of its own."""
+    slice_ = read.slice
+    base = "" if slice_.base is None else slice_.base.path
+    return (slice_.partition, slice_.file_id, base, *(log.name for log in slice_.logs))
 
 
 def _is_partitioned(change: Change) -> bool:

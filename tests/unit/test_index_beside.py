@@ -1,0 +1,242 @@
+"""A record index that is made while others write: what they wrote is in it, whoever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock, format_instant
+from pyhudi.config.actions import INDEXING
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.errors import CommitConflict, ConfigError, StorageError, UnsupportedTableFeature
+from pyhudi.metadata.bootstrap import Making, initialise
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.storage.storage import Storage
+from pyhudi.txn import heartbeat
+from pyhudi.txn.transaction import Transaction
+from pyhudi.write import index_beside, metadata_lifecycle
+from pyhudi.write.write_context import Session
+from tests.sim.crash import PEOPLE, Handle, people, rows_read
+from tests.sim.states import recorded
+
+OPTIONS = {
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.record.index.max.filegroup.count": "2",
+    "hoodie.record.index.update.partition.path": "false",
+}
+
+
+@pytest.fixture(params=[(9, "mor"), (8, "cow"), (9, "cow")], ids=str)
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A table with updates and without a record index."""
+    version: Literal[8, 9]
+    kind: Literal["cow", "mor"]
+    version, kind = request.param
+    base = tmp_path / "table"
+    table = PEOPLE.make(base, version=version, kind=kind, first=range(8), options=OPTIONS)
+    table.upsert(people([1, 2], 2, 2))
+    table.drop_index("record_index")
+    return base
+
+
+def opened(base: Path) -> HudiTable:
+    return pyhudi.open_table(str(base), options=OPTIONS)
+
+
+def moved(number: int) -> pa.Table:
+    """A row that the table has elsewhere."""
+    rows = people([number], 9, 9)
+    return rows.set_column(1, "city", pa.array(["milan"]))
+
+
+def once_meanwhile(
+    patch: pytest.MonkeyPatch, owner: type, name: str, work: Callable[[], object]
+) -> None:
+    """Has something done by others, once, after a method was carried out."""
+    carried_out = getattr(owner, name)
+
+    def method(self: Any) -> Any:
+        done = carried_out(self)
+        patch.setattr(owner, name, carried_out)
+        work()
+        return done
+
+    patch.setattr(owner, name, method)
+
+
+def assert_kept(base: Path) -> None:
+    """The index knows where each key is."""
+    before = rows_read(base, "false")
+    table = opened(base)
+    assert "record_index" in table.config.metadata_partitions
+    assert UNFINISHED not in table.config.properties
+    assert table.state.timeline.pending(INDEXING) == ()
+    assert table.check(deep=True).findings == ()
+    assert rows_read(base, "true") == before
+    for row in before:
+        table.upsert(moved(int(row["id"][1:])))
+    assert [row["id"] for row in rows_read(base, "true")] == [row["id"] for row in before]
+    assert table.check(deep=True).ok
+
+
+def test_what_others_write_meanwhile_is_in_it(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work() -> None:
+        other = opened(base)
+        assert "record_index" not in other.config.metadata_partitions
+        (pending,) = other.state.timeline.pending(INDEXING)
+        assert not pending.is_completed
+        other.upsert(people([3, 20, 21], 3, 3))
+        other.delete_keys(pa.table({"id": ["k00", "k21"], "city": ["oslo", "rome"]}))
+        other.delete(pa.compute.field("id") == "k05")
+        other.upsert(people([22], 4, 4))
+        if other.config.is_merge_on_read:
+            other.compact()
+        other.upsert(people([1, 20], 5, 5))
+
+    once_meanwhile(monkeypatch, Making, "write_files", work)
+    table = opened(base)
+    made = table.create_index("record_index", concurrently=True)
+    assert "record_index" in made
+    (done,) = table.refresh().state.timeline.completed(INDEXING)
+    assert done.action == INDEXING
+    assert_kept(base)
+
+
+def test_a_write_that_was_under_way_first_gives_way(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        opened(base).create_index("record_index", concurrently=True)
+
+    once_meanwhile(monkeypatch, Transaction, "__enter__", work)
+    opened(base).upsert(people([2, 30], 6, 6))
+    assert_kept(base)
+
+
+def test_a_write_of_hudi_that_was_there_first_is_waited_for(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = opened(base)
+    instant = format_instant(SystemClock().now_ms(), "UTC")
+    before = table.config
+
+    def begin() -> None:
+        table.storage.put(heartbeat.path_of(instant), b"")
+        action = "deltacommit" if before.is_merge_on_read else "commit"
+        before.layout.request(table.storage, instant, action, b"")
+        before.layout.inflight(table.storage, instant, action, b"")
+
+    monkeypatch.setattr(index_beside, "PATIENCE_MS", 10)
+    once_meanwhile(monkeypatch, Making, "write_files", begin)
+    with pytest.raises(CommitConflict, match=f"{instant}.* is under way"):
+        table.create_index("record_index", concurrently=True)
+    left = opened(base)
+    assert left.config.properties == before.properties
+    assert left.state.timeline.pending(INDEXING) == ()
+    assert not (base / ".hoodie/metadata/record_index").exists()
+
+
+def test_others_do_not_touch_the_metadata_table_meanwhile(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        other = opened(base)
+        verbs: list[Callable[[], object]] = [
+            other.rebuild_metadata,
+            partial(other.create_index, "bloom_filters"),
+            partial(other.create_index, "record_index", concurrently=True),
+            partial(other.drop_index, "files"),
+        ]
+        for verb in verbs:
+            with pytest.raises(CommitConflict, match="another writer"):
+                verb()
+
+    once_meanwhile(monkeypatch, Making, "write_files", work)
+    opened(base).create_index("record_index", concurrently=True)
+    assert_kept(base)
+
+
+def test_the_index_of_one_who_was_faster_stays(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Hudi makes it, which does not know what is being made."""
+
+    def work() -> None:
+        table = opened(base)
+        undone = table.config.properties[UNFINISHED]
+        folder = base / ".hoodie/metadata/record_index"
+        kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+        session = Session.open(Handle(table.storage, OPTIONS), SystemClock())
+        initialise(session.table, {"record_index"}, MetadataOptions.of(OPTIONS), 1 << 30)
+        table.refresh().config.updated(table.storage, {UNFINISHED: undone}, SystemClock())
+        for name, data in kept.items():
+            if not (folder / name).exists():
+                (folder / name).write_bytes(data)
+
+    once_meanwhile(monkeypatch, Making, "write_files", work)
+    with pytest.raises(CommitConflict, match="another writer has made the index record_index"):
+        opened(base).create_index("record_index", concurrently=True)
+    assert_kept(base)
+
+
+def test_one_that_fails_leaves_nothing(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = opened(base).config.properties
+
+    def fail() -> None:
+        opened(base).upsert(people([40], 4, 4))
+        raise StorageError("no space left on device")
+
+    once_meanwhile(monkeypatch, Making, "write_files", fail)
+    with pytest.raises(StorageError):
+        opened(base).create_index("record_index", concurrently=True)
+    assert opened(base).config.properties == before
+    assert not (base / ".hoodie/metadata/record_index").exists()
+    opened(base).create_index("record_index")
+    assert_kept(base)
+
+
+def test_what_is_not_made_beside_writers_is_refused(tmp_path: Path) -> None:
+    table = PEOPLE.make(tmp_path / "new", first=range(3), options=OPTIONS)
+    with pytest.raises(ConfigError, match="already"):
+        table.create_index("record_index", concurrently=True)
+    table.drop_index("record_index")
+    for kind, partitioned in (("bloom_filters", False), ("record_index", True)):
+        with pytest.raises(UnsupportedTableFeature, match=f"{kind} is not made beside writers"):
+            table.create_index(kind, partitioned=partitioned, concurrently=True)
+    table.drop_index("files")
+    with pytest.raises(ConfigError, match="no metadata table"):
+        table.create_index("record_index", concurrently=True)
+    old = PEOPLE.make(tmp_path / "old", version=6, first=range(3), options=OPTIONS)
+    old.drop_index("record_index")
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.version is 6"):
+        old.create_index("record_index", concurrently=True)
+
+
+def test_one_that_dies_is_made_by_the_next_write(base: Path, tmp_path: Path) -> None:
+    def create(storage: Storage) -> object:
+        handle = Handle(storage, OPTIONS)
+        return metadata_lifecycle.create_index(
+            handle, IndexRequest("record_index"), concurrently=True
+        )
+
+    whole = recorded(base, tmp_path, create)
+    for n, died in whole.deaths():
+        rows = rows_read(died, "false")
+        begun = UNFINISHED in opened(died).config.properties
+        opened(died).upsert(people([0], 7, 7))
+        table = opened(died)
+        listed = table.config.metadata_partitions
+        assert ("record_index" in listed) or not begun, f"change {n}"
+        assert UNFINISHED not in table.config.properties, f"change {n}"
+        assert table.state.timeline.pending(INDEXING) == (), f"change {n}"
+        if "record_index" in listed:
+            opened(died).upsert(moved(0))
+        found = [row["id"] for row in rows_read(died, "true")]
+        assert found == [row["id"] for row in rows], f"change {n}"
+        assert opened(died).check(deep=True).ok, f"change {n}"
