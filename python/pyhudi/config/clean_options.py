@@ -42,7 +42,7 @@ class CleanOptions:
     """Of KEEP_LATEST_BY_HOURS: those of the commits of so many hours."""
     versions: int = 3
     """Of KEEP_LATEST_FILE_VERSIONS: so many slices of each file group."""
-    automatic: bool = True
+    automatic: bool = False
     """After each commit what is due is cleaned."""
     incremental: bool = True
     """Only partitions are looked at that were written to since the last clean."""
