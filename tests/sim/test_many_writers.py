@@ -39,10 +39,12 @@ from pyhudi.errors import (
     AfterCommitError,
     CommitConflict,
     CommitUnknown,
+    ConfigError,
     HistoryUnavailable,
     LockTimeout,
     StorageError,
 )
+from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.storage.storage import Storage
@@ -51,7 +53,7 @@ from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write import overwrite, update_delete, upsert
+from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
 from pyhudi.write.merge import MergeClause, merge
 from pyhudi.write.retries import retried
 from pyhudi.write.write_context import Handle
@@ -93,7 +95,12 @@ class Kind:
     @property
     def services(self) -> tuple[str, ...]:
         """Those that run beside its writers. Where none gives way, who comes later wins."""
-        found = (("compact", self.type == "mor"), ("cluster", self.index != "BUCKET"))
+        makes_index = self.metadata and self.index == "SIMPLE"
+        found = (
+            ("compact", self.type == "mor"),
+            ("cluster", self.index != "BUCKET" and not makes_index),
+            ("index", makes_index),
+        )
         return tuple(name for name, has in found if has and self.gives_way)
 
     @property
@@ -120,6 +127,7 @@ KINDS = [
 KEPT = [
     Kind(9, "cow", "RECORD_INDEX", metadata=True),
     Kind(9, "mor", "RECORD_INDEX", metadata=True),
+    Kind(9, "mor", "SIMPLE", metadata=True),
     Kind(6, "mor", "BLOOM", metadata=True),
     Kind(9, "mor", "BUCKET", metadata=True, gives_way=False),
 ]
@@ -332,7 +340,16 @@ def clustered(handle: Handle, clock: WorldClock) -> object:
     return services.cluster(handle, ClusteringRequest(), joining, clock=clock)
 
 
-SERVICES = {"compact": compacted, "cluster": clustered}
+def indexed(handle: Handle, clock: WorldClock) -> object:
+    """Makes a record index beside the others, or takes it away."""
+    asked = IndexRequest("record_index")
+    try:
+        return metadata_lifecycle.create_index(handle, asked, clock, concurrently=True)
+    except ConfigError:
+        return metadata_lifecycle.drop_index(handle, "record_index", clock)
+
+
+SERVICES = {"compact": compacted, "cluster": clustered, "index": indexed}
 
 
 def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task], None]:
