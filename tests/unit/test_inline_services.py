@@ -51,6 +51,24 @@ def test_clustering_after_so_many_commits(tmp_path: Path) -> None:
     assert table.history()["operation"].to_pylist().count("CLUSTER") == 2
 
 
+@pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "cow")])
+def test_cleaning_where_it_is_asked_for(version: int, kind: str, tmp_path: Path) -> None:
+    made(tmp_path / "t", version, kind)
+    options = {
+        "hoodie.clean.automatic": True,
+        "hoodie.clean.commits.retained": 2,
+        "hoodie.compact.inline": kind == "mor",
+        "hoodie.compact.inline.max.delta.commits": 1,
+    }
+    table = pyhudi.open_table(tmp_path / "t", options=options)
+    for v in range(3, 12):
+        table.upsert(people(range(2), v))
+    assert rows(table) == {"k0": 11, "k1": 11, "k2": 1, "k3": 1}
+    assert len(list((tmp_path / "t" / "rome").glob("*.parquet"))) <= 4
+    assert "clean" in table.inspect.timeline()["action"].to_pylist()
+    assert not table.check(deep=True).findings
+
+
 def test_plans_alone(tmp_path: Path) -> None:
     made(tmp_path / "t")
     options = {**INLINE, "hoodie.compact.inline": False, "hoodie.compact.schedule.inline": True}

@@ -76,6 +76,26 @@ def test_small_files_are_joined(version: int, kind: str, tmp_path: Path) -> None
     assert rows(table) == {**wanted, **{f"k{n}": 9 for n in range(10, 14)}}
 
 
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_old_files_go(version: int, tmp_path: Path) -> None:
+    table = logged(tmp_path / "t", version, commits=4)
+    options = {"hoodie.clean.commits.retained": 3}
+    table = pyhudi.open_table(tmp_path / "t", options=options)
+    table.compact()
+    for v in range(20, 24):
+        table.upsert(people(range(2), v))
+    wanted = rows(table)
+    health = table.inspect.health()
+    assert health.old_files > 0
+    assert any(one.service == "clean" for one in health.advice), str(health)
+    result = table.maintain()
+    assert result.done[0].service == "clean"
+    assert result.done[0].files_removed == health.old_files
+    assert rows(table) == wanted
+    assert not table.check(deep=True).findings
+    assert table.inspect.health().commits_since_clean <= 1
+
+
 def test_buckets_are_not_joined(tmp_path: Path) -> None:
     options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 8}
     table = pyhudi.create_table(tmp_path / "t", people(range(60), 1), key="id", options=options)

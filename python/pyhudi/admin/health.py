@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, fields
 import pyarrow as pa
 
 from pyhudi.config.actions import CLEAN
+from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.metadata_names import FOLDER
+from pyhudi.services import cleaning
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
@@ -132,7 +134,7 @@ def look(table: Table) -> Health:
         pending=len(timeline.pending()),
         metadata_files=len(metadata),
         metadata_bytes=sum(file.size for file in metadata),
-        advice=(*_compaction(table, slices), *_clustering(table, slices)),
+        advice=(*_cleaning(table), *_compaction(table, slices), *_clustering(table, slices)),
     )
 
 
@@ -145,6 +147,15 @@ def small_files(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
         if slice_.base is not None and slice_.base.size < SMALL:
             small.setdefault(slice_.partition, []).append(slice_)
     return {path: found for path, found in small.items() if len(found) >= _SMALL_FEW}
+
+
+def _cleaning(table: Table) -> Iterator[Advice]:
+    planned = cleaning.looked_at(table, CleanOptions.of(table.options))
+    if planned.left:
+        yield Advice("clean", f"{len(planned.left)} planned cleans wait to be carried out")
+    elif planned.files_removed:
+        size = _size(planned.bytes_removed)
+        yield Advice("clean", f"{planned.files_removed} files of {size} are of no retained commit")
 
 
 def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:

@@ -12,13 +12,14 @@ from functools import partial
 
 from pyhudi.admin import services
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
 from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import AfterCommitWarning, InterruptedAfterCommit, without_hint
-from pyhudi.services import clustering
+from pyhudi.services import cleaning, clustering
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.compaction_choice import is_due
 from pyhudi.services.table_compaction import CompactionRequest
@@ -62,6 +63,9 @@ def _carried_out(name: str, service: Service, handle: WritableTable, instant: st
 
 
 def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[str, Service]]:
+    retained = CleanOptions.of(handle.options)
+    if retained.automatic and cleaning.is_due(table, retained):
+        yield "cleaning", partial(services.clean, handle, retained, clock=clock)
     options = CompactionOptions.of(handle.options)
     if _compaction_is_due(table, options):
         asked = CompactionRequest(execute=options.inline, due_only=True)

@@ -17,6 +17,7 @@ from typing import NoReturn
 from pyhudi.admin import services
 from pyhudi.admin.health import SMALL, Advice, Health, look
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
 from pyhudi.errors import (
@@ -173,6 +174,8 @@ def _units(
 ) -> Iterator[Unit]:
     options = CompactionOptions(strategies=(UNBOUNDED,))
     most = _UNIT if budget.bytes is None else min(_UNIT, budget.bytes)
+    if advice.service == "clean":
+        yield partial(services.clean, handle, CleanOptions.of(handle.options), clock=clock)
     if advice.service == "compact":
         if not advice.groups:
             pending = CompactionRequest(schedule=False, memory_limit=memory_limit)
