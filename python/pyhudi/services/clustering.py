@@ -9,7 +9,7 @@ same is taken off, since nobody could carry it out without losing rows. Sources:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 
@@ -100,7 +100,7 @@ def looked_at(table: Table, options: ClusteringOptions, asked: ClusteringRequest
         chosen = _choice(table, options, table.generator.next())
         slices += [slice_ for group in chosen.groups for slice_ in group.slices]
     times = tuple(instant.requested for instant in instants)
-    return _reading(ServiceResult(_SERVICE, times, dry_run=True), slices)
+    return ServiceResult(_SERVICE, times, dry_run=True).reading(slices)
 
 
 def pending(timeline: Timeline) -> list[Instant]:
@@ -234,7 +234,7 @@ def _with_plan(
         return replace(result, left=(*result.left, msg))
     plan = _plan(table, instant)
     stats = _carried_out(table, instant, plan, options, asked)
-    return _added(result, plan, instant.requested, stats)
+    return result.reading(plan.inputs.values()).writing(instant.requested, stats)
 
 
 def _plan(table: Table, instant: Instant) -> ClusteringPlan:
@@ -319,29 +319,3 @@ def _check_unchanged(inputs: Collection[GroupKey], since: Since) -> None:
         for partition, file_id in sorted(touched(metadata).intersection(inputs))[:1]:
             msg = f"{other} has changed file group {file_id} of partition {partition!r} meanwhile"
             raise overtaken(msg)
-
-
-# --- what was done --------------------------------------------------------------------------------
-
-
-def _added(
-    result: ServiceResult, plan: ClusteringPlan, instant: str, stats: Sequence[WriteStat]
-) -> ServiceResult:
-    return replace(
-        _reading(result, plan.inputs.values()),
-        instants=(*result.instants, instant),
-        files_written=result.files_written + len(stats),
-        bytes_written=result.bytes_written + sum(stat.file_size_in_bytes for stat in stats),
-        rows_written=result.rows_written + sum(stat.num_writes for stat in stats),
-    )
-
-
-def _reading(result: ServiceResult, slices: Iterable[FileSlice]) -> ServiceResult:
-    read = list(slices)
-    files = sum(len(slice_.logs) + (slice_.base is not None) for slice_ in read)
-    return replace(
-        result,
-        file_groups=result.file_groups + len(read),
-        files_read=result.files_read + files,
-        bytes_read=result.bytes_read + sum(slice_.size for slice_ in read),
-    )

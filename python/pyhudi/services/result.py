@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.timeline.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True)
@@ -29,3 +33,25 @@ class ServiceResult:
     """What was due and is left, each with the reason."""
     duration_ms: int = 0
     dry_run: bool = False
+
+    def reading(self, slices: Iterable[FileSlice]) -> ServiceResult:
+        """With slices that were read, or would be."""
+        read = list(slices)
+        files = sum(len(slice_.logs) + (slice_.base is not None) for slice_ in read)
+        return replace(
+            self,
+            file_groups=self.file_groups + len(read),
+            files_read=self.files_read + files,
+            bytes_read=self.bytes_read + sum(slice_.size for slice_ in read),
+        )
+
+    def writing(self, instant: str, stats: Iterable[WriteStat]) -> ServiceResult:
+        """With an instant that was completed, and what it wrote."""
+        written = list(stats)
+        return replace(
+            self,
+            instants=(*self.instants, instant),
+            files_written=self.files_written + len(written),
+            bytes_written=self.bytes_written + sum(stat.file_size_in_bytes for stat in written),
+            rows_written=self.rows_written + sum(stat.num_writes for stat in written),
+        )

@@ -7,7 +7,6 @@ append to a slice under compaction go on (`txn/conflicts.py` says which give way
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -25,7 +24,6 @@ from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.planned import planned_slices
 from pyhudi.slices.table import Table
 from pyhudi.timeline import content
-from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.planned import PlannedTransaction, schedule
 
 _SERVICE = "compact"
@@ -65,13 +63,13 @@ def compact_table(
     work = row_compaction(memory_limit=asked.memory_limit)
     result = ServiceResult(_SERVICE)
     for instant in _pending(table, asked.instant) if asked.execute else ():
-        result = _added(result, *_carried_out(table.reloaded(), instant, work))
+        result = _carried_out(result, table.reloaded(), instant, work)
     if asked.schedule and asked.instant is None:
         planned, waits = _scheduled(table, options, asked, work)
         if waits:
             result = replace(result, left=(*result.left, waits))
         if planned and asked.execute:
-            result = _added(result, *_carried_out(table.reloaded(), planned, work))
+            result = _carried_out(result, table.reloaded(), planned, work)
         elif planned:
             result = replace(result, scheduled=(planned,))
     return replace(result, duration_ms=table.clock.now_ms() - began_ms)
@@ -89,7 +87,7 @@ def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest
         now = table.generator.next()
         if not asked.due_only or is_due(table.timeline, options, now):
             slices += _choice(table, options, asked, now).slices
-    return _reading(ServiceResult(_SERVICE, tuple(pending), dry_run=True), slices)
+    return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
 
 
 def _pending(table: Table, instant: str | None) -> list[str]:
@@ -164,8 +162,8 @@ def _key(slice_: FileSlice) -> GroupKey:
 
 
 def _carried_out(
-    table: Table, instant: str, work: CompactionWork[CompactTask]
-) -> tuple[str, list[FileSlice], list[WriteStat]]:
+    result: ServiceResult, table: Table, instant: str, work: CompactionWork[CompactTask]
+) -> ServiceResult:
     slices = [
         slice_
         for slice_ in planned_slices(table.storage, _operations(table, instant))
@@ -178,33 +176,10 @@ def _carried_out(
         label = f"{work.label} of {instant}"
         stats = table.engine.run(work.write, tasks, stage=_STAGE, label=label)
         txn.commit(stats, schema)
-    return instant, slices, stats
+    return result.reading(slices).writing(instant, stats)
 
 
 def _operations(table: Table, instant: str) -> list[dict[str, object]]:
     pending = table.timeline.find(instant, COMPACTION)
     plan = table.timeline.plan(pending) if pending is not None else None
     return list((plan or {}).get("operations") or ())
-
-
-def _added(
-    result: ServiceResult, instant: str, slices: Sequence[FileSlice], stats: Iterable[WriteStat]
-) -> ServiceResult:
-    written = list(stats)
-    return replace(
-        _reading(result, slices),
-        instants=(*result.instants, instant),
-        files_written=result.files_written + len(written),
-        bytes_written=result.bytes_written + sum(stat.file_size_in_bytes for stat in written),
-        rows_written=result.rows_written + sum(stat.num_writes for stat in written),
-    )
-
-
-def _reading(result: ServiceResult, slices: Sequence[FileSlice]) -> ServiceResult:
-    files = sum(len(slice_.logs) + (slice_.base is not None) for slice_ in slices)
-    return replace(
-        result,
-        file_groups=result.file_groups + len(slices),
-        files_read=result.files_read + files,
-        bytes_read=result.bytes_read + sum(slice_.size for slice_ in slices),
-    )
