@@ -217,7 +217,9 @@ def check_not_clustered(groups: Iterable[FileGroup]) -> None:
                 f"would change"
             )
             raise CommitConflict(
-                msg, hint="Complete or roll back the clustering, then write again."
+                msg,
+                hint=f"cluster(schedule=False) completes it, rollback({group.clustering!r}) takes "
+                "it back; then write again.",
             )
 
 
