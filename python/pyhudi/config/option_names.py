@@ -106,7 +106,6 @@ _PARTS = {
     "error tables": ("hoodie.errortable.",),
     "memory settings": ("hoodie.memory.", "hoodie.common.spillable."),
     "base files other than Parquet": ("hoodie.orc.", "hoodie.hfile.", "hoodie.lance."),
-    "lifetimes of partitions": ("hoodie.partition.ttl.",),
     "validators": ("hoodie.precommit.", "hoodie.prewrite."),
     "bootstrapping": ("hoodie.bootstrap.",),
     "heartbeats": ("hoodie.client.heartbeat.",),
