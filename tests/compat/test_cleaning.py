@@ -24,6 +24,7 @@ from tests.compat.test_metadata_writing import (
     STATISTICS,
 )
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.pairwise import with_kinds
 from tests.sim.crash import Handle
 from tests.unit.test_cleaning import data_files
 from tests.unit.test_savepoints import timeline_of
@@ -102,7 +103,7 @@ def without_checksums(base: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("version", "hudi", "kind"),
-    [(*release, kind) for release in RELEASES for kind in ("cow", "mor")],
+    [(*release, kind) for release, kind in with_kinds(RELEASES)],
     indirect=["hudi"],
 )
 @pytest.mark.timeout(600)

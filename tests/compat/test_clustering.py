@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -12,6 +12,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.services.clustering import pending
 from tests.compat.test_write_and_continue import VERSION_OF
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.pairwise import with_kinds
 from tests.helpers.rows import canonical, difference
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 
@@ -126,14 +127,14 @@ class Pair:
             assert difference(map(canonical, theirs), map(canonical, ours)) is None
 
 
-@pytest.fixture(params=["cow", "mor"])
-def pair(request: pytest.FixtureRequest, hudi: HudiOracle, tmp_path: Path) -> Pair:
-    return Pair(hudi, tmp_path / "visits", request.param)
-
-
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("hudi", ["0.15.0", "1.0.2", "1.2.0"], indirect=True)
-def test_each_carries_out_the_plans_of_the_other(pair: Pair) -> None:
+@pytest.mark.parametrize(
+    ("hudi", "kind"), with_kinds(["0.15.0", "1.0.2", "1.2.0"]), indirect=["hudi"]
+)
+def test_each_carries_out_the_plans_of_the_other(
+    hudi: HudiOracle, kind: Literal["cow", "mor"], tmp_path: Path
+) -> None:
+    pair = Pair(hudi, tmp_path / "visits", kind)
     logs = pair.table.config.is_merge_on_read
     pair.hudi_writes(range(15, 40), 1)
     pair.pyhudi_writes(range(35, 60), 2)

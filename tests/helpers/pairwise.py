@@ -32,6 +32,17 @@ def pairwise(*axes: Sequence[Any], allowed: Callable[..., bool] = lambda *_: Tru
     return [_values(axes, every[number]) for number in chosen]
 
 
+def with_kinds(releases: Sequence[Any]) -> list[tuple[Any, str]]:
+    """Releases, oldest first, each with one type of table in turn, the newest one with both.
+
+    For long tests; all by `make test-every-setting`.
+    """
+    if os.environ.get("PYHUDI_EVERY_SETTING"):
+        return list(product(releases, ("cow", "mor")))
+    some = [(release, ("mor", "cow")[at % 2]) for at, release in enumerate(releases)]
+    return [*some, (releases[-1], "cow" if some[-1][1] == "mor" else "mor")]
+
+
 def _values(axes: Sequence[Sequence[Any]], places: tuple[int, ...]) -> Case:
     return tuple(axis[place] for axis, place in zip(axes, places, strict=True))
 
