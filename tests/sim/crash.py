@@ -193,6 +193,15 @@ def rows_read(base: Path, metadata: str, where: str | None = None) -> list[dict[
     return sorted(rows, key=lambda row: str(row["id"]))
 
 
+def values_read(base: Path) -> dict[str, int]:
+    """The values by key, read with the metadata table and without."""
+    rows = rows_read(base, "false")
+    assert rows_read(base, "true") == rows
+    found = {row["id"]: row["v"] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
 def rows_of(base: Path) -> list[dict[str, Any]]:
     """What the core reads of each slice, sorted by id; no plan and no metadata table between."""
     storage = Storage(str(base))

@@ -13,7 +13,7 @@ from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest, pending
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
-from tests.sim.crash import Handle, leftovers, rows_read
+from tests.sim.crash import Handle, leftovers, values_read
 from tests.sim.states import recorded
 from tests.unit.test_savepoints import made, people, timeline_of
 
@@ -47,23 +47,14 @@ def write(base: Path) -> None:
     upsert.upsert(Handle(Storage(str(base)), OPTIONS), people(range(4, 10), 9))
 
 
-def both(base: Path) -> dict[str, int]:
-    """What is read with the metadata table, and without."""
-    rows = rows_read(base, "false")
-    assert rows_read(base, "true") == rows
-    found = {row["id"]: row["v"] for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
 @pytest.mark.parametrize("writes_first", [True, False])
 def test_whoever_comes_next_ends_it(table: Path, tmp_path: Path, writes_first: bool) -> None:
-    before = both(table)
+    before = values_read(table)
     whole = recorded(table, tmp_path, cluster)
-    assert both(whole.base) == before
+    assert values_read(whole.base) == before
     after = {**before, **{f"k{n}": 9 for n in range(4, 10)}}
     for n, base in whole.deaths(one_in=2):
-        assert both(base) == before, f"after change {n}"
+        assert values_read(base) == before, f"after change {n}"
         written = False
         if writes_first:
             if pending(timeline_of(base)):
@@ -72,9 +63,9 @@ def test_whoever_comes_next_ends_it(table: Path, tmp_path: Path, writes_first: b
             else:
                 write(base)
                 written = True
-            assert both(base) == (after if written else before), f"after change {n}"
+            assert values_read(base) == (after if written else before), f"after change {n}"
         cluster(Storage(str(base)))
-        assert both(base) == (after if written else before), f"after change {n}"
+        assert values_read(base) == (after if written else before), f"after change {n}"
         assert not timeline_of(base).pending(), f"after change {n}"
         assert leftovers(base) == [], f"after change {n}"
         assert not pyhudi.open_table(base).check(deep=True).findings, f"after change {n}"

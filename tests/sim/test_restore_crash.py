@@ -12,7 +12,7 @@ from pyhudi.admin import restore
 from pyhudi.config.actions import RESTORE, ROLLBACK
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
-from tests.sim.crash import Handle, leftovers, rows_read
+from tests.sim.crash import Handle, leftovers, values_read
 from tests.sim.states import recorded
 from tests.unit.test_savepoints import made, people, timeline_of
 
@@ -37,19 +37,6 @@ def write(base: Path) -> None:
     upsert.upsert(Handle(Storage(str(base)), OPTIONS), people(range(8, 10), 9))
 
 
-def plain(rows: Rows) -> dict[str, int]:
-    found = {row["id"]: row["v"] for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
-def both(base: Path) -> dict[str, int]:
-    """What is read with the metadata table, and without."""
-    rows = rows_read(base, "false")
-    assert rows_read(base, "true") == rows
-    return plain(rows)
-
-
 def check_sound(base: Path, n: int) -> None:
     """Nothing is left that counts.
 
@@ -67,33 +54,33 @@ NEW = {"k8": 9, "k9": 9}
 
 def test_a_restore_is_ended_by_the_next_write(table: Path, tmp_path: Path) -> None:
     commits = [one.requested for one in timeline_of(table).commits]
-    before = both(table)
+    before = values_read(table)
     wanted = {f"k{n}": 1 for n in range(4)}
 
     whole = recorded(table, tmp_path, lambda s: restore.restore(Handle(s, OPTIONS), commits[0]))
-    assert both(whole.base) == wanted
+    assert values_read(whole.base) == wanted
     for n, base in whole.deaths():
         # Nobody sees rows that are in no commit.
-        both(base)
+        values_read(base)
         begun = {one.action for one in timeline_of(base).instants} & {RESTORE}
         write(base)
-        assert both(base) == {**(wanted if begun else before), **NEW}, f"after change {n}"
+        assert values_read(base) == {**(wanted if begun else before), **NEW}, f"after change {n}"
         assert leftovers(base) == [], f"after change {n}"
         check_sound(base, n)
 
 
 def test_a_rollback_is_ended_or_was_not_begun(table: Path, tmp_path: Path) -> None:
     last = timeline_of(table).commits[-1].requested
-    before = both(table)
+    before = values_read(table)
     wanted = {"k0": 2, "k1": 2, "k2": 1, "k3": 1}
 
     whole = recorded(table, tmp_path, lambda s: restore.roll_back(Handle(s, OPTIONS), last))
-    assert both(whole.base) == wanted
+    assert values_read(whole.base) == wanted
     for n, base in whole.deaths(one_in=2):
         stands = any(one.requested == last for one in timeline_of(base).commits)
-        assert both(base) == (before if stands else wanted), f"after change {n}"
+        assert values_read(base) == (before if stands else wanted), f"after change {n}"
         write(base)
-        assert both(base) == {**(before if stands else wanted), **NEW}, f"after change {n}"
+        assert values_read(base) == {**(before if stands else wanted), **NEW}, f"after change {n}"
         assert leftovers(base) == [], f"after change {n}"
         check_sound(base, n)
 
@@ -103,5 +90,5 @@ def test_a_restore_that_died_can_be_asked_for_again(table: Path, tmp_path: Path)
     whole = recorded(table, tmp_path, lambda s: restore.restore(Handle(s, OPTIONS), first))
     for n, base in whole.deaths(one_in=4):
         restore.restore(Handle(Storage(str(base)), OPTIONS), first)
-        assert both(base) == {f"k{n}": 1 for n in range(4)}, f"after change {n}"
+        assert values_read(base) == {f"k{n}": 1 for n in range(4)}, f"after change {n}"
         assert not timeline_of(base).pending(ROLLBACK, RESTORE)

@@ -166,7 +166,7 @@ def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
         slice_
         for slice_ in slices
         if slice_.logs
-        and (slice_.partition, slice_.file_id) not in planned
+        and slice_.key not in planned
         and (len(slice_.logs) >= _LOGS_MOST or _log_share(slice_) * _LOG_SHARE >= 1)
     ]
     waiting = table.timeline.pending_compactions
@@ -177,7 +177,7 @@ def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
         logs = [log for slice_ in worth for log in slice_.logs]
         size = _size(sum(log.size for log in logs))
         reason = f"each read merges {len(logs)} log files of {size} in {len(worth)} file groups"
-        groups = {(slice_.partition, slice_.file_id): slice_.size for slice_ in worth}
+        groups = {slice_.key: slice_.size for slice_ in worth}
         yield Advice("compact", reason, groups)
 
 
@@ -193,11 +193,11 @@ def _clustering(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
         yield Advice("cluster", f"{len(waiting)} planned clusterings wait to be carried out")
         return
     planned = pending_compactions(table.timeline)
-    free = (slice_ for slice_ in slices if (slice_.partition, slice_.file_id) not in planned)
+    free = (slice_ for slice_ in slices if slice_.key not in planned)
     small = [slice_ for found in small_files(free).values() for slice_ in found]
     if small:
         partitions = len({slice_.partition for slice_ in small})
         size = _size(sum(slice_.size for slice_ in small))
         reason = f"{len(small)} small files of {size} in {partitions} partitions can be joined"
-        groups = {(slice_.partition, slice_.file_id): slice_.size for slice_ in small}
+        groups = {slice_.key: slice_.size for slice_ in small}
         yield Advice("cluster", reason, groups)

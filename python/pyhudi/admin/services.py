@@ -68,8 +68,7 @@ def cluster(
     if partitions is not None:
         paths = tuple(chosen(Session.open(handle, clock), partitions))
         options = replace(options, selected=paths)
-    if not asked.schedule and not asked.execute:
-        raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
+    _check_asked(asked)
     if dry_run:
         return clustering.looked_at(opened, options, asked)
     limited = replace(asked, memory_limit=memory_limit(memory))
@@ -94,6 +93,10 @@ def _check(table: Table, asked: CompactionRequest) -> None:
     if asked.instant is not None and asked.instant not in pending:
         msg = f"no compaction {asked.instant!r} is pending"
         raise ConfigError(msg, hint=f"Pending: {', '.join(pending) or 'none'}.")
+    _check_asked(asked)
+
+
+def _check_asked(asked: CompactionRequest | ClusteringRequest) -> None:
     if not asked.schedule and not asked.execute:
         raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.config.option_values import choice, one_switch, switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 Layout = Literal["linear", "zorder", "hilbert"]
@@ -123,10 +123,7 @@ class ClusteringOptions:
         Raises `ConfigError` for a value that is none, `UnsupportedTableFeature` for the class of a
         strategy that pyhudi does not have.
         """
-        inline = switch(options, INLINE, default=cls.inline)
-        scheduled = switch(options, SCHEDULE_INLINE, default=cls.schedule_inline)
-        if inline and scheduled:
-            raise ConfigError(f"{INLINE} and {SCHEDULE_INLINE} are both true", hint="Set one.")
+        inline, scheduled = one_switch(options, INLINE, SCHEDULE_INLINE)
         _known(options, RUN_CLASS, RUN_PACKAGE, _RUNNERS)
         return cls(
             inline,

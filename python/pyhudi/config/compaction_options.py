@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.config.option_values import choice, one_switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 INLINE = "hoodie.compact.inline"
@@ -89,10 +89,7 @@ class CompactionOptions:
         Raises `ConfigError` for a value that is none, `UnsupportedTableFeature` for the class of a
         strategy that pyhudi does not have.
         """
-        inline = switch(options, INLINE, default=cls.inline)
-        scheduled = switch(options, SCHEDULE_INLINE, default=cls.schedule_inline)
-        if inline and scheduled:
-            raise ConfigError(f"{INLINE} and {SCHEDULE_INLINE} are both true", hint="Set one.")
+        inline, scheduled = one_switch(options, INLINE, SCHEDULE_INLINE)
         return cls(
             inline,
             scheduled,

@@ -25,6 +25,17 @@ def switch(options: Mapping[str, str], *names: str, default: Default) -> bool | 
     return text == "true"
 
 
+def one_switch(options: Mapping[str, str], first: str, second: str) -> tuple[bool, bool]:
+    """Two switches of which one is on at most, both off by default.
+
+    Raises `ConfigError` for anything else.
+    """
+    found = switch(options, first, default=False), switch(options, second, default=False)
+    if all(found):
+        raise ConfigError(f"{first} and {second} are both true", hint="Set one.")
+    return found
+
+
 def whole_number(
     options: Mapping[str, str], *names: str, default: int, least: int = 1, most: int | None = None
 ) -> int:

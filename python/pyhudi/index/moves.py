@@ -106,13 +106,13 @@ def _ask(
     if table.merge_mode is None or pairs.num_rows == 0:
         return _NO_STATES
     _, slices = table.groups(sorted({_partition(located, group) for group, _ in _by_group(pairs)}))
-    readable = {(slice_.partition, slice_.file_id): slice_ for slice_ in slices}
+    readable = {slice_.key: slice_ for slice_ in slices}
     tasks = []
     for group, numbers in _by_group(pairs):
         slice_ = located.groups[group].slice
         task = StandingTask(
             source=table.key_source,
-            slice=readable[slice_.partition, slice_.file_id],
+            slice=readable[slice_.key],
             merge=table.config.merge,
             merge_mode=table.merge_mode,
             ordering_fields=table.config.ordering_fields,

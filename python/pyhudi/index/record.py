@@ -237,7 +237,7 @@ def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Lo
     for read in reads:
         slice_ = read.slice
         wanted = every if own is None else own[slice_.partition]
-        number = numbers[slice_.partition, slice_.file_id]
+        number = numbers[slice_.key]
         tasks.append(LiveTask(replace(read, path_values=()), number, wanted, keys.take(wanted)))
     found = table.engine.run(find_live, tasks, label="look for record keys")
     columns = (pa.chunked_array([part[at] for part in found], pa.int64()) for at in range(2))

@@ -37,7 +37,7 @@ def with_keys(
     found = table.partition(RECORD_INDEX).locations(sorted(keys))
     partitions, file_ids = found["partition"].to_pylist(), found["file_id"].to_pylist()
     places = set(zip(partitions, file_ids, strict=True))
-    return [(slice_.partition, slice_.file_id) in places for slice_ in slices]
+    return [slice_.key in places for slice_ in slices]
 
 
 def _with_keys_by_partition(

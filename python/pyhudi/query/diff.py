@@ -42,7 +42,7 @@ def plan_diff(before: Table, after: Table, held_bytes: int) -> list[MatchTask]:
 
 def _slices(table: Table) -> dict[GroupKey, FileSlice]:
     slices = scan_slices(table, ScanRequest(output=()))
-    return {(slice_.partition, slice_.file_id): slice_ for slice_ in slices}
+    return {slice_.key: slice_ for slice_ in slices}
 
 
 def _tasks(

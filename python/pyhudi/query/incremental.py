@@ -125,7 +125,7 @@ def _with_whole_slices(table: Table, tasks: list[ReadTask]) -> list[ReadTask]:
         return tasks
     touched = sorted({task.slice.partition for task in tasks if task.slice.logs})
     view = FileSystemView(table.storage, table.config, table.timeline, touched)
-    whole = {(slice_.partition, slice_.file_id): slice_ for slice_ in view.slices()}
+    whole = {slice_.key: slice_ for slice_ in view.slices()}
     rule = merge_rule(table)
     return [
         replace(task, whole=WholeSlice(whole[key], rule))
@@ -159,7 +159,7 @@ def _slices(table: Table, request: ScanRequest, chosen: Selection) -> list[FileS
     view = FileSystemView(table.storage, table.config, table.timeline, files=GivenFiles(files))
     slices = view.slices() if table.config.is_merge_on_read else view.base_slices()
     gone = _replaced(chosen)
-    left = [slice_ for slice_ in slices if (slice_.partition, slice_.file_id) not in gone]
+    left = [slice_ for slice_ in slices if slice_.key not in gone]
     return left if checks_sizes(table.options) else [slice_.unchecked for slice_ in left]
 
 

@@ -97,7 +97,7 @@ def clean_plan(
         if not needed.holds(slice_):
             sizes = {file.name: file.size for file in _files(slice_)}
             files.setdefault(slice_.partition, {}).update(sizes)
-            groups.add((slice_.partition, slice_.file_id))
+            groups.add(slice_.key)
     files = {partition: names for partition, names in files.items() if names}
     gone = _emptied(view, files) if table.config.partition_fields else ()
     return CleanPlan(retention, files, tuple(gone), len(groups))

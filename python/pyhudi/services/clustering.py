@@ -187,7 +187,7 @@ def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
     if slices and all(is_bucket(slice_.file_id) for slice_ in slices):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
         raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
-    free = [slice_ for slice_ in slices if (slice_.partition, slice_.file_id) not in taken]
+    free = [slice_ for slice_ in slices if slice_.key not in taken]
     wanted = ",".join(options.sort_columns)
     settled = _settled(timeline, free) if wanted else Settled({})
     write = WriteOptions.of(table.options)
@@ -259,7 +259,7 @@ def _changed_since(table: Table, instant: Instant) -> str:
                 return f"{commit} has changed file groups of it"
     partitions = {partition for partition, _ in planned}
     view = FileSystemView(table.storage, table.config, timeline, partitions)
-    there = {(slice_.partition, slice_.file_id): slice_ for slice_ in view.slices()}
+    there = {slice_.key: slice_ for slice_ in view.slices()}
     for key, names in planned.items():
         if key not in there or not _names(there[key]) <= names:
             return f"the file group {key[1]} of partition {key[0]!r} has changed"

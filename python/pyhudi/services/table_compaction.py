@@ -143,19 +143,15 @@ def _choice(
     table: Table, options: CompactionOptions, asked: CompactionRequest, instant: str
 ) -> _Chosen:
     planned = {**pending_compactions(table.timeline), **pending_clusterings(table.timeline)}
-    free = [slice_ for slice_ in with_logs(table) if _key(slice_) not in planned]
+    free = [slice_ for slice_ in with_logs(table) if slice_.key not in planned]
     wanted = free
     if asked.groups is not None:
-        wanted = [slice_ for slice_ in free if _key(slice_) in asked.groups]
+        wanted = [slice_ for slice_ in free if slice_.key in asked.groups]
     today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
     chosen = choose(wanted, options, today, asked.partitions)
-    taken = set(map(_key, chosen))
-    left = {slice_.partition for slice_ in free if _key(slice_) not in taken}
+    taken = {slice_.key for slice_ in chosen}
+    left = {slice_.partition for slice_ in free if slice_.key not in taken}
     return _Chosen(chosen, tuple(sorted(left)))
-
-
-def _key(slice_: FileSlice) -> GroupKey:
-    return (slice_.partition, slice_.file_id)
 
 
 # --- carrying out ---------------------------------------------------------------------------------

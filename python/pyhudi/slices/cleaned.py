@@ -37,7 +37,7 @@ def check_versions(
         taken[key] = max(version, taken.get(key, version))
     if not taken:
         return
-    newest = {(slice_.partition, slice_.file_id): slice_.base_instant for slice_ in view.slices()}
+    newest = {slice_.key: slice_.base_instant for slice_ in view.slices()}
     lost = {key: at for key, at in taken.items() if newest.get(key, "") <= at[0]}
     replaced = {*view.replaced, *(_replaced_before_start(timeline) if lost else ())}
     for (partition, file_id), (_, clean) in sorted(lost.items()):

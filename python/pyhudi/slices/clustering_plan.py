@@ -50,11 +50,7 @@ class ClusteringPlan:
     @property
     def inputs(self) -> dict[GroupKey, FileSlice]:
         """Every slice that goes, by its file group."""
-        return {
-            (slice_.partition, slice_.file_id): slice_
-            for group in self.groups
-            for slice_ in group.slices
-        }
+        return {slice_.key: slice_ for group in self.groups for slice_ in group.slices}
 
     @property
     def replaced(self) -> dict[str, tuple[str, ...]]:

@@ -19,12 +19,12 @@ def file_groups(
     newest: the newest slice of each group, which a pending compaction has opened anew; `read`:
     what a snapshot reads of each.
     """
-    appended_to = {(slice_.partition, slice_.file_id): slice_ for slice_ in newest}
+    appended_to = {slice_.key: slice_ for slice_ in newest}
     compactions = pending_compactions(timeline)
     clusterings = pending_clusterings(timeline)
     groups = []
     for slice_ in read:
-        key = (slice_.partition, slice_.file_id)
+        key = slice_.key
         newest_slice = appended_to[key]
         group = FileGroup(
             newest_slice,

@@ -92,6 +92,11 @@ class FileSlice:
     """Oldest first, CDC files left out."""
 
     @property
+    def key(self) -> tuple[str, str]:
+        """What its file group is known by: partition path and file id."""
+        return (self.partition, self.file_id)
+
+    @property
     def size(self) -> int:
         """Bytes of all its files."""
         return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)

@@ -35,9 +35,7 @@ def schedule(table: Table, action: str, plan: Callable[[Table, str], bytes | Non
     what it raises, with nothing left.
     """
     with table.guard.section():
-        timeline = Timeline.load(table.storage, table.config)
-        conflicts.check_may_begin(timeline)
-        table.generator.observe(timeline)
+        timeline = _timeline_of_now(table)
         began_ms = table.clock.now_ms()
         instant = table.generator.next()
         content = plan(table.at(timeline), instant)
@@ -55,14 +53,20 @@ def unschedule(table: Table, instant: str, action: str) -> None:
     Raises `CommitConflict` where somebody is carrying it out, or it is not pending any more.
     """
     with table.guard.section():
-        timeline = Timeline.load(table.storage, table.config)
-        conflicts.check_may_begin(timeline)
-        table.generator.observe(timeline)
+        timeline = _timeline_of_now(table)
         _check_free(table, timeline, instant, action)
         table.guard.check()
         opened = OpenInstant(table, instant, action)
         _back_to_plan(opened, timeline)
         opened.withdraw_request()
+
+
+def _timeline_of_now(table: Table) -> Timeline:
+    """Within a section. Raises `CommitConflict` while the table is being restored."""
+    timeline = Timeline.load(table.storage, table.config)
+    conflicts.check_may_begin(timeline)
+    table.generator.observe(timeline)
+    return timeline
 
 
 def _check_free(table: Table, timeline: Timeline, instant: str, action: str) -> Instant:
@@ -117,9 +121,7 @@ class PlannedTransaction(Transaction):
 
     def _begin(self) -> None:
         table, instant = self._table, self.instant
-        timeline = Timeline.load(table.storage, table.config)
-        conflicts.check_may_begin(timeline)
-        table.generator.observe(timeline)
+        timeline = _timeline_of_now(table)
         pending = _check_free(table, timeline, instant, self._open.action)
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
@@ -133,17 +135,7 @@ class PlannedTransaction(Transaction):
         if self._check is not None:
             self._check(since, metadata)
 
-    def _settled_alone(self) -> tuple[bool, bool]:
-        table = self._table
-        timeline = Timeline.load(table.storage, table.config)
-        table.generator.observe(timeline)
-        pending = timeline.find(self.instant, self._open.action)
-        if pending is None:
-            self._remove_what_came_late(timeline)
-            return False, True
-        if pending.is_completed:
-            return True, False
+    def _take_back(self, timeline: Timeline, pending: Instant) -> None:  # noqa: ARG002
         if self._is_surely_alone():
             _back_to_plan(self._open, timeline)
-            table.storage.delete(heartbeat.path_of(self.instant))
-        return False, False
+            self._table.storage.delete(heartbeat.path_of(self.instant))

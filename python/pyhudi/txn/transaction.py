@@ -33,7 +33,7 @@ from dataclasses import replace
 from functools import partial
 from types import TracebackType
 
-from pyhudi.config.actions import State
+from pyhudi.config.actions import Instant, State
 from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.errors import (
@@ -371,8 +371,12 @@ class Transaction:
             return False, True
         if instant.is_completed:
             return True, False
-        rollback.roll_back(table, timeline, instant)
+        self._take_back(timeline, instant)
         return False, False
+
+    def _take_back(self, timeline: Timeline, pending: Instant) -> None:
+        """Within a section: undoes the write, which is pending still."""
+        rollback.roll_back(self._table, timeline, pending)
 
     def _remove_what_came_late(self, timeline: Timeline) -> None:
         """Removes what was written after another writer had taken the write back."""

@@ -124,7 +124,7 @@ def groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:
     check_not_clustered(file_groups(session.timeline, view.unmerged_slices(), slices))
     return _by_partition(
         view.partitions if partitions is None else partitions,
-        ((slice_.partition, slice_.file_id) for slice_ in slices),
+        (slice_.key for slice_ in slices),
     )
 
 

@@ -121,7 +121,7 @@ def _changed(session: Session, since: Since) -> Iterator[FileSlice]:
     changed = _groups(since)
     partitions = sorted({partition for partition, _ in changed})
     view = FileSystemView(session.storage, session.config, session.timeline, partitions)
-    return (slice_ for slice_ in view.slices() if (slice_.partition, slice_.file_id) in changed)
+    return (slice_ for slice_ in view.slices() if slice_.key in changed)
 
 
 def _groups(since: Since) -> FileGroups:
@@ -130,7 +130,7 @@ def _groups(since: Since) -> FileGroups:
 
 def _who_changed(since: Since, slice_: FileSlice) -> Instant:
     """The last write that changed a file group."""
-    at = (slice_.partition, slice_.file_id)
+    at = slice_.key
     return next(instant for instant, groups in reversed(since.changes) if at in groups)
 
 

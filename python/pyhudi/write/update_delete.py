@@ -137,10 +137,7 @@ def groups_of(session: Session, slices: list[FileSlice]) -> list[FileGroup]:
     if not slices:
         return []
     groups, read = session.groups(sorted({slice_.partition for slice_ in slices}))
-    by_id = {
-        (slice_.partition, slice_.file_id): group
-        for slice_, group in zip(read, groups, strict=True)
-    }
-    found = [by_id[slice_.partition, slice_.file_id] for slice_ in slices]
+    by_id = {slice_.key: group for slice_, group in zip(read, groups, strict=True)}
+    found = [by_id[slice_.key] for slice_ in slices]
     check_free(session, found)
     return found
