@@ -103,7 +103,10 @@ def by_java(hudi: HudiOracle, base: str, options: dict[str, str], until: float) 
         try:
             hudi.write(base, rows=rows, schema=DDL, options=options)
         except HudiError as error:
-            if "WriteConflictException" not in str((error.causes, error.message, error.type)):
+            told = str((error.causes, error.message, error.type))
+            # Up to 1.0.2 Hudi carries out whatever rollback is pending, also one that another
+            # writer is at work on, and fails where it is the slower one.
+            if "WriteConflictException" not in told and "Could not delete instant" not in told:
                 said.wrong.append(f"{error.type}: {error.message[:600]}")
                 return said
             said.conflicts += 1

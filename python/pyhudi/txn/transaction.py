@@ -46,12 +46,14 @@ from pyhudi.errors import (
     without_hint,
 )
 from pyhudi.schema.schema_history import CommitSchema
+from pyhudi.slices import markers
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import conflicts, heartbeat, replace_commit, rollback
 from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.left_files import remove_staged
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.recovery import remove_marked
 
@@ -84,6 +86,7 @@ class Transaction:
         self._open = OpenInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
         self._publishing = False
+        self._told_companions = False
         self._shared = shared
         self._heartbeat: Heartbeat | None = None
         self._followers: list[Callable[[], None]] = []
@@ -99,6 +102,8 @@ class Transaction:
         txn = cls(table, operation)
         txn._open = replace(txn._open, time=instant)
         txn._state = State.INFLIGHT
+        # The other process may have come that far.
+        txn._told_companions = True
         return txn
 
     @property
@@ -202,6 +207,7 @@ class Transaction:
             now = self._checked(metadata, schema)
             self._open.keep_only(metadata)
             commit = Commit(self.instant, metadata, schema, self.by_record_index)
+            self._told_companions = True
             metadata = in_step(now, commit, self.companions)
             data = metadata.encode(table.config.version, self._open.action, table.clock)
             began_ms = table.clock.now_ms()
@@ -375,8 +381,23 @@ class Transaction:
         return False, False
 
     def _take_back(self, timeline: Timeline, pending: Instant) -> None:
-        """Within a section: undoes the write, which is pending still."""
-        rollback.roll_back(self._table, timeline, pending)
+        """Within a section: undoes the write, which is pending still.
+
+        Where its markers alone tell of its files, they go with the instant, and no rollback is
+        pending meanwhile: Hudi would carry that out as well, and fail where it is slower (up to
+        1.0.2). Up to table version 6 its compaction plans name log files of pending writes.
+        """
+        table = self._table
+        told = self._told_companions or self._shared
+        logs = table.config.version.rollback_appends_command and table.config.is_merge_on_read
+        begun = markers.read_all(table.storage, self.instant)
+        if told or logs or begun is None:
+            rollback.roll_back(table, timeline, pending)
+            return
+        self.withdraw()
+        for partition in sorted({marker.partition for marker in begun}):
+            files = table.storage.list_dir(partition)[1]
+            remove_staged(table.storage, files, table.clock, dead=self.instant)
 
     def _remove_what_came_late(self, timeline: Timeline) -> None:
         """Removes what was written after another writer had taken the write back."""
