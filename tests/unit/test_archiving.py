@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,12 +14,14 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, State
-from pyhudi.config.service_options import ServiceOptions
+from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature
 from pyhudi.services import archiving as service
 from pyhudi.services.archiving import ArchivingPolicy
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, archive_lsm_write, archiving
 from pyhudi.timeline.archive_lsm import LsmHistory
@@ -27,9 +30,13 @@ from pyhudi.timeline.lsm_manifest import current_manifest, manifest_numbers
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import unpack
 from tests.unit.memory_storage import MemoryStorage
+from tests.unit.test_savepoints import made, timeline_of
 
 FOLDER = "history"
 TABLES = ["v6_cow_archived", "v6by12_cow_archived", "v8_cow_archived", "v9_mor_archived"]
+
+
+NAMED = {"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ"}
 
 
 def time(number: int) -> str:
@@ -171,13 +178,13 @@ def test_a_log_block_has_ten_records(tmp_path: Path) -> None:
 
 
 def test_other_actions_are_refused_and_stay(tmp_path: Path) -> None:
-    base = unpack("v6_cow_overwrite_table", tmp_path)
-    storage = Storage(str(base))
-    config = TableConfig.load(storage)
-    timeline = Timeline.load(storage, config)
-    with pytest.raises(UnsupportedTableFeature, match="replacecommit"):
-        archiving.archive(storage, config, timeline, timeline.completed())
-    assert Timeline.load(storage, config).instants == timeline.instants
+    base = tmp_path / "t"
+    table = made(base, 6)
+    table.savepoint("saved")
+    timeline = timeline_of(base)
+    with pytest.raises(UnsupportedTableFeature, match="savepoint"):
+        archiving.archive(table.storage, table.config, timeline, timeline.completed())
+    assert timeline_of(base).instants == timeline.instants
 
 
 # --- which instants -------------------------------------------------------------------------------
@@ -191,7 +198,7 @@ def timeline(layout: TimelineLayout, *instants: tuple[int, str, State]) -> Timel
             name = layout.file_name(time(number), action, reached, time(number))
             storage.files[layout.path(name)] = b""
     version = {"hoodie.table.version": "6" if layout is LAYOUT_1 else "9"}
-    config = TableConfig({"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ"} | version)
+    config = TableConfig(NAMED | version)
     return Timeline.load(storage, config)
 
 
@@ -200,8 +207,10 @@ def deltas(*numbers: int) -> list[tuple[int, str, State]]:
 
 
 def chosen(own: Timeline, least: int, compact_after: int = 10) -> list[int]:
-    instants = service._commits(own, least, compact_after)
-    return [int(one.requested) - int(time(0)) for one in instants]
+    table = cast(Table, SimpleNamespace(timeline=own))
+    policy = ArchivingPolicy(least, least + 1, CleanOptions(), compact_after)
+    found = service._commits(table, policy, least).instants
+    return [int(one.requested) - int(time(0)) for one in found]
 
 
 @pytest.mark.parametrize("layout", [LAYOUT_1, LAYOUT_2])
@@ -226,12 +235,25 @@ def test_commits_that_are_needed_stay(layout: TimelineLayout) -> None:
     ]
 
 
+def test_what_a_pending_write_has_to_be_checked_against_stays() -> None:
+    """The second commit was requested before the third, and complete after the fourth began."""
+    storage = MemoryStorage()
+    pending = LAYOUT_2.file_name(time(40), COMMIT, State.REQUESTED, "")
+    names = [
+        LAYOUT_2.file_name(time(begun), COMMIT, State.COMPLETED, time(done))
+        for begun, done in [(10, 11), (20, 45), (30, 31), (50, 51), (60, 61)]
+    ]
+    storage.files = {LAYOUT_2.path(name): b"" for name in (pending, *names)}
+    own = Timeline.load(storage, TableConfig({"hoodie.table.version": "9"} | NAMED))
+    assert chosen(own, least=1) == [10]
+
+
 def test_all_that_cleaning_retains_stays() -> None:
-    policy = ArchivingPolicy(least=4, most=8, retained=20, compact_after=10)
-    assert service._bounds(timeline(LAYOUT_2, *deltas(*range(20))), policy) == (4, 8)
-    assert service._bounds(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 25)
+    policy = ArchivingPolicy(4, 8, CleanOptions(commits=20), compact_after=10)
+    assert service._least_and_most(timeline(LAYOUT_2, *deltas(*range(20))), policy) == (4, 8)
+    assert service._least_and_most(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 25)
     policy = replace(policy, least=21, most=31)
-    assert service._bounds(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 31)
+    assert service._least_and_most(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 31)
 
 
 def test_services_are_counted_apart_up_to_version_6() -> None:
@@ -279,7 +301,12 @@ def test_an_archive_that_cannot_be_written_is_a_warning(
 
 def test_options_are_checked() -> None:
     with pytest.raises(ConfigError, match=r"hoodie\.keep\.max\.commits is 20, not more than"):
-        ServiceOptions.of({"hoodie.keep.max.commits": "20"})
+        ArchiveOptions.of({"hoodie.keep.max.commits": "20"})
     with pytest.raises(ConfigError, match=r"hoodie\.keep\.min\.commits"):
-        ServiceOptions.of({"hoodie.keep.min.commits": "few"})
-    assert ServiceOptions.of({"hoodie.keep.min.commits": "25"}).archive_after == 30
+        ArchiveOptions.of({"hoodie.keep.min.commits": "few"})
+    assert ArchiveOptions.of({"hoodie.keep.min.commits": "25"}).most == 30
+    options = ArchiveOptions()
+    assert (options.keeping(3, None).most, options.keeping(None, 40).least) == (13, 30)
+    assert options.keeping(None, 5).least == 1
+    with pytest.raises(ConfigError, match="not more than"):
+        options.keeping(5, 5)

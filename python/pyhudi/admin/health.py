@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, fields
 import pyarrow as pa
 
 from pyhudi.config.actions import CLEAN
+from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.metadata_names import FOLDER
-from pyhudi.services import cleaning
+from pyhudi.services import archiving, cleaning
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
@@ -134,7 +135,12 @@ def look(table: Table) -> Health:
         pending=len(timeline.pending()),
         metadata_files=len(metadata),
         metadata_bytes=sum(file.size for file in metadata),
-        advice=(*_cleaning(table), *_compaction(table, slices), *_clustering(table, slices)),
+        advice=(
+            *_cleaning(table),
+            *_archiving(table),
+            *_compaction(table, slices),
+            *_clustering(table, slices),
+        ),
     )
 
 
@@ -156,6 +162,17 @@ def _cleaning(table: Table) -> Iterator[Advice]:
     elif planned.files_removed:
         size = _size(planned.bytes_removed)
         yield Advice("clean", f"{planned.files_removed} files of {size} are of no retained commit")
+
+
+def _archiving(table: Table) -> Iterator[Advice]:
+    options = ArchiveOptions.of(table.options)
+    planned = archiving.looked_at(table, options)
+    commits = len(table.timeline.commits)
+    if planned.instants:
+        number = len(planned.instants)
+        yield Advice("archive", f"{number} instants can leave the timeline, of {commits} commits")
+    elif planned.left:
+        yield Advice("archive", f"{commits} commits stay on the timeline: {planned.left[0]}")
 
 
 def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:

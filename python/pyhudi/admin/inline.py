@@ -12,6 +12,7 @@ from functools import partial
 
 from pyhudi.admin import services
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
@@ -19,7 +20,7 @@ from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
 from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import AfterCommitWarning, InterruptedAfterCommit, without_hint
-from pyhudi.services import cleaning, clustering
+from pyhudi.services import archiving, cleaning, clustering
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.compaction_choice import is_due
 from pyhudi.services.table_compaction import CompactionRequest
@@ -66,6 +67,9 @@ def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[st
     retained = CleanOptions.of(handle.options)
     if retained.automatic and cleaning.is_due(table, retained):
         yield "cleaning", partial(services.clean, handle, retained, clock=clock)
+    kept = ArchiveOptions.of(handle.options)
+    if kept.automatic and archiving.is_due(table, kept):
+        yield "archiving", partial(services.archive, handle, kept, clock=clock)
     options = CompactionOptions.of(handle.options)
     if _compaction_is_due(table, options):
         asked = CompactionRequest(execute=options.inline, due_only=True)

@@ -17,6 +17,7 @@ from typing import NoReturn
 from pyhudi.admin import services
 from pyhudi.admin.health import SMALL, Advice, Health, look
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
@@ -176,6 +177,8 @@ def _units(
     most = _UNIT if budget.bytes is None else min(_UNIT, budget.bytes)
     if advice.service == "clean":
         yield partial(services.clean, handle, CleanOptions.of(handle.options), clock=clock)
+    if advice.service == "archive":
+        yield partial(services.archive, handle, ArchiveOptions.of(handle.options), clock=clock)
     if advice.service == "compact":
         if not advice.groups:
             pending = CompactionRequest(schedule=False, memory_limit=memory_limit)

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.services import cleaning, clustering, table_compaction
+from pyhudi.services import archiving, cleaning, clustering, table_compaction
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
@@ -86,6 +87,20 @@ def clean(
     clock = clock or SystemClock()
     opened = open_for_service(Handle.of(table, clock), clock, changes=not dry_run)
     return cleaning.looked_at(opened, options) if dry_run else cleaning.clean_table(opened, options)
+
+
+def archive(
+    table: WritableTable,
+    options: ArchiveOptions,
+    *,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+) -> ServiceResult:
+    """See `HudiTable.archive`."""
+    clock = clock or SystemClock()
+    opened = open_for_service(Handle.of(table, clock), clock, changes=not dry_run)
+    carried_out = archiving.looked_at if dry_run else archiving.archive_table
+    return carried_out(opened, options)
 
 
 def _check(table: Table, asked: CompactionRequest) -> None:

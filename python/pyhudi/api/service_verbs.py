@@ -323,3 +323,46 @@ class ServiceVerbs:
             result = clean(table, options, dry_run=dry_run)
         self.refresh()
         return result
+
+    @arg.checked(
+        min_commits=arg.optional(arg.whole), max_commits=arg.optional(arg.whole), dry_run=arg.flag
+    )
+    def archive(
+        self,
+        *,
+        min_commits: int | None = None,
+        max_commits: int | None = None,
+        dry_run: bool = False,
+    ) -> ServiceResult:
+        """Moves the oldest instants from the active timeline to the archive. No row changes.
+
+        Every reader and writer lists the active timeline, so its length is a cost of all they do.
+        What pyhudi, Apache Hudi or a service of either still needs there stays: what cleaning
+        retains, what pending writes and savepoints need, what the next compaction counts, what
+        the metadata table has not compacted yet, and overwrites whose old files are still there.
+
+        Args:
+            min_commits: commits that stay. By default `hoodie.keep.min.commits` (20).
+            max_commits: commits beyond which archiving begins. By default `hoodie.keep.max.commits`
+                (30). With one of the two the other is as far from it as by default.
+            dry_run: say what would go, and change nothing.
+
+        Returns:
+            What has gone: `instants` are their requested times. `left` says what keeps more
+            commits than the least number.
+
+        Raises:
+            CommitConflict: a restore has begun.
+            CorruptTable: the archive, or what is to go there, is damaged.
+            LockTimeout: the table's lock could not be had in time.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+        """
+        from pyhudi.admin.services import archive  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.config.archive_options import ArchiveOptions  # noqa: PLC0415 - likewise
+
+        handle = self._writable()
+        options = ArchiveOptions.of(handle.options).keeping(min_commits, max_commits)
+        result = archive(handle, options, dry_run=dry_run)
+        self.refresh()
+        return result

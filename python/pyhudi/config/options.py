@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyhudi.config.archive_options import ARCHIVE_OPTIONS, ArchiveOptions
 from pyhudi.config.clean_options import CLEAN_OPTIONS, CleanOptions
 from pyhudi.config.clustering_options import CLUSTERING_OPTIONS, ClusteringOptions
 from pyhudi.config.commit_entries import COMMIT_METADATA_PREFIX
@@ -47,6 +48,7 @@ KNOWN_OPTIONS = frozenset(
         *TTL_OPTIONS,
         *CLUSTERING_OPTIONS,
         *CLEAN_OPTIONS,
+        *ARCHIVE_OPTIONS,
     )
 )
 """Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
@@ -93,6 +95,7 @@ def check_options(
     TtlOptions.of(checked)
     ClusteringOptions.of(checked)
     CleanOptions.of(checked)
+    ArchiveOptions.of(checked)
     return checked
 
 

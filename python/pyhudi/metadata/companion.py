@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from pyhudi import _native
-from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK
+from pyhudi.config.actions import COMMIT, DELTA_COMMIT, ROLLBACK
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import FILES, NO_PATH, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.local import LocalEngine
@@ -40,7 +40,7 @@ from pyhudi.metadata.table_writer import (
     roll_back_delta_commit,
 )
 from pyhudi.metadata.write_group import GroupTarget, write_group
-from pyhudi.slices.table import Clean, Commit, Companion, Rollback, Table
+from pyhudi.slices.table import Bound, Clean, Commit, Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -109,6 +109,20 @@ class MetadataCompanion(Companion):
         if delta_commit(metadata_table, instant) is not None:
             observe(metadata_table)
             roll_back_delta_commit(metadata_table, instant, metadata_table.generator.next())
+
+    def keeps_active(self, table: Table) -> Bound | None:
+        """What its last compaction has not seen, by the rules of `TimelineArchiverV1` and `V2`."""
+        if FILES not in table.config.metadata_partitions:
+            return None
+        own = open_metadata_table(table).timeline
+        compaction = next(reversed(own.completed(COMMIT)), None)
+        if compaction is None:
+            return Bound("", "the metadata table has not been compacted yet")
+        time = compaction.requested
+        if own.completes_in_names:
+            later = (c.requested for c in table.timeline.commits if (c.completed or "") > time)
+            time = min(later, default=time)
+        return Bound(time, f"the metadata table was compacted last at {compaction.requested}")
 
     def before_clean(self, table: Table, clean: Clean) -> None:
         """Writes the delta commit, unless one who died has; what that one has begun goes."""

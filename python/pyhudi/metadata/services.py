@@ -8,8 +8,11 @@ archiving. How each goes is `services/`'s part.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
+from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.service_options import ServiceOptions
 from pyhudi.errors import MetadataTableWarning, without_hint
@@ -18,7 +21,7 @@ from pyhudi.metadata.table_writer import delta_commit, observe, open_metadata_ta
 from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
-from pyhudi.slices.table import Table
+from pyhudi.slices.table import Bound, Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn.left_files import remove_staged
 
@@ -62,12 +65,13 @@ def _run(data: Table, options: ServiceOptions) -> None:
         metadata_table = metadata_table.reloaded()
     if _compact(data, metadata_table, options):
         metadata_table = metadata_table.reloaded()
+    of_data = ArchiveOptions.of(data.options)
     policy = ArchivingPolicy(
-        least=options.keep_commits + 1,
-        most=options.archive_after + 1,
-        retained=RETAINED,
+        least=of_data.least + 1,
+        most=of_data.most + 1,
+        retained=CleanOptions(commits=RETAINED),
         compact_after=options.compact_after,
-        before=lambda: _oldest(Timeline.load(data.storage, data.config)),
+        bounds=lambda _: _oldest(Timeline.load(data.storage, data.config)),
     )
     archiving.archive(metadata_table, policy)
 
@@ -140,7 +144,7 @@ def _waits(data: Table, metadata_table: Table) -> bool:
     return any(instant.requested <= last for instant in pending)
 
 
-def _oldest(timeline: Timeline) -> str | None:
+def _oldest(timeline: Timeline) -> Iterator[Bound]:
     """The data table's oldest commit or pending instant: rollbacks may ask for its delta commit."""
-    times = [instant.requested for instant in (*timeline.commits, *timeline.pending())]
-    return min(times, default=None)
+    for instant in (*timeline.commits, *timeline.pending()):
+        yield Bound(instant.requested, f"the table's timeline has {instant}")

@@ -1,20 +1,43 @@
 """Archiving: which completed instants leave the active timeline.
 
-Sources: `TimelineArchiverV1`, `TimelineArchiverV2`, `ArchivalUtils` (Hudi 0.15.0, 1.2.0). So far
-pyhudi archives the timelines of metadata tables alone; how instants get into the archive is
-`timeline/archiving.py`'s part.
+The same for a data table and a metadata table. Readers take what is older than the active timeline
+for committed, so nothing may leave that a reader, a writer or a service has to know more of; what
+keeps it is told. How instants get into the archive is `timeline/archiving.py`'s part. Sources:
+`TimelineArchiverV1`, `TimelineArchiverV2`, `ArchivalUtils`, `ClusteringUtils` (Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from pyhudi.config.actions import CLEAN, COMMIT, COMMIT_ACTIONS, DELTA_COMMIT, ROLLBACK, Instant
-from pyhudi.services.clean_policy import oldest_retained
-from pyhudi.slices.table import Table
+from pyhudi.config import compaction_options
+from pyhudi.config.actions import (
+    CLEAN,
+    COMMIT,
+    COMMIT_ACTIONS,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    ROLLBACK,
+    Instant,
+)
+from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.services.clean_plan import last_clean
+from pyhudi.services.clean_policy import retention
+from pyhudi.services.result import ServiceResult
+from pyhudi.slices import markers
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.table import Bound, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants
+from pyhudi.txn import conflicts
+from pyhudi.txn.savepoint import saved_instants
+
+_PART = 200
+"""Instants that go in one section, which writers wait for."""
 
 
 @dataclass(frozen=True)
@@ -25,32 +48,113 @@ class ArchivingPolicy:
     """Commits that stay."""
     most: int
     """Commits beyond which instants go until the least are left."""
-    retained: int
+    retained: CleanOptions
     """Commits whose file slices cleaning retains; they stay too."""
-    compact_after: int
-    """Delta commits from which the next compaction counts."""
-    before: Callable[[], str | None] = lambda: None
-    """Gives the instant from which on all stay; asked only where something may go."""
+    compact_after: int | None
+    """Delta commits from which the next compaction counts, None where it counts none."""
+    bounds: Callable[[Table], Iterable[Bound]] = lambda _: ()
+    """Gives what else keeps instants; asked only where something may go."""
+    beyond_savepoint: bool = False
+    """Of what is later than a savepoint only commits with savepoints stay."""
 
 
-def archive(table: Table, policy: ArchivingPolicy) -> None:
-    """Archives what is due."""
-    timeline = table.timeline
-    least, most = _bounds(timeline, policy)
-    instants = _services(timeline, least, most)
-    if len(timeline.commits) > most:
-        instants += _commits(timeline, least, policy.compact_after)
-    if not instants:
-        return
-    start = policy.before()
-    chosen = [instant for instant in instants if start is None or instant.requested < start]
-    if timeline.completes_in_names:
-        last = max((instant.requested for instant in chosen), default="")
-        others = timeline.completed(CLEAN, ROLLBACK)
-        chosen += [instant for instant in others if instant.requested < last]
-    chosen.sort(key=lambda instant: (instant.requested, instant.action))
-    if chosen:
-        archive_instants(table.storage, table.config, timeline, chosen)
+@dataclass(frozen=True)
+class _Choice:
+    instants: tuple[Instant, ...] = ()
+    """Oldest first."""
+    held: Bound | None = None
+    """What keeps more than the least number of commits."""
+
+
+# --- a data table's -------------------------------------------------------------------------------
+
+
+def archive_table(table: Table, options: ArchiveOptions) -> ServiceResult:
+    """Archives what is due. Raises `CommitConflict` where a restore has begun, `LockTimeout`."""
+    started = table.clock.now_ms()
+    return _result(table, *archive(table, _policy(table, options)), started)
+
+
+def looked_at(table: Table, options: ArchiveOptions) -> ServiceResult:
+    """What `archive_table` would do now."""
+    chosen = _choice(table, _policy(table, options))
+    found = _result(table, chosen.instants, chosen.held, table.clock.now_ms())
+    return replace(found, dry_run=True)
+
+
+def is_due(table: Table, options: ArchiveOptions) -> bool:
+    """Whether something is to be archived after a commit."""
+    if len(table.timeline.commits) <= options.most:
+        return False
+    return bool(_choice(table, _policy(table, options)).instants)
+
+
+def _policy(table: Table, options: ArchiveOptions) -> ArchivingPolicy:
+    compaction = CompactionOptions.of(table.options)
+    counts = table.config.is_merge_on_read and compaction.trigger in (
+        compaction_options.NUM_COMMITS,
+        compaction_options.NUM_AND_TIME,
+    )
+    return ArchivingPolicy(
+        options.least,
+        options.most,
+        CleanOptions.of(table.options),
+        compaction.max_delta_commits if counts else None,
+        _of_companions,
+        options.beyond_savepoint,
+    )
+
+
+def _of_companions(table: Table) -> Iterator[Bound]:
+    for companion in table.companions:
+        bound = companion.keeps_active(table)
+        if bound is not None:
+            yield bound
+
+
+def _result(
+    table: Table, gone: Sequence[Instant], held: Bound | None, started: int
+) -> ServiceResult:
+    return ServiceResult(
+        "archive",
+        instants=tuple(instant.requested for instant in gone),
+        left=() if held is None else (held.reason,),
+        duration_ms=table.clock.now_ms() - started,
+    )
+
+
+# --- any table's ----------------------------------------------------------------------------------
+
+
+def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound | None]:
+    """Archives what is due, in parts between which writers can go on.
+
+    table: as it was lately. Gives what has gone, and what keeps more.
+    """
+    gone: list[Instant] = []
+    held = _choice(table, policy)
+    while held.instants:
+        with table.guard.section():
+            now = table.reloaded()
+            conflicts.check_may_begin(now.timeline)
+            # Once it has begun, it goes on to the least.
+            held = _choice(now, replace(policy, most=policy.least) if gone else policy)
+            part = held.instants[:_PART]
+            if part:
+                table.guard.check()
+                archive_instants(now.storage, now.config, now.timeline, part)
+                _remove_markers(now, part)
+        gone += part
+        if len(part) == len(held.instants):
+            break
+    return gone, held.held
+
+
+def _remove_markers(table: Table, instants: Iterable[Instant]) -> None:
+    left = set(markers.instants_with_markers(table.storage))
+    for instant in instants:
+        if instant.requested in left:
+            markers.delete_all(table.storage, instant.requested)
 
 
 def since_compaction(timeline: Timeline) -> list[Instant]:
@@ -63,14 +167,50 @@ def since_compaction(timeline: Timeline) -> list[Instant]:
     ]
 
 
-def _bounds(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, int]:
+# --- which instants -------------------------------------------------------------------------------
+
+
+def _choice(table: Table, policy: ArchivingPolicy) -> _Choice:
+    timeline = table.timeline
+    least, most = _least_and_most(timeline, policy)
+    services = _services(timeline, least, most)
+    commits = _Choice()
+    if len(timeline.commits) > most:
+        commits = _commits(table, policy, least)
+    found = [*services, *commits.instants]
+    if not found:
+        return commits
+    bounds = tuple(policy.bounds(table))
+    chosen = [one for one in found if all(one.requested < bound.time for bound in bounds)]
+    held = commits.held
+    if len(chosen) < len(found):
+        held = min(bounds, key=lambda bound: bound.time)
+    if timeline.completes_in_names:
+        last = max((instant.requested for instant in chosen), default="")
+        others = timeline.completed(CLEAN, ROLLBACK)
+        chosen += [instant for instant in others if instant.requested < last]
+    chosen.sort(key=lambda instant: (instant.requested, instant.action))
+    return _Choice(tuple(chosen), held)
+
+
+def _least_and_most(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, int]:
     """Commits that stay, and how many are too many. All that cleaning retains stay."""
     least, most = policy.least, policy.most
-    horizon = oldest_retained(timeline, policy.retained)
+    horizon = _horizon(timeline, policy.retained)
     if horizon is None:
         return least, most
     retained = sum(commit.requested > horizon.requested for commit in timeline.commits) + 2
     return (least, most) if least >= retained else (retained, retained + most - least)
+
+
+def _horizon(timeline: Timeline, retained: CleanOptions) -> Instant | None:
+    """What cleaning would retain now; hours are counted back from the last commit."""
+    if timeline.last_commit is None:
+        return None
+    last = datetime.strptime(timeline.last_commit.requested[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - the table's own zone
+    since = (last - timedelta(hours=retained.hours)).strftime("%Y%m%d%H%M%S")
+    stays = retention(timeline, retained, since)
+    return None if stays is None else stays.horizon
 
 
 def _services(timeline: Timeline, least: int, most: int) -> list[Instant]:
@@ -84,28 +224,95 @@ def _services(timeline: Timeline, least: int, most: int) -> list[Instant]:
     return found
 
 
-def _commits(timeline: Timeline, least: int, compact_after: int) -> list[Instant]:
-    """The oldest commits, but for those that pending writes and the next compaction need."""
-    bounds = [*_before_pending(timeline), *_for_compaction(timeline, compact_after)]
-    commits = timeline.commits
-    until = min(bounds, default=None)
-    gone = [commit for commit in commits if until is None or commit.requested < until]
-    return gone[: len(commits) - least]
+def _commits(table: Table, policy: ArchivingPolicy, least: int) -> _Choice:
+    """The oldest commits, up to the first that somebody needs."""
+    timeline = table.timeline
+    bounds = [
+        *_before_pending(timeline),
+        *_for_compaction(timeline, policy.compact_after),
+        *([] if policy.beyond_savepoint else _saved(timeline)),
+    ]
+    held = min(bounds, key=lambda bound: bound.time, default=None)
+    saved = saved_instants(timeline)
+    free = [
+        commit
+        for commit in timeline.commits
+        if (held is None or commit.requested < held.time) and commit.requested not in saved
+    ]
+    wanted = len(timeline.commits) - least
+    gone = free[:wanted]
+    for at, commit in enumerate(gone):
+        reason = _why_replaced_counts(table, commit)
+        if reason is not None:
+            return _Choice(tuple(gone[:at]), Bound(commit.requested, reason))
+    return _Choice(tuple(gone), held if len(gone) < wanted else None)
 
 
-def _before_pending(timeline: Timeline) -> list[str]:
+def _before_pending(timeline: Timeline) -> Iterator[Bound]:
+    """The commit before the oldest pending write, and what that write has to be checked against.
+
+    Hudi keeps the first alone, and misses a commit that was requested earlier still and completed
+    while the write was at work.
+    """
     pending = [write for write in timeline.pending() if write.completed_action in COMMIT_ACTIONS]
     if not pending:
-        return []
-    first = min(instant.requested for instant in pending)
-    before = [commit.requested for commit in timeline.commits if commit.requested < first]
-    return [max(before, default=first)]
+        return
+    first = min(pending, key=lambda instant: instant.requested)
+    reason = f"{first} is pending"
+    before = [commit.requested for commit in timeline.commits if commit.requested < first.requested]
+    yield Bound(max(before, default=first.requested), reason)
+    if timeline.completes_in_names:
+        beside = (c for c in timeline.commits if (c.completed or "") > first.requested)
+        yield from (Bound(commit.requested, reason) for commit in beside)
 
 
-def _for_compaction(timeline: Timeline, compact_after: int) -> list[str]:
+def _for_compaction(timeline: Timeline, compact_after: int | None) -> Iterator[Bound]:
     """What the next compaction counts from (`getEarliestInstantToRetainForCompaction`)."""
+    if compact_after is None:
+        return
+    reason = "the next compaction counts delta commits from there on"
     since = [instant.requested for instant in since_compaction(timeline)]
-    if len(since) >= compact_after:
-        return [since[-compact_after]]
     compactions = [instant.requested for instant in timeline.completed(COMMIT)]
-    return compactions[-1:] or since[:1]
+    if len(since) >= compact_after:
+        yield Bound(since[-compact_after], reason)
+    elif compactions or since:
+        yield Bound((compactions[-1:] or since)[0], reason)
+
+
+def _saved(timeline: Timeline) -> Iterator[Bound]:
+    for saved in saved_instants(timeline):
+        yield Bound(saved, f"the commit {saved} has a savepoint")
+
+
+def _why_replaced_counts(table: Table, commit: Instant) -> str | None:
+    """Why a replace commit must stay: without it, file groups that it took away would count again.
+
+    Files that a pending clean removes may be gone while the metadata table still names them.
+    """
+    timeline = table.timeline
+    if commit.action != REPLACE_COMMIT:
+        return None
+    replaced = {
+        (partition, file_id)
+        for partition, ids in (
+            timeline.commit_metadata(commit).partition_to_replace_file_ids or {}
+        ).items()
+        for file_id in ids
+    }
+    if not replaced:
+        return None
+    for clean in timeline.pending(CLEAN):
+        return f"{clean} is pending"
+    view = FileSystemView(table.storage, table.config, timeline, {path for path, _ in replaced})
+    if commit.requested >= _cleaned_until(timeline) or not replaced.isdisjoint(view.groups):
+        return f"no clean has removed yet what {commit} replaced"
+    return None
+
+
+def _cleaned_until(timeline: Timeline) -> str:
+    """What was replaced before this instant was seen by the last clean."""
+    cleans = timeline.completed(CLEAN)
+    if not cleans:
+        return ""
+    horizon = (last_clean(timeline) or {}).get("earliestCommitToRetain") or ""
+    return horizon.strip() or cleans[-1].requested

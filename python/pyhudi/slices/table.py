@@ -188,8 +188,21 @@ class Companion:
         A clean that died is carried out again, so this may find its work done, or half done.
         """
 
+    def keeps_active(self, table: Table) -> Bound | None:  # noqa: ARG002
+        """From where on it needs the table's active timeline as it is; None: it does not."""
+        return None
+
     def after_complete(self, table: Table) -> None:
         """Does what is due once a commit is complete. An error is a warning then."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Why instants stay in the active timeline."""
+
+    time: str
+    """From the one requested at this time on."""
+    reason: str
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ class Timeline:
         self._layout = layout
         self.archive: Archive = archive
         """What has left the active timeline; read when it is asked."""
+        self._later: Archive | None = None
         self._files: _Files = {}
         for file in files:
             self._files.setdefault((file.requested, file.completed_action), {})[file.state] = file
@@ -272,12 +273,23 @@ class Timeline:
         data = self._storage.read_or_none(path)
         if data is None:
             check_in_force(self._storage, self._layout)
-            msg = f"{path} is gone: it was archived or rolled back since the timeline was listed"
-            raise TimelineMoved(msg, hint=AGAIN)
+            return self._archived_since(file)
         found = content.decode(data, path)
         if found is not None:
             check_content(found, file, path)
         return found
+
+    def _archived_since(self, file: Instant) -> dict[str, Any] | None:
+        """What a completed instant's file said that was archived after the timeline was listed."""
+        if file.is_completed:
+            for archive in (self._later, self.archive.afresh()):
+                found = archive and archive.find(file.requested, file.action)
+                if archive and found:
+                    self._later = archive
+                    return archive.read(found)
+        path = self._layout.path(file.file_name)
+        msg = f"{path} is gone: it was archived or rolled back since the timeline was listed"
+        raise TimelineMoved(msg, hint=AGAIN)
 
     def _start(self) -> str | None:
         savepoints = {i.requested for i in self.instants if i.action == SAVEPOINT}

@@ -26,7 +26,7 @@ class Archive:
 
     def __init__(self, storage: Storage, config: TableConfig) -> None:
         """Reads nothing yet."""
-        self._storage, self._layout = storage, config.layout
+        self._storage, self._config, self._layout = storage, config, config.layout
         self.folder = config.history_folder
         """Where it lies, relative to the table."""
         self._format = (
@@ -49,6 +49,15 @@ class Archive:
     def commits(self, span: Span | None = None) -> tuple[Instant, ...]:
         """Archived commits, delta commits and replace commits of a span, oldest first."""
         return tuple(commit for commit in self.instants(span) if commit.action in COMMIT_ACTIONS)
+
+    def afresh(self) -> Archive:
+        """The archive as it is by now."""
+        return Archive(self._storage, self._config)
+
+    def find(self, requested: str, action: str) -> Instant | None:
+        """The archived instant of a time and a completed action."""
+        span = Span(after=str(int(requested) - 1), until=requested)
+        return next((one for one in self._format.instants(span) if one.action == action), None)
 
     def last_clean(self) -> Instant | None:
         """The newest archived clean."""

@@ -17,6 +17,7 @@ from pyhudi.config.actions import (
     COMPACTION,
     DELTA_COMMIT,
     LOG_COMPACTION,
+    REPLACE_COMMIT,
     ROLLBACK,
     Instant,
     State,
@@ -27,13 +28,16 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log import METADATA_FIELD, PREFIX, log_number
+from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _PLAN_FIELD = {
     CLEAN: "hoodieCleanerPlan",
     COMPACTION: "hoodieCompactionPlan",
     LOG_COMPACTION: "hoodieCompactionPlan",
 }
-_ACTIONS = frozenset({COMMIT, DELTA_COMMIT, COMPACTION, LOG_COMPACTION, CLEAN, ROLLBACK})
+_ACTIONS = frozenset(
+    {COMMIT, DELTA_COMMIT, REPLACE_COMMIT, COMPACTION, LOG_COMPACTION, CLEAN, ROLLBACK}
+)
 _BATCH = 10
 """Records of a block (`hoodie.commits.archival.batch`)."""
 _WRITE_TOKEN = "1-0-1"  # noqa: S105 - no password
@@ -44,7 +48,7 @@ def write_archive_log(
 ) -> None:
     """Writes the next log file of the archive with all files of the instants.
 
-    Raises `UnsupportedTableFeature` for actions that a metadata table never has.
+    Raises `UnsupportedTableFeature` for actions that are never archived.
     """
     records = _records(storage, config, timeline, instants)
     blocks = [
@@ -79,15 +83,30 @@ def _content(timeline: Timeline, file: Instant) -> Mapping[str, Any]:
     """What the record says of one file beyond its name."""
     if file.action not in _ACTIONS:
         raise UnsupportedTableFeature(f"archiving the action {file.action} ({file.file_name})")
+    if file.action == REPLACE_COMMIT and not file.is_completed:
+        return _pending_replacement(timeline, file)
     if file.action in COMMIT_ACTIONS:
-        metadata = timeline.commit_metadata(file)
-        record = metadata.avro_record()
-        extra = {**metadata.extra_metadata, "ROLLING_STAT": ""}
-        operation = "COMPACT" if metadata.compacted else metadata.operation_type or "UNKNOWN"
-        record |= {"extraMetadata": extra, "operationType": operation}
-        return {METADATA_FIELD[file.action]: record}
+        return {METADATA_FIELD[file.action]: _commit_record(timeline.commit_metadata(file))}
     if file.is_completed:
         return {METADATA_FIELD[file.action]: timeline.read(file)}
     if file.action in _PLAN_FIELD and (file.state is State.REQUESTED or file.action == CLEAN):
         return {_PLAN_FIELD[file.action]: timeline.read(file)}
     return {}
+
+
+def _pending_replacement(timeline: Timeline, file: Instant) -> Mapping[str, Any]:
+    """Of a clustering's or an overwrite's pending file, either of which may be empty."""
+    if file.state is State.REQUESTED:
+        return {"hoodieRequestedReplaceMetadata": timeline.plan(file)}
+    workload = timeline.inflight(file)
+    if workload is None:
+        return {}
+    metadata = timeline.workload(file)
+    return {"HoodieInflightReplaceMetadata": _commit_record(metadata)}
+
+
+def _commit_record(metadata: CommitMetadata) -> dict[str, Any]:
+    record = metadata.avro_record()
+    extra = {**metadata.extra_metadata, "ROLLING_STAT": ""}
+    operation = "COMPACT" if metadata.compacted else metadata.operation_type or "UNKNOWN"
+    return record | {"extraMetadata": extra, "operationType": operation}

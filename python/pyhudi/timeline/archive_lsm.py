@@ -40,11 +40,12 @@ class LsmHistory:
         self._open: tuple[str, dict[tuple[str, str], bytes | None]] | None = None
 
     def instants(self, span: Span | None) -> list[Instant]:
-        """Archived instants of a span."""
+        """Archived instants of a span, each once: one who died may have added it twice."""
         asked = span or Span()
         names = [name for name in self._files() if _may_hold(name, asked)]
         found = [instant for name in names for instant in self._instants(name, asked)]
-        return [instant for instant in found if asked.holds(instant)]
+        once = {(one.requested, one.action): one for one in found}
+        return [instant for instant in once.values() if asked.holds(instant)]
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the instant's completed file."""

@@ -8,16 +8,30 @@ instants in both places, which readers take for one, and the next archiving take
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from pyhudi.config.actions import CLEAN, COMPACTION, LOG_COMPACTION, Instant, State
+from pyhudi.config.actions import (
+    CLEAN,
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    Instant,
+    State,
+)
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log_write import write_archive_log
+from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
+from pyhudi.timeline.spans import Span
 
-_PLANNED = frozenset({CLEAN, COMPACTION, LOG_COMPACTION})
-"""Actions of a metadata table whose plan the LSM history keeps."""
+_PLANNED = frozenset({CLEAN, COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT})
+"""Pending actions whose plan the LSM history keeps."""
+_TOGETHER = 16
+"""Files that are read at a time: storage may be far away."""
 
 
 def archive(
@@ -25,7 +39,9 @@ def archive(
 ) -> None:
     """Archives completed instants, oldest first."""
     if config.layout.completion_in_name:
-        rows = [_row(storage, config, timeline, instant) for instant in instants]
+        unknown = _not_in_history(storage, config, instants)
+        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-archive") as pool:
+            rows = list(pool.map(partial(_row, storage, config, timeline), unknown))
         add_to_history(storage, config.history_folder, rows)
     else:
         write_archive_log(storage, config, timeline, instants)
@@ -34,18 +50,43 @@ def archive(
         merge_and_clean(storage, config.history_folder)
 
 
+def _not_in_history(
+    storage: Storage, config: TableConfig, instants: Sequence[Instant]
+) -> list[Instant]:
+    """Those that a writer which died has not archived already."""
+    history = LsmHistory(storage, config.history_folder)
+    span = Span(after=str(int(instants[0].requested) - 1), until=instants[-1].requested)
+    known = {(one.requested, one.action) for one in history.instants(span)}
+    return [one for one in instants if (one.requested, one.action) not in known]
+
+
 def _row(
     storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant
 ) -> ArchivedInstant:
-    first = timeline.files(instant)[0]
-    planned = first.state is State.REQUESTED and first.action in _PLANNED
     return ArchivedInstant(
         instant.requested,
         instant.completed or instant.requested,
         instant.action,
         storage.read(config.layout.path(instant.file_name)) or None,
-        (storage.read(config.layout.path(first.file_name)) or None) if planned else None,
+        _plan(storage, config, timeline, instant),
     )
+
+
+def _plan(
+    storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant
+) -> bytes | None:
+    """The requested file, of an overwrite the inflight one (`createLSMTimelineInstant`)."""
+    pending = [file for file in timeline.files(instant) if not file.is_completed]
+    if not pending or pending[0].action not in _PLANNED:
+        return None
+    overwrites = pending[0].action in (CLUSTERING, REPLACE_COMMIT)
+    wanted = reversed(pending) if overwrites else pending[:1]
+    contents = (
+        storage.read(config.layout.path(file.file_name))
+        for file in wanted
+        if overwrites or file.state is State.REQUESTED
+    )
+    return next(filter(None, contents), None)
 
 
 def _remove(

@@ -70,7 +70,7 @@ def encode_container(name: str, record: Mapping[str, Any], clock: Clock) -> byte
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
     text = avro_schema(name)
-    fitted = _fit(record, json.loads(text), {})
+    fitted = _fit(record, *_schema_and_names(name))
     sync_marker = uuid.UUID(clock.uuid()).bytes
     return _native.json_to_container(text, json.dumps([fitted]), sync_marker)
 
@@ -80,12 +80,34 @@ def encode_archive_block(name: str, records: Sequence[Mapping[str, Any]]) -> byt
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
     text = avro_schema(name)
-    fitted = [_fit(record, json.loads(text), {}) for record in records]
+    fitted = [_fit(record, *_schema_and_names(name)) for record in records]
     return _native.archive_block(text, json.dumps(fitted))
 
 
-def _fit(value: Any, schema: Any, names: dict[str, Any]) -> Any:
-    """`value` with exactly the fields of `schema`; `names` collects the records met on the way."""
+@cache
+def _schema_and_names(name: str) -> tuple[Any, dict[str, Any]]:
+    """A record's schema, and the records that it defines, by short and by full name."""
+    schema = json.loads(avro_schema(name))
+    names: dict[str, Any] = {}
+    _collect(schema, schema.get("namespace", ""), names)
+    return schema, names
+
+
+def _collect(schema: Any, namespace: str, names: dict[str, Any]) -> None:
+    if isinstance(schema, list):
+        for branch in schema:
+            _collect(branch, namespace, names)
+    elif isinstance(schema, dict):
+        if schema.get("type") == "record":
+            namespace = schema.get("namespace", namespace)
+            names[schema["name"]] = names[f"{namespace}.{schema['name']}"] = schema
+        inner = [schema.get("items"), schema.get("values"), schema.get("type")]
+        for part in (*inner, *(field["type"] for field in schema.get("fields", ()))):
+            _collect(part, namespace, names)
+
+
+def _fit(value: Any, schema: Any, names: Mapping[str, Any]) -> Any:
+    """`value` with exactly the fields of `schema`; `names`: the records that it may name."""
     if isinstance(schema, list):
         branches = [branch for branch in schema if branch != "null"]
         return None if value is None else _fit(value, branches[0], names)
@@ -93,7 +115,6 @@ def _fit(value: Any, schema: Any, names: dict[str, Any]) -> Any:
         schema = names.get(schema, {"type": schema})
     kind = schema["type"]
     if kind == "record":
-        names[schema["name"]] = schema
         return {f["name"]: _fit(value.get(f["name"]), f["type"], names) for f in schema["fields"]}
     if kind == "array":
         return [_fit(item, schema["items"], names) for item in value]

@@ -1,0 +1,57 @@
+"""The options of archiving, read once (`HoodieArchivalConfig`, 1.2.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyhudi.config.option_values import switch, whole_number
+from pyhudi.errors import ConfigError
+
+AUTOMATIC = "hoodie.archive.automatic"
+LEAST = "hoodie.keep.min.commits"
+MOST = "hoodie.keep.max.commits"
+BEYOND_SAVEPOINT = "hoodie.archive.beyond.savepoint"
+ARCHIVE_OPTIONS = (AUTOMATIC, LEAST, MOST, BEYOND_SAVEPOINT)
+"""Every option that `ArchiveOptions.of` reads."""
+
+
+@dataclass(frozen=True)
+class ArchiveOptions:
+    """How many commits the active timeline keeps, and when the others leave it."""
+
+    automatic: bool = False
+    """After each commit what is due is archived."""
+    least: int = 20
+    """Commits that archiving leaves."""
+    most: int = 30
+    """Commits beyond which it begins."""
+    beyond_savepoint: bool = False
+    """Of what is later than a savepoint only commits with savepoints stay; else all does."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ArchiveOptions:
+        """From `hoodie.…` options. Raises `ConfigError` for what is no value of theirs.
+
+        So it does for a least number of commits that is not below the greatest.
+        """
+        least = whole_number(options, LEAST, default=cls.least)
+        most = whole_number(options, MOST, default=cls.most)
+        if most <= least:
+            raise ConfigError(f"{MOST} is {most}, not more than {LEAST}, which is {least}")
+        return cls(
+            switch(options, AUTOMATIC, default=cls.automatic),
+            least,
+            most,
+            switch(options, BEYOND_SAVEPOINT, default=cls.beyond_savepoint),
+        )
+
+    def keeping(self, least: int | None, most: int | None) -> ArchiveOptions:
+        """With other numbers of commits, as far apart where one is given alone. Raises as `of`."""
+        between = self.most - self.least
+        if least is None:
+            least = self.least if most is None else max(most - between, 1)
+        if most is None:
+            most = least + between
+        numbers = ArchiveOptions.of({LEAST: str(least), MOST: str(most)})
+        return replace(self, least=numbers.least, most=numbers.most)

@@ -1,0 +1,156 @@
+"""pyhudi and Apache Hudi archive copies of one table: the same instants go, and say the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import pyhudi
+from pyhudi import _native
+from pyhudi.config.actions import CLEAN, REPLACE_COMMIT
+from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import content
+from pyhudi.timeline.archive_log import PREFIX
+from tests.compat.test_alternating import hudi_options
+from tests.compat.test_metadata_writing import EVENT_TIME, METADATA, RELEASES
+from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.pairwise import with_kinds
+from tests.unit.test_archive_verb import known
+from tests.unit.test_savepoints import timeline_of
+
+DDL = "id string, city string, v bigint, ts bigint"
+COMPACT = {"hoodie.metadata.compact.max.delta.commits": "2"}
+KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.cleaner.commits.retained": "1"}
+TRIGGER = {"hoodie.compact.inline.max.delta.commits": "2"}
+
+
+def rows(count: int, v: int, cities: str = "ab") -> list[dict[str, Any]]:
+    return [
+        {"id": f"{city}{n}", "city": city, "v": v, "ts": v} for city in cities for n in range(count)
+    ]
+
+
+class Archived:
+    """A table that Hudi has written, overwritten in part, clustered and cleaned."""
+
+    def __init__(self, hudi: HudiOracle, base: Path, version: int, kind: str) -> None:
+        self.hudi, self.base, self.kind = hudi, base, kind
+        self.options = {**hudi_options(kind, partitioned=True), **METADATA, **COMPACT, **TRIGGER}
+        self.options |= {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
+        if version == 6:
+            self.options |= EVENT_TIME
+        for v in (1, 2, 3):
+            self.upsert(rows(4, v, "abc"))
+        gone = {"hoodie.datasource.write.partitions.to.delete": "c"}
+        hudi.write(base, operation="delete_partition", options=self.options | gone)
+        self.upsert(rows(2, 4))
+        if kind == "mor":
+            self.call("run_compaction(op => 'scheduleandexecute')")
+        else:
+            self.call("run_clustering(op => 'scheduleAndExecute')")
+        for v in (5, 6, 7):
+            self.upsert(rows(3, v))
+        self.call("run_clean(clean_policy => 'KEEP_LATEST_COMMITS', retain_commits => 1)")
+        for v in (8, 9, 10):
+            self.upsert(rows(3, v))
+
+    def upsert(self, batch: list[dict[str, Any]]) -> None:
+        mode = "append" if self.base.exists() else "overwrite"
+        self.hudi.write(
+            self.base, rows=batch, schema=DDL, operation="upsert", options=self.options, mode=mode
+        )
+
+    def call(self, procedure: str) -> None:
+        wanted = ("metadata", "compact")
+        conf = {k: v for k, v in self.options.items() if any(part in k for part in wanted)}
+        self.hudi.call(self.base, procedure, conf)
+
+    def hudi_archives(self) -> None:
+        keep = "min_commits => 2, max_commits => 3, retain_commits => 1, enable_metadata => true"
+        self.call(f"archive_commits({keep})")
+
+    def pyhudi_archives(self) -> tuple[str, ...]:
+        table = pyhudi.open_table(self.base, options={**COMPACT, **KEEP, **TRIGGER})
+        return tuple(table.archive(min_commits=2, max_commits=3).instants)
+
+    def copy(self, name: str) -> Path:
+        return shutil.copytree(self.base, self.base.with_name(name))
+
+    def read(self, *, metadata: bool) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.hudi.read(self.base, metadata=metadata)["rows"]
+        return sorted(found, key=lambda row: str(row["id"]))
+
+
+def archived(base: Path) -> list[dict[str, Any]]:
+    """Every record of the archive, decoded."""
+    storage = Storage(str(base))
+    config = TableConfig.load(storage)
+    folder = config.history_folder
+    found: list[dict[str, Any]] = []
+    names = sorted(entry.name for entry in storage.list_dir(folder)[1])
+    if config.layout.completion_in_name:
+        for name in names:
+            if name.endswith(".parquet"):
+                found += pq.read_table(base / folder / name).to_pylist()
+        for row in found:
+            for column in ("metadata", "plan"):
+                row[column] = content.decode(row[column] or b"", column)
+        return sorted(found, key=lambda row: (row["instantTime"], row["action"]))
+    for name in names:
+        if name.startswith(PREFIX):
+            lines = _native.log_records(storage.native, f"{folder}/{name}")
+            found += [json.loads(line) for line in lines]
+    return sorted(found, key=lambda row: (row["commitTime"], row["actionState"]))
+
+
+@pytest.mark.parametrize(
+    ("version", "hudi", "kind"),
+    [(*release, kind) for release, kind in with_kinds(RELEASES)],
+    indirect=["hudi"],
+)
+@pytest.mark.timeout(600)
+def test_the_same_instants_go_and_say_the_same(
+    tmp_path: Path, hudi: HudiOracle, version: int, kind: str
+) -> None:
+    table = Archived(hudi, tmp_path / "t", version, kind)
+    before = known(table.base)
+    expected = table.read(metadata=False)
+    mine = table.copy("mine")
+    table.hudi_archives()
+    hudis = table.base
+    assert known(hudis) == before
+    table.base = mine
+    gone = table.pyhudi_archives()
+    assert len(gone) >= 7
+    assert {one.action for one in timeline_of(mine).archive.instants()} >= {REPLACE_COMMIT}
+    assert timeline_of(mine).instants == timeline_of(hudis).instants
+    assert archived(mine) == archived(hudis)
+
+    for metadata in (True, False):
+        assert table.read(metadata=metadata) == expected
+    # Hudi goes on, and archives what pyhudi left; then pyhudi does once more.
+    for v in (11, 12, 13):
+        table.upsert(rows(3, v))
+    table.call("run_clean(clean_policy => 'KEEP_LATEST_COMMITS', retain_commits => 1)")
+    before = known(mine)
+    table.hudi_archives()
+    assert known(mine) == before
+    more = pyhudi.open_table(mine, options={**COMPACT, **KEEP})
+    for _ in range(3):
+        more.upsert(more.scan().to_arrow())
+    more.clean(retain=1)
+    before = known(mine)
+    assert table.pyhudi_archives()
+    assert known(mine) == before
+    assert table.read(metadata=True) == table.read(metadata=False)
+    checked = hudi.validate(mine)
+    assert checked["ok"], checked["problems"]
+    found = more.refresh().check(deep=True)
+    assert {finding.kind for finding in found.findings} <= {"partition_statistics_too_narrow"}
+    assert CLEAN in {action for _, action in before}

@@ -1,0 +1,207 @@
+"""`archive()`: what leaves the active timeline, what keeps it there; nothing is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, REPLACE_COMMIT, ROLLBACK
+from pyhudi.services import archiving
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.write.write_context import open_whole
+from tests.helpers.pairwise import pairwise
+from tests.sim.crash import Handle
+from tests.unit.test_savepoints import people, timeline_of
+
+CASES = pairwise((6, 8, 9), ("cow", "mor"))
+OPTIONS = {
+    "hoodie.metadata.compact.max.delta.commits": "2",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "2",
+}
+
+
+def written(base: Path, version: int = 9, kind: str = "mor", commits: int = 8) -> HudiTable:
+    """A table of two partitions whose metadata table is compacted again and again."""
+    pyhudi.create_table(
+        base, people(range(4), 0), key="id", partition_by="city", order_by="v",
+        type="mor" if kind == "mor" else "cow", version=version,
+    )  # fmt: skip
+    table = pyhudi.open_table(str(base), options=OPTIONS)
+    for v in range(1, commits):
+        table.upsert(people(range(2), v))
+    return table
+
+
+def known(base: Path) -> set[tuple[str, str]]:
+    """Completed instants, active or archived."""
+    timeline = timeline_of(base)
+    return {(one.requested, one.action) for one in timeline.completed()} | {
+        (one.requested, one.action) for one in timeline.archive.instants()
+    }
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_the_oldest_go_and_are_not_forgotten(version: int, kind: str, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = written(base, version, kind)
+    table.overwrite(people(range(4), 20))
+    table.upsert(people(range(2), 21))
+    table.upsert(people(range(2), 22))
+    table.clean()
+    for v in range(23, 30):
+        table.upsert(people(range(2), v))
+    held = pyhudi.open_table(str(base))
+    before, rows = known(base), table.scan().to_arrow().sort_by("id")
+    commits = timeline_of(base).commits
+    looked = table.archive(min_commits=3, max_commits=4, dry_run=True)
+    assert known(base) == before
+    assert timeline_of(base).commits == commits
+    done = table.archive(min_commits=3, max_commits=4)
+    assert done.instants == looked.instants
+    assert len(done.instants) >= 10
+    after = timeline_of(base)
+    assert {one.requested for one in after.archive.instants()} == set(done.instants)
+    assert known(base) == before
+    assert len(after.commits) == 3
+    assert min(commit.requested for commit in after.commits) > max(done.instants)
+    assert table.scan().to_arrow().sort_by("id") == rows
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+    # What was archived says what it said: an overwrite and a clean too.
+    actions = {one.action for one in after.archive.instants()}
+    assert actions >= {REPLACE_COMMIT} | ({CLEAN} if version != 6 else set())
+    for one in after.archive.instants():
+        if one.action in COMMIT_ACTIONS:
+            assert after.archive.commit_metadata(one).operation_type
+    # A handle from before, and writers, go on.
+    assert held.scan().to_arrow().num_rows == 4
+    held.upsert(people(range(4), 40))
+    assert set(table.refresh().scan().to_arrow()["v"].to_pylist()) == {40}
+    assert table.archive(min_commits=3, max_commits=4).instants == ()
+
+
+def test_it_goes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = tmp_path / "t"
+    table = written(base, kind="cow", commits=16)
+    before = known(base)
+    monkeypatch.setattr(archiving, "_PART", 4)
+    done = table.archive(min_commits=3, max_commits=4)
+    assert len(done.instants) > 8
+    assert len(timeline_of(base).commits) == 3
+    assert known(base) == before
+    assert table.check(deep=True).ok
+
+
+def test_nothing_goes_before_there_are_too_many(tmp_path: Path) -> None:
+    table = written(tmp_path / "t", commits=5)
+    done = table.archive()
+    assert (done.instants, done.left) == ((), ())
+
+
+def test_what_keeps_instants_is_said(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = written(base, kind="cow")
+    first = timeline_of(base).commits[0].requested
+    table.savepoint(instant=first)
+    done = table.archive(min_commits=2, max_commits=3)
+    assert done.instants == ()
+    assert done.left == (f"the commit {first} has a savepoint",)
+    health = str(table.inspect.health())
+    assert "archive" not in health
+    beyond = pyhudi.open_table(
+        str(base), options={**OPTIONS, "hoodie.archive.beyond.savepoint": True}
+    )
+    gone = beyond.archive(min_commits=2, max_commits=3).instants
+    assert gone
+    assert first not in gone
+    assert beyond.scan().to_arrow().num_rows == 4
+    assert beyond.check(deep=True).ok
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_what_was_replaced_must_be_cleaned_first(version: int, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = written(base, version, "cow", commits=5)
+    table.overwrite(people(range(4), 20))
+    replaced = timeline_of(base).completed(REPLACE_COMMIT)[0]
+    for v in range(21, 27):
+        table.upsert(people(range(2), v))
+    done = table.archive(min_commits=3, max_commits=4)
+    assert done.left == (f"no clean has removed yet what {replaced} replaced",)
+    assert replaced.requested not in done.instants
+    assert table.scan().to_arrow().num_rows == 4
+    # A clean that died when its files were gone: the metadata table names them still.
+    opened = open_whole(Handle(Storage(str(base)), OPTIONS), SystemClock())
+    OpenInstant(opened, opened.generator.next(), CLEAN).request(b"")
+    assert "clean" in table.archive(min_commits=3, max_commits=4, dry_run=True).left[0]
+
+
+def test_a_metadata_table_that_was_not_compacted_keeps_all(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    pyhudi.create_table(base, people(range(4), 0), key="id", order_by="v")
+    table = pyhudi.open_table(str(base), options={"hoodie.clean.commits.retained": "1"})
+    for v in range(1, 6):
+        table.upsert(people(range(2), v))
+    done = table.archive(min_commits=2, max_commits=3)
+    assert (done.instants, done.left) == ((), ("the metadata table has not been compacted yet",))
+
+
+def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    off = {"hoodie.metadata.enable": False, "hoodie.clean.commits.retained": "1"}
+    pyhudi.create_table(base, people(range(4), 0), key="id", order_by="v", options=off)
+    table = pyhudi.open_table(str(base), options=off)
+    for v in range(1, 6):
+        table.upsert(people(range(2), v))
+    assert len(table.archive(min_commits=2, max_commits=3).instants) == 4
+    assert table.check(deep=True).ok
+
+
+def test_it_follows_commits_where_that_is_on(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    written(base, kind="cow", commits=3)
+    options = {
+        **OPTIONS,
+        "hoodie.archive.automatic": True,
+        "hoodie.clean.automatic": True,
+        "hoodie.keep.min.commits": "4",
+        "hoodie.keep.max.commits": "6",
+    }
+    table = pyhudi.open_table(str(base), options=options)
+    lengths = []
+    for v in range(10, 30):
+        table.upsert(people(range(2), v))
+        lengths.append(len(timeline_of(base).commits))
+    assert max(lengths) <= 6
+    assert len(timeline_of(base).archive.commits()) >= 15
+    assert table.check(deep=True).ok
+
+
+def test_maintain_archives(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    written(base, kind="cow", commits=10)
+    more = {**OPTIONS, "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
+    table = pyhudi.open_table(str(base), options=more)
+    assert "archive" in {advice.service for advice in table.inspect.health().advice}
+    done = table.maintain()
+    assert "archive" in {one.service for one in done.done}
+    assert done.after.active_instants < done.before.active_instants
+    assert len(timeline_of(base).commits) == 3
+
+
+def test_failed_writes_that_were_rolled_back_go_too(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = written(base, 9, "cow", commits=4)
+    table.rollback(timeline_of(base).commits[-1].requested)
+    for v in range(21, 27):
+        table.upsert(people(range(2), v))
+    table.archive(min_commits=3, max_commits=4)
+    timeline = timeline_of(base)
+    assert timeline.completed(ROLLBACK) == ()
+    assert ROLLBACK in {one.action for one in timeline.archive.instants()}
