@@ -209,7 +209,7 @@ class History:
     begun: dict[str, Task] = field(default_factory=dict)
     """Who requested each instant."""
     took_back: set[str] = field(default_factory=set)
-    """Who has begun a rollback."""
+    """Who has begun to take a write back."""
 
     def _instant(self, path: str) -> InstantFile | None:
         layout = self.config.layout
@@ -238,6 +238,9 @@ class History:
         That is a write whose writer stood still between its last look and its last file.
         """
         found = self._instant(path)
+        own = [time for time, writer in self.begun.items() if writer is task]
+        if not path.startswith(".hoodie/") and own and own[-1] in path:
+            self.took_back.add(task.name)
         writer = self.begun.get(found.requested) if found else None
         if found and found.state is State.INFLIGHT and writer not in (task, None):
             # Another one ends what a writer began to take back itself.

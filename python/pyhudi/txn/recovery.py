@@ -107,13 +107,15 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
     longer reaches so far, they would count.
     """
     storage = table.storage
-    pending = {instant.requested for instant in timeline.pending()}
+    found = set(markers.instants_with_markers(storage))
+    if any(instant > (timeline.latest_time() or "") for instant in found):
+        # A write that has begun since, or one that was withdrawn: a request comes before markers.
+        timeline = _load(table)
     known = {instant.requested for instant in timeline.instants}
-    newest = timeline.latest_time() or ""
-    found = set(markers.instants_with_markers(storage)) - pending
+    found -= {instant.requested for instant in timeline.pending()}
     alive = heartbeat.live_instants(storage, found, table.clock)
     for instant in sorted(found):
-        if instant in alive or instant > newest:
+        if instant in alive:
             continue
         # What a writer leaves that dies once it is done: the heartbeat goes before the markers.
         storage.delete(heartbeat.path_of(instant))
