@@ -56,6 +56,7 @@ def check(table: Table, engine: Engine, *, deep: bool) -> CheckResult:
     findings = [
         *check_files.check_files(timeline, named, stored),
         *check_files.check_partitions(stored, named),
+        *check_files.staged_files(stored, table.clock),
         *check_metadata.check_folders(storage, config),
     ]
     metadata = None

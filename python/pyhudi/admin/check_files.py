@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyhudi.admin.check_findings import Finding, Severity
+from pyhudi.clock import Clock
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.listing import METAFOLDER
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
+from pyhudi.txn.left_files import is_old, is_staged
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class StoredTable:
     files: Mapping[str, StoredFile]
     partitions: frozenset[str]
     """Folders that have a partition's metadata file."""
+    staged: tuple[tuple[str, Entry], ...] = ()
+    """Copies that writers make before they name them, with their folders."""
 
 
 @dataclass
@@ -66,6 +70,7 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
     """
     files: dict[str, StoredFile] = {}
     partitions: set[str] = set()
+    staged: list[tuple[str, Entry]] = []
     pending = [""]
     extension = config.base_file_format.lower()
     while pending:
@@ -78,7 +83,9 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
             found = _stored(entry, folder, extension)
             if found is not None:
                 files[entry.path] = found
-    return StoredTable(files, frozenset(partitions))
+            elif is_staged(entry.name):
+                staged.append((folder, entry))
+    return StoredTable(files, frozenset(partitions), tuple(staged))
 
 
 def _stored(entry: Entry, folder: str, extension: str) -> StoredFile | None:
@@ -146,6 +153,14 @@ def check_files(timeline: Timeline, named: Named, stored: StoredTable) -> Iterat
             yield from _other_size(timeline, file, named.written[path])
         else:
             yield from _unnamed(timeline, named, path, file)
+
+
+def staged_files(stored: StoredTable, clock: Clock) -> Iterator[Finding]:
+    """Staged copies that are too old for a living writer's."""
+    for folder, entry in stored.staged:
+        if is_old(entry, clock):
+            wanted = "a copy that is there for a moment"
+            yield Finding("staged_file", "warning", folder, entry.name, wanted, "one that stayed")
 
 
 def logs_are_shared(timeline: Timeline) -> bool:

@@ -55,6 +55,8 @@ class CheckResult:
     """Data partitions that were looked at."""
     files: int
     """Data files that were looked at."""
+    repaired: Sequence[Finding] = ()
+    """What was there before, and was removed."""
 
     @property
     def ok(self) -> bool:
@@ -77,10 +79,11 @@ class CheckResult:
 
     def __str__(self) -> str:
         looked = f"{self.files} files in {self.partitions} partitions"
-        if self.ok:
-            return f"{looked}: no difference"
-        lines = [f"{looked}: {len(self.findings)} findings, {len(self.errors)} of them errors"]
-        return "\n".join([*lines, *map(str, self.findings)])
+        said = "no difference"
+        if self.findings:
+            said = f"{len(self.findings)} findings, {len(self.errors)} of them errors"
+        repaired = [f"removed: {finding}" for finding in self.repaired]
+        return "\n".join([f"{looked}: {said}", *map(str, self.findings), *repaired])
 
     def to_arrow(self) -> pa.Table:
         """Columns kind, severity, partition, item, expected, found."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.past import timeline_as_of
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
-    from pyhudi.admin.check_findings import CheckResult
+    from pyhudi.admin.check_findings import CheckResult, Finding
     from pyhudi.admin.upgrade import VersionChange
     from pyhudi.api.changes import Changes, Diff
 
@@ -347,21 +348,28 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs):
 
         return new_diff(self._table, self.engine, a, b)
 
-    @arg.checked(deep=arg.flag)
-    def check(self, *, deep: bool = False) -> CheckResult:
-        """Compares the timeline, the files on storage and the metadata table; changes nothing.
+    @arg.checked(deep=arg.flag, repair=arg.flag)
+    def check(self, *, deep: bool = False, repair: bool = False) -> CheckResult:
+        """Compares the timeline, the files on storage and the metadata table.
 
-        The table is looked at as it is now, not as the handle shows it.
+        The table is looked at as it is now, not as the handle shows it. Without `repair` nothing
+        changes.
 
         Args:
             deep: look into files too: footers and log blocks, statistics and bloom filters, keys
                 that are there twice, and the record index key by key. It reads the keys of all
                 rows.
+            repair: before that, roll failed writes back, and remove what is nobody's: data files
+                that no commit names, staged copies, folders of the metadata table that the table's
+                properties do not name. What may be a living writer's stays.
 
         Returns:
-            A finding for each difference; false as a condition when there is none.
+            A finding for each difference; false as a condition when there is none. `repaired` are
+            those of which the cause was removed.
 
         Raises:
+            CommitConflict: repair, while a restore is pending.
+            LockTimeout: repair, and the table's lock could not be had in time.
             ConfigError: the handle was opened as of an earlier time.
             UnsupportedTableFeature: deep, for a merge rule that pyhudi lacks.
             CorruptTable: the properties or timeline files are damaged.
@@ -370,7 +378,13 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs):
         from pyhudi.admin.check import check  # noqa: PLC0415 - reading needs none of it
 
         table = self._writable()
-        return check(_load(table.storage, table.options, None), table.engine, deep=deep)
+        repaired: tuple[Finding, ...] = ()
+        if repair:
+            from pyhudi.admin import repair as repairs  # noqa: PLC0415 - as above
+
+            repaired = repairs.repair(table)
+        found = check(_load(table.storage, table.options, None), table.engine, deep=deep)
+        return replace(found, repaired=repaired)
 
     @arg.checked(to=arg.whole, dry_run=arg.flag)
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:

@@ -36,12 +36,12 @@ def remove_left_files(storage: Storage, timeline: Timeline, clock: Clock) -> Pat
         remove_staged(storage, files, clock)
         folders, files = storage.list_dir(META_FOLDER)
     remove_staged(storage, files, clock)
-    if any(file.path == BACKUP and _is_old(file, clock) for file in files):
+    if any(file.path == BACKUP and is_old(file, clock) for file in files):
         recover_config(storage, clock)
     if HEARTBEAT_FOLDER in folders:
         pending = {instant.requested for instant in timeline.pending()}
         for file in storage.list_dir(HEARTBEAT_FOLDER)[1]:
-            if file.name not in pending and _is_old(file, clock):
+            if file.name not in pending and is_old(file, clock):
                 storage.delete(file.path)
     return folders
 
@@ -49,11 +49,17 @@ def remove_left_files(storage: Storage, timeline: Timeline, clock: Clock) -> Pat
 def remove_staged(storage: Storage, files: Iterable[Entry], clock: Clock, dead: str = "") -> None:
     """Removes the staged copies among files. dead: an instant whose writer is dead, at any age."""
     for file in files:
-        if not _STAGED.search(file.name):
+        if not is_staged(file.name):
             continue
-        if _is_old(file, clock) or (dead and f"_{dead}." in file.name):
+        if is_old(file, clock) or (dead and f"_{dead}." in file.name):
             storage.delete(file.path)
 
 
-def _is_old(file: Entry, clock: Clock) -> bool:
+def is_staged(name: str) -> bool:
+    """Whether a file is such a copy, by its name."""
+    return _STAGED.search(name) is not None
+
+
+def is_old(file: Entry, clock: Clock) -> bool:
+    """Whether such a file is a dead writer's, by its age."""
     return clock.now_ms() - file.modified_ms >= OLD_MS
