@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +20,7 @@ from pyhudi.timeline.archive_log import PREFIX
 from tests.compat.test_alternating import hudi_options
 from tests.compat.test_metadata_writing import EVENT_TIME, METADATA, RELEASES
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.pair import CONF, Pair
 from tests.helpers.pairwise import with_kinds
 from tests.unit.test_archive_verb import known
 from tests.unit.test_savepoints import timeline_of
@@ -154,3 +155,34 @@ def test_the_same_instants_go_and_say_the_same(
     found = more.refresh().check(deep=True)
     assert {finding.kind for finding in found.findings} <= {"partition_statistics_too_narrow"}
     assert CLEAN in {action for _, action in before}
+
+
+@pytest.mark.parametrize(
+    ("version", "hudi", "kind"),
+    [(*release, kind) for release, kind in with_kinds(RELEASES)],
+    indirect=["hudi"],
+)
+@pytest.mark.timeout(600)
+def test_hudi_goes_on_where_commits_clean_and_archive(
+    tmp_path: Path, hudi: HudiOracle, version: int, kind: Literal["cow", "mor"]
+) -> None:
+    """Most commits are of pyhudi, and Hudi takes no part in the services."""
+    pair = Pair(hudi, tmp_path / "t", kind)
+    few = {"hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
+    often = {**KEEP, **few, "hoodie.metadata.compact.max.delta.commits": "3"}
+    del often["hoodie.cleaner.commits.retained"]
+    pair.table = pyhudi.open_table(tmp_path / "t", options={**CONF, **often})
+    pair.options |= {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    wanted = {f"k{n}": 1 for n in range(4)}
+    for v in range(2, 38):
+        ids = range(v % 4, 6)
+        wanted |= {f"k{n}": v for n in ids}
+        if v % 12 == 0:
+            pair.hudi_writes(ids, v)
+            pair.check(wanted)
+        else:
+            pair.pyhudi_writes(ids, v)
+    timeline = timeline_of(tmp_path / "t")
+    assert len(timeline.commits) <= 7
+    assert len(timeline.archive.commits()) >= 20
+    pair.check(wanted)

@@ -29,9 +29,12 @@ from pyhudi.admin import services
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, State
+from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
+from pyhudi.config.service_options import COMPACT_AFTER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import InstantFile
 from pyhudi.engine.local import LocalEngine
@@ -48,6 +51,7 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline.archive import Archive
 from pyhudi.txn import conflicts, heartbeat
 from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import Heartbeat
@@ -87,9 +91,12 @@ class Kind:
     metadata: bool = False
     gives_way: bool = True
     """Else writers append to the same buckets, and the later request wins."""
+    forgets: bool = False
+    """What may be cleaned and archived is."""
 
     def __str__(self) -> str:
         more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
+        more += "-forgets" * self.forgets
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
@@ -100,6 +107,8 @@ class Kind:
             ("compact", self.type == "mor"),
             ("cluster", self.index != "BUCKET" and not makes_index),
             ("index", makes_index),
+            ("clean", self.forgets),
+            ("archive", self.forgets),
         )
         return tuple(name for name, has in found if has and self.gives_way)
 
@@ -113,6 +122,8 @@ class Kind:
         if self.index == "SIMPLE" and self.version == 9:
             # New keys go to file groups of their own.
             chosen["hoodie.parquet.small.file.limit"] = "0"
+        if self.forgets:
+            chosen |= {COMPACT_AFTER: "2", "hoodie.clean.commits.retained": "1"}
         return {**SMALL, **chosen, "hoodie.metadata.enable": str(self.metadata).lower()}
 
 
@@ -123,6 +134,8 @@ KINDS = [
     Kind(8, "mor", "SIMPLE"),
     Kind(6, "mor", "SIMPLE"),
     Kind(6, "cow", "GLOBAL_SIMPLE"),
+    Kind(9, "cow", "SIMPLE", forgets=True),
+    Kind(6, "mor", "SIMPLE", forgets=True),
 ]
 KEPT = [
     Kind(9, "cow", "RECORD_INDEX", metadata=True),
@@ -130,6 +143,7 @@ KEPT = [
     Kind(9, "mor", "SIMPLE", metadata=True),
     Kind(6, "mor", "BLOOM", metadata=True),
     Kind(9, "mor", "BUCKET", metadata=True, gives_way=False),
+    Kind(8, "mor", "RECORD_INDEX", metadata=True, forgets=True),
 ]
 
 
@@ -208,6 +222,8 @@ class History:
     completed: dict[str, Attempt] = field(default_factory=dict)
     begun: dict[str, Task] = field(default_factory=dict)
     """Who requested each instant."""
+    archive: Callable[[], Archive] | None = None
+    """Gives that of the table, where there may be one."""
     took_back: set[str] = field(default_factory=set)
     """Who has begun to take a write back."""
 
@@ -242,6 +258,8 @@ class History:
         if not path.startswith(".hoodie/") and own and own[-1] in path:
             self.took_back.add(task.name)
         writer = self.begun.get(found.requested) if found else None
+        if found and self._was_archived(found.requested):
+            return
         if found and found.state is State.INFLIGHT and writer not in (task, None):
             # Another one ends what a writer began to take back itself.
             gave_up = writer.is_dead or writer.stood_still or writer.name in self.took_back
@@ -250,6 +268,11 @@ class History:
         if attempt is not None:
             attempt.published -= 1
             self.states.append(self._state())
+
+    def _was_archived(self, requested: str) -> bool:
+        if self.archive is None:
+            return False
+        return any(one.requested == requested for one in self.archive().instants())
 
     def _state(self) -> Rows:
         """After all writes that are complete, by completion or, where none gives way, request."""
@@ -343,6 +366,14 @@ def clustered(handle: Handle, clock: WorldClock) -> object:
     return services.cluster(handle, ClusteringRequest(), joining, clock=clock)
 
 
+def cleaned(handle: Handle, clock: WorldClock) -> object:
+    return services.clean(handle, CleanOptions(commits=1), clock=clock)
+
+
+def archived(handle: Handle, clock: WorldClock) -> object:
+    return services.archive(handle, ArchiveOptions(least=1, most=2), clock=clock)
+
+
 def indexed(handle: Handle, clock: WorldClock) -> object:
     """Makes a record index beside the others, or takes it away."""
     asked = IndexRequest("record_index")
@@ -352,7 +383,13 @@ def indexed(handle: Handle, clock: WorldClock) -> object:
         return metadata_lifecycle.drop_index(handle, "record_index", clock)
 
 
-SERVICES = {"compact": compacted, "cluster": clustered, "index": indexed}
+SERVICES = {
+    "compact": compacted,
+    "cluster": clustered,
+    "index": indexed,
+    "clean": cleaned,
+    "archive": archived,
+}
 
 
 def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task], None]:
@@ -414,7 +451,11 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
     ][seed % 6]
     world = HistoryWorld(seed, odds)
     ruled_by(world, patch, same_machine=seed % 4 < 2)
-    history = world.history = History(TableConfig.load(Storage(str(base))), kind.gives_way)
+    storage = Storage(str(base))
+    config = TableConfig.load(storage)
+    history = world.history = History(config, kind.gives_way)
+    if kind.forgets:
+        history.archive = lambda: Archive(storage, config)
     seen: list[str] = []
     for number in range(world.random.choice([2, 2, 3, 4])):
         count = world.random.choice([1, 1, 2])
