@@ -23,6 +23,8 @@ OPTIONS = {
     "hoodie.metadata.compact.max.delta.commits": "2",
     "hoodie.clean.commits.retained": "1",
     "hoodie.compact.inline.max.delta.commits": "2",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
 }
 
 
@@ -145,7 +147,9 @@ def test_what_was_replaced_must_be_cleaned_first(version: int, tmp_path: Path) -
 def test_a_metadata_table_that_was_not_compacted_keeps_all(tmp_path: Path) -> None:
     base = tmp_path / "t"
     pyhudi.create_table(base, people(range(4), 0), key="id", order_by="v")
-    table = pyhudi.open_table(str(base), options={"hoodie.clean.commits.retained": "1"})
+    table = pyhudi.open_table(
+        str(base), options=OPTIONS | {"hoodie.metadata.compact.max.delta.commits": "50"}
+    )
     for v in range(1, 6):
         table.upsert(people(range(2), v))
     done = table.archive(min_commits=2, max_commits=3)
@@ -154,7 +158,7 @@ def test_a_metadata_table_that_was_not_compacted_keeps_all(tmp_path: Path) -> No
 
 def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
     base = tmp_path / "t"
-    off = {"hoodie.metadata.enable": False, "hoodie.clean.commits.retained": "1"}
+    off = {**OPTIONS, "hoodie.metadata.enable": False}
     pyhudi.create_table(base, people(range(4), 0), key="id", order_by="v", options=off)
     table = pyhudi.open_table(str(base), options=off)
     for v in range(1, 6):

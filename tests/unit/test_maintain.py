@@ -79,7 +79,7 @@ def test_small_files_are_joined(version: int, kind: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_old_files_go(version: int, tmp_path: Path) -> None:
     table = logged(tmp_path / "t", version, commits=4)
-    options = {"hoodie.clean.commits.retained": 3}
+    options = {"hoodie.clean.commits.retained": 3, "hoodie.clean.automatic": False}
     table = pyhudi.open_table(tmp_path / "t", options=options)
     table.compact()
     for v in range(20, 24):

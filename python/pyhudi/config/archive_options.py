@@ -20,7 +20,7 @@ ARCHIVE_OPTIONS = (AUTOMATIC, LEAST, MOST, BEYOND_SAVEPOINT)
 class ArchiveOptions:
     """How many commits the active timeline keeps, and when the others leave it."""
 
-    automatic: bool = False
+    automatic: bool = True
     """After each commit what is due is archived."""
     least: int = 20
     """Commits that archiving leaves."""

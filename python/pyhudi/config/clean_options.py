@@ -42,12 +42,12 @@ class CleanOptions:
     """Of KEEP_LATEST_BY_HOURS: those of the commits of so many hours."""
     versions: int = 3
     """Of KEEP_LATEST_FILE_VERSIONS: so many slices of each file group."""
-    automatic: bool = False
+    automatic: bool = True
     """After each commit what is due is cleaned."""
     incremental: bool = True
     """Only partitions are looked at that were written to since the last clean."""
-    after_commits: int = 1
-    """Commits since the last clean that make the next one due."""
+    after_commits: int = 5
+    """Commits since the last clean that make the next one due. In Hudi 1: each small commit pays."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CleanOptions:

@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from pyhudi.config import arguments as arg
 from pyhudi.engine.lookahead import LookAhead
-from pyhudi.engine.protocol import Attempt, Result, Step, Task
+from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
 
 _LOOK_AHEAD = 16 * 1024 * 1024
+_FEW = 200
+"""Files that one machine deletes and records as fast as a cluster begins to."""
 _EXCHANGE = 8 * 1024 * 1024
 """Bytes of an exchange's rows that are brought together in memory; more go through local files."""
 
@@ -220,3 +222,10 @@ class _Checked(Generic[Task]):
                 )
             if batch.num_rows:
                 yield batch
+
+
+def worth_a_cluster(engine: Engine, files: int) -> Engine:
+    """The engine for work on so many files: of a cluster where that is worth a job of it."""
+    if isinstance(engine, LocalEngine) or files > _FEW:
+        return engine
+    return LocalEngine()

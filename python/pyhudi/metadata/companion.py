@@ -17,7 +17,7 @@ from pyhudi import _native
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT, ROLLBACK
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import FILES, NO_PATH, PARTITION_STATS, RECORD_INDEX
-from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.local import LocalEngine, worth_a_cluster
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.metadata.changed_slices import ChangedSlices
@@ -136,7 +136,8 @@ class MetadataCompanion(Companion):
             observe(metadata_table)
             metadata_table = _without_begun(metadata_table, clean.time)
         delta = DeltaCommit(table, metadata_table, clean.time)
-        delta.write(table.engine, clean_tasks(Cleaned(table, clean, delta.groups)))
+        engine = worth_a_cluster(table.engine, sum(map(len, clean.files.values())))
+        delta.write(engine, clean_tasks(Cleaned(table, clean, delta.groups)))
 
     def after_complete(self, table: Table) -> None:
         """Runs the metadata table's own services."""

@@ -18,6 +18,7 @@ from pyhudi.clock import format_instant
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant, State
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.file_names import is_partition_metadata
+from pyhudi.engine.local import worth_a_cluster
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import AfterCommitWarning, overtaken, without_hint
 from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, last_clean, partitions_since
@@ -207,7 +208,8 @@ def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> 
         _DeleteTask(table.storage, tuple(paths[at : at + _FILES_OF_A_TASK]))
         for at in range(0, len(paths), _FILES_OF_A_TASK)
     ]
-    table.engine.run(_delete, tasks, label=f"clean {action.time}")
+    engine = worth_a_cluster(table.engine, len(paths))
+    engine.run(_delete, tasks, label=f"clean {action.time}")
     with table.guard.section():
         _complete(action, plan, files, started)
 
