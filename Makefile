@@ -107,6 +107,10 @@ test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## odd tables under H
 test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against Apache Hudi itself
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
 
+.PHONY: test-jvm-pairs
+test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## the same, until all settings have met each other
+	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
+
 .PHONY: test-every-setting
 test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## the whole cross of settings, of which other targets take pairs
 	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)

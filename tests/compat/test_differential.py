@@ -12,13 +12,13 @@ import pytest
 from tests.helpers.differential import Setting
 from tests.helpers.history import RELEASES, SECONDS, History
 from tests.helpers.oracle.client import HudiOracle
-from tests.helpers.pairwise import pairwise
+from tests.helpers.pairwise import each_value
 
 INDEXES = ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
 
 SETTINGS = [
     Setting(*case)
-    for case in pairwise(
+    for case in each_value(
         [*RELEASES],
         ("cow", "mor"),
         (*INDEXES, "RECORD_INDEX"),

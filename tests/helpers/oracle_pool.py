@@ -54,13 +54,13 @@ def release_of(item: pytest.Item) -> str:
 
 
 def without_repeated_pairs(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of the tests beside Apache Hudi the cases in which each pair of settings meets.
+    """Of the tests beside Apache Hudi the cases in which each test meets each value.
 
-    The test itself counts as a setting: each runs with every value of its parameters, and two
-    values that meet in any test meet in one of those that run. `make test-every-setting` runs all.
+    They are chosen so that many values meet each other. `make test-jvm-pairs` runs as many cases
+    as it takes for all that can, `make test-every-setting` all of them.
     """
     crossed = [item for item in items if needs_jvm(item) and hasattr(item, "callspec")]
-    chosen = covering([_settings(item) for item in crossed])
+    chosen = covering([_settings(item) for item in crossed], with_first=True)
     left_out = {*crossed} - {crossed[number] for number in chosen}
     return [item for item in items if item not in left_out]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.pairwise import pairwise
+from tests.helpers.pairwise import each_value, pairwise
 
 AXES: list[tuple[Any, ...]] = [
     ((6, 8, 9), ("cow", "mor")),
@@ -23,6 +23,7 @@ def pairs(cases: list[tuple[Any, ...]]) -> set[Any]:
 @pytest.fixture(autouse=True)
 def _chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYHUDI_EVERY_SETTING", raising=False)
+    monkeypatch.delenv("PYHUDI_EVERY_PAIR", raising=False)
 
 
 @pytest.mark.parametrize("axes", AXES)
@@ -36,6 +37,15 @@ def test_each_pair_of_values_meets(axes: tuple[Any, ...]) -> None:
 def test_three_axes_take_a_third_of_the_cross() -> None:
     assert len(pairwise(*AXES[1])) <= 14
     assert len(pairwise(*AXES[2])) <= 24
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_each_value_is_met(axes: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = each_value(*axes)
+    assert [{*met} for met in zip(*chosen, strict=True)] == [{*axis} for axis in axes]
+    assert len(chosen) == max(map(len, axes))
+    monkeypatch.setenv("PYHUDI_EVERY_PAIR", "1")
+    assert pairs(each_value(*axes)) == pairs(pairwise(*axes))
 
 
 def test_what_cannot_be_is_left_out_and_all_else_meets() -> None:
