@@ -261,7 +261,7 @@ def test_what_is_due_is_told_by_the_timeline(tmp_path: Path) -> None:
         return cleaning.is_due(open_whole(Handle(table.storage), SystemClock()), keep(**options))
 
     def keep(**options: int) -> CleanOptions:
-        return CleanOptions(**{"commits": 1, **options})  # type: ignore[arg-type]
+        return CleanOptions(**{"commits": 1, "after_commits": 1, **options})  # type: ignore[arg-type]
 
     assert not due()
     table.insert(people(range(4, 8), 1))

@@ -47,7 +47,7 @@ class CleanOptions:
     incremental: bool = True
     """Only partitions are looked at that were written to since the last clean."""
     after_commits: int = 5
-    """Commits since the last clean that make the next one due. In Hudi 1: each small commit pays."""
+    """Commits since the last clean that make the next one due; in Hudi 1, which each one pays."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CleanOptions:

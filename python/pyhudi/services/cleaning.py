@@ -21,7 +21,7 @@ from pyhudi.config.file_names import is_partition_metadata
 from pyhudi.engine.local import worth_a_cluster
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import AfterCommitWarning, overtaken, without_hint
-from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, last_clean, partitions_since
+from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, partitions_since
 from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.table import Clean, Companion, Table
@@ -81,12 +81,11 @@ def is_due(table: Table, options: CleanOptions) -> bool:
     timeline = table.timeline
     if timeline.pending(CLEAN):
         return True
+    last = max((clean.requested for clean in timeline.completed(CLEAN)), default="")
+    if sum(commit.requested > last for commit in timeline.commits) < options.after_commits:
+        return False
     stays = _retention(table, options)
     if stays is None:
-        return False
-    last = (last_clean(timeline) or {}).get("lastCompletedCommitTimestamp") or ""
-    since = sum(commit.requested > last for commit in timeline.commits)
-    if since < options.after_commits:
         return False
     known = partitions_since(timeline, stays) if options.incremental else None
     return not _changed_nothing(timeline, stays) if known is None else bool(known)
