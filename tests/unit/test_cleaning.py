@@ -10,7 +10,7 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.config.actions import CLEAN, DELTA_COMMIT, State
+from pyhudi.config.actions import CLEAN, DELTA_COMMIT, INDEXING, State
 from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, CleanOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_2
@@ -283,12 +283,13 @@ def test_what_is_due_is_told_by_the_timeline(tmp_path: Path) -> None:
 # --- policies -------------------------------------------------------------------------------------
 
 
-def timeline(*commits: int, pending: int = 0) -> Timeline:
+def timeline(*commits: int, pending: int = 0, action: str = DELTA_COMMIT) -> Timeline:
     storage = MemoryStorage()
     for number in (*commits, pending):
         last = State.REQUESTED if number == pending else State.COMPLETED
+        did = action if number == pending else DELTA_COMMIT
         for reached in list(State)[: last.rank + 1] if number else ():
-            name = LAYOUT_2.file_name(time(number), DELTA_COMMIT, reached, time(number))
+            name = LAYOUT_2.file_name(time(number), did, reached, time(number))
             storage.files[LAYOUT_2.path(name)] = b""
     properties = {"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ"}
     return Timeline.load(storage, TableConfig(properties | {"hoodie.table.version": "9"}))
@@ -315,6 +316,15 @@ def test_horizons_are_those_of_hudi() -> None:
     assert horizon(fifteen, hours, since=16) is None
     counted = retention(fifteen, CleanOptions(policy=KEEP_VERSIONS), time(0))
     assert counted == Retention(KEEP_VERSIONS, None, 3)
+
+
+def test_an_index_that_is_being_made_keeps_what_it_reads() -> None:
+    beside = timeline(1, 2, 4, 5, 6, 7, pending=3, action=INDEXING)
+    for options in (CleanOptions(commits=1), CleanOptions(policy=KEEP_HOURS)):
+        stays = retention(beside, options, time(6))
+        assert stays is not None
+        assert stays.horizon == beside.commits[1]
+    assert retention(beside, CleanOptions(policy=KEEP_VERSIONS), time(6)) is None
 
 
 def test_slices_that_a_plan_needs_count_for_one() -> None:

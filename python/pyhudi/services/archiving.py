@@ -16,7 +16,6 @@ from pyhudi.config import compaction_options
 from pyhudi.config.actions import (
     CLEAN,
     COMMIT,
-    COMMIT_ACTIONS,
     DELTA_COMMIT,
     REPLACE_COMMIT,
     ROLLBACK,
@@ -26,7 +25,7 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.services.clean_plan import last_clean
-from pyhudi.services.clean_policy import retention
+from pyhudi.services.clean_policy import needing_the_past, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices import markers
 from pyhudi.slices.file_system_view import FileSystemView
@@ -254,10 +253,10 @@ def _before_pending(timeline: Timeline) -> Iterator[Bound]:
     Hudi keeps the first alone, and misses a commit that was requested earlier still and completed
     while the write was at work.
     """
-    pending = [write for write in timeline.pending() if write.completed_action in COMMIT_ACTIONS]
+    pending = needing_the_past(timeline)
     if not pending:
         return
-    first = min(pending, key=lambda instant: instant.requested)
+    first = pending[0]
     reason = f"{first} is pending"
     before = [commit.requested for commit in timeline.commits if commit.requested < first.requested]
     yield Bound(max(before, default=first.requested), reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pyhudi.config.actions import COMMIT_ACTIONS, Instant
+from pyhudi.config.actions import COMMIT_ACTIONS, INDEXING, Instant
 from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, CleanOptions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline import Timeline
@@ -54,10 +54,12 @@ def retention(timeline: Timeline, options: CleanOptions, since: str) -> Retentio
     since: the time from which on KEEP_LATEST_BY_HOURS keeps all.
     """
     if options.policy == KEEP_VERSIONS:
-        return Retention(options.policy, versions=options.versions)
+        # Which versions an index needs that is being made, their number does not tell.
+        indexing = timeline.pending(INDEXING)
+        return None if indexing else Retention(options.policy, versions=options.versions)
     if options.policy == KEEP_HOURS:
         recent = (commit for commit in timeline.commits if commit.requested >= since)
-        horizon = next(recent, None)
+        horizon = _before(timeline, next(recent, None), timeline.pending(INDEXING))
     else:
         horizon = oldest_retained(timeline, options.commits)
     return None if horizon is None else Retention(options.policy, horizon)
@@ -71,14 +73,30 @@ def oldest_retained(timeline: Timeline, retained: int) -> Instant | None:
     commits = timeline.commits
     if len(commits) <= retained:
         return None
-    horizon = commits[-retained]
-    pending = [
-        write.requested for write in timeline.pending() if write.completed_action in COMMIT_ACTIONS
-    ]
-    if not pending:
+    return _before(timeline, commits[-retained], needing_the_past(timeline))
+
+
+def _before(
+    timeline: Timeline, horizon: Instant | None, pending: Sequence[Instant]
+) -> Instant | None:
+    """The horizon, or the commit before the oldest pending instant where that is older."""
+    if horizon is None or not pending:
         return horizon
-    before = [commit for commit in commits if commit.requested < min(pending)]
+    first = pending[0].requested
+    before = [commit for commit in timeline.commits if commit.requested < first]
     return min((horizon, before[-1]), key=lambda commit: commit.requested) if before else None
+
+
+def needing_the_past(timeline: Timeline) -> list[Instant]:
+    """Pending writes and indexings, oldest first.
+
+    An index that is made beside writers is that of the table as it was when its making began.
+    """
+    return [
+        pending
+        for pending in timeline.pending()
+        if pending.completed_action in COMMIT_ACTIONS or pending.action == INDEXING
+    ]
 
 
 def slices_before(slices: Iterable[FileSlice], horizon: str) -> list[FileSlice]:
