@@ -169,10 +169,14 @@ class TestStorageLock:
         clock = SystemClock()
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)
-        until = clock.now_ms() + 5_000
+        until = clock.now_ms() + 4_000
         file.write_text(f'{{"expired":false,"validUntil":{until},"owner":"java"}}')
         with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.write\.lock\.provider"):
             StorageLock(Storage(str(tmp_path)), clock).acquire(0)
+        # The shortest that there is otherwise, which took three seconds to arrive.
+        until = clock.now_ms() + 7_000
+        file.write_text(f'{{"expired":false,"validUntil":{until},"owner":"java"}}')
+        assert not StorageLock(Storage(str(tmp_path)), clock).acquire(0)
 
     @pytest.mark.parametrize("text", ["", "{}", "[]", '{"expired":false,"validUntil":"x"}', "\xff"])
     def test_what_is_no_lock_is_an_error(self, text: str, tmp_path: Path) -> None:

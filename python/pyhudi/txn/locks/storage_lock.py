@@ -27,8 +27,8 @@ from pyhudi.txn.locks.renewal import Renewal
 PATH = ".hoodie/.locks/table_lock.json"
 SKEW_MS = 500
 """What clocks may differ by (`CLOCK_DRIFT_BUFFER_MS`)."""
-_SHORTEST_MS = 10_000
-"""No release but 1.0 gives a lock less time, and no configuration can."""
+_SHORTEST_MS = 5_000
+"""Half of what any release but 1.0 gives a lock at least: the file is dated when it has arrived."""
 
 
 @dataclass(frozen=True)
