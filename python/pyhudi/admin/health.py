@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 
 import pyarrow as pa
 
-from pyhudi.config.actions import CLEAN
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.file_names import is_bucket
@@ -118,7 +117,6 @@ def look(table: Table) -> Health:
     old = [file for file in every if file.path not in newest]
     metadata = table.storage.list(FOLDER)
     timeline = table.timeline
-    cleaned = max((clean.requested for clean in timeline.completed(CLEAN)), default="")
     return Health(
         partitions=len(view.partitions),
         file_groups=len(slices),
@@ -130,7 +128,7 @@ def look(table: Table) -> Health:
         old_files=len(old),
         old_bytes=sum(file.size for file in old),
         active_instants=len(timeline.instants),
-        commits_since_clean=sum(commit.requested > cleaned for commit in timeline.commits),
+        commits_since_clean=cleaning.commits_since_clean(timeline),
         delta_commits_since_compaction=len(since_compaction(timeline)),
         pending=len(timeline.pending()),
         metadata_files=len(metadata),

@@ -146,5 +146,7 @@ def _waits(data: Table, metadata_table: Table) -> bool:
 
 def _oldest(timeline: Timeline) -> Iterator[Bound]:
     """The data table's oldest commit or pending instant: rollbacks may ask for its delta commit."""
-    for instant in (*timeline.commits, *timeline.pending()):
-        yield Bound(instant.requested, f"the table's timeline has {instant}")
+    known = (*timeline.commits, *timeline.pending())
+    oldest = min(known, key=lambda instant: instant.requested, default=None)
+    if oldest is not None:
+        yield Bound(oldest.requested, f"the table's timeline has {oldest}")

@@ -179,12 +179,7 @@ def _written(chosen: Selection) -> dict[str, list[Entry]]:
 
 def _replaced(chosen: Selection) -> set[tuple[str, str]]:
     """Groups that commits of the selection took away; the view does not see archived commits."""
-    return {
-        (partition, file_id)
-        for metadata in chosen.metadata
-        for partition, ids in (metadata.partition_to_replace_file_ids or {}).items()
-        for file_id in ids
-    }
+    return {key for metadata in chosen.metadata for key in metadata.replaced}
 
 
 def _first_missing(table: Table, slices: Sequence[FileSlice]) -> str | None:

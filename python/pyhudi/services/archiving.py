@@ -131,22 +131,22 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
     table: as it was lately. Gives what has gone, and what keeps more.
     """
     gone: list[Instant] = []
-    held = _choice(table, policy)
-    while held.instants:
+    choice = _choice(table, policy)
+    while choice.instants:
         with table.guard.section():
             now = table.reloaded()
             conflicts.check_may_begin(now.timeline)
             # Once it has begun, it goes on to the least.
-            held = _choice(now, replace(policy, most=policy.least) if gone else policy)
-            part = held.instants[:_PART]
+            choice = _choice(now, replace(policy, most=policy.least) if gone else policy)
+            part = choice.instants[:_PART]
             if part:
                 table.guard.check()
                 archive_instants(now.storage, now.config, now.timeline, part)
                 _remove_markers(now, part)
         gone += part
-        if len(part) == len(held.instants):
+        if len(part) == len(choice.instants):
             break
-    return gone, held.held
+    return gone, choice.held
 
 
 def _remove_markers(table: Table, instants: Iterable[Instant]) -> None:
@@ -179,11 +179,9 @@ def _choice(table: Table, policy: ArchivingPolicy) -> _Choice:
     found = [*services, *commits.instants]
     if not found:
         return commits
-    bounds = tuple(policy.bounds(table))
-    chosen = [one for one in found if all(one.requested < bound.time for bound in bounds)]
-    held = commits.held
-    if len(chosen) < len(found):
-        held = min(bounds, key=lambda bound: bound.time)
+    bound = _first(policy.bounds(table))
+    chosen = [one for one in found if bound is None or one.requested < bound.time]
+    held = commits.held if len(chosen) == len(found) else bound
     if timeline.completes_in_names:
         last = max((instant.requested for instant in chosen), default="")
         others = timeline.completed(CLEAN, ROLLBACK)
@@ -231,7 +229,7 @@ def _commits(table: Table, policy: ArchivingPolicy, least: int) -> _Choice:
         *_for_compaction(timeline, policy.compact_after),
         *([] if policy.beyond_savepoint else _saved(timeline)),
     ]
-    held = min(bounds, key=lambda bound: bound.time, default=None)
+    held = _first(bounds)
     saved = saved_instants(timeline)
     free = [
         commit
@@ -245,6 +243,11 @@ def _commits(table: Table, policy: ArchivingPolicy, least: int) -> _Choice:
         if reason is not None:
             return _Choice(tuple(gone[:at]), Bound(commit.requested, reason))
     return _Choice(tuple(gone), held if len(gone) < wanted else None)
+
+
+def _first(bounds: Iterable[Bound]) -> Bound | None:
+    """The one that keeps the most."""
+    return min(bounds, key=lambda bound: bound.time, default=None)
 
 
 def _before_pending(timeline: Timeline) -> Iterator[Bound]:
@@ -291,13 +294,7 @@ def _why_replaced_counts(table: Table, commit: Instant) -> str | None:
     timeline = table.timeline
     if commit.action != REPLACE_COMMIT:
         return None
-    replaced = {
-        (partition, file_id)
-        for partition, ids in (
-            timeline.commit_metadata(commit).partition_to_replace_file_ids or {}
-        ).items()
-        for file_id in ids
-    }
+    replaced = timeline.commit_metadata(commit).replaced
     if not replaced:
         return None
     for clean in timeline.pending(CLEAN):

@@ -81,14 +81,19 @@ def is_due(table: Table, options: CleanOptions) -> bool:
     timeline = table.timeline
     if timeline.pending(CLEAN):
         return True
-    last = max((clean.requested for clean in timeline.completed(CLEAN)), default="")
-    if sum(commit.requested > last for commit in timeline.commits) < options.after_commits:
+    if commits_since_clean(timeline) < options.after_commits:
         return False
     stays = _retention(table, options)
     if stays is None:
         return False
     known = partitions_since(timeline, stays) if options.incremental else None
     return not _changed_nothing(timeline, stays) if known is None else bool(known)
+
+
+def commits_since_clean(timeline: Timeline) -> int:
+    """How many commits were requested since the last clean, all where there was none."""
+    last = max((clean.requested for clean in timeline.completed(CLEAN)), default="")
+    return sum(commit.requested > last for commit in timeline.commits)
 
 
 def _retention(table: Table, options: CleanOptions) -> Retention | None:

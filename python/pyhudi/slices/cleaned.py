@@ -86,11 +86,8 @@ def _replaced_before_start(timeline: Timeline) -> set[GroupKey]:
     """Groups that archived replace commits took away."""
     archive = timeline.archive
     return {
-        (partition, file_id)
+        key
         for instant in archive.commits(Span(until=timeline.bound))
         if instant.action == REPLACE_COMMIT
-        for partition, ids in (
-            archive.commit_metadata(instant).partition_to_replace_file_ids or {}
-        ).items()
-        for file_id in ids
+        for key in archive.commit_metadata(instant).replaced
     }

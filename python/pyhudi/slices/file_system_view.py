@@ -116,10 +116,8 @@ class FileSystemView:
         """Groups that a completed replace commit took away, with its requested time."""
         found: dict[GroupKey, str] = {}
         for instant in self._timeline.completed(REPLACE_COMMIT):
-            metadata = self._timeline.commit_metadata(instant)
-            for partition, ids in (metadata.partition_to_replace_file_ids or {}).items():
-                for file_id in ids:
-                    found.setdefault((partition, file_id), instant.requested)
+            for key in self._timeline.commit_metadata(instant).replaced:
+                found.setdefault(key, instant.requested)
         return found
 
     def _with_sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:

@@ -52,6 +52,7 @@ class Timeline:
         self._layout = layout
         self.archive: Archive = archive
         """What has left the active timeline; read when it is asked."""
+        # As it was when an instant had last left this timeline.
         self._later: Archive | None = None
         self._files: _Files = {}
         for file in files:
@@ -282,9 +283,9 @@ class Timeline:
     def _archived_since(self, file: Instant) -> dict[str, Any] | None:
         """What a completed instant's file said that was archived after the timeline was listed."""
         if file.is_completed:
-            for archive in (self._later, self.archive.afresh()):
-                found = archive and archive.find(file.requested, file.action)
-                if archive and found:
+            for archive in filter(None, (self._later, self.archive.afresh())):
+                found = archive.find(file.requested, file.action)
+                if found is not None:
                     self._later = archive
                     return archive.read(found)
         path = self._layout.path(file.file_name)

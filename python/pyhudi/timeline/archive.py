@@ -56,8 +56,8 @@ class Archive:
 
     def find(self, requested: str, action: str) -> Instant | None:
         """The archived instant of a time and a completed action."""
-        span = Span(after=str(int(requested) - 1), until=requested)
-        return next((one for one in self._format.instants(span) if one.action == action), None)
+        found = self._format.instants(Span.closed(requested, requested))
+        return next((one for one in found if one.action == action), None)
 
     def last_clean(self) -> Instant | None:
         """The newest archived clean."""

@@ -28,7 +28,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log import METADATA_FIELD, PREFIX, log_number
-from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
 
 _PLAN_FIELD = {
     CLEAN: "hoodieCleanerPlan",
@@ -101,7 +101,7 @@ def _pending_replacement(timeline: Timeline, file: Instant) -> Mapping[str, Any]
     workload = timeline.inflight(file)
     if workload is None:
         return {}
-    metadata = timeline.workload(file)
+    metadata = commit_metadata_of(workload, f"{timeline.folder}/{file.file_name}")
     return {"HoodieInflightReplaceMetadata": _commit_record(metadata)}
 
 

@@ -55,7 +55,7 @@ def _not_in_history(
 ) -> list[Instant]:
     """Those that a writer which died has not archived already."""
     history = LsmHistory(storage, config.history_folder)
-    span = Span(after=str(int(instants[0].requested) - 1), until=instants[-1].requested)
+    span = Span.closed(instants[0].requested, instants[-1].requested)
     known = {(one.requested, one.action) for one in history.instants(span)}
     return [one for one in instants if (one.requested, one.action) not in known]
 
@@ -80,12 +80,9 @@ def _plan(
     if not pending or pending[0].action not in _PLANNED:
         return None
     overwrites = pending[0].action in (CLUSTERING, REPLACE_COMMIT)
-    wanted = reversed(pending) if overwrites else pending[:1]
-    contents = (
-        storage.read(config.layout.path(file.file_name))
-        for file in wanted
-        if overwrites or file.state is State.REQUESTED
-    )
+    requested = [file for file in pending if file.state is State.REQUESTED]
+    kept = reversed(pending) if overwrites else requested
+    contents = (storage.read(config.layout.path(file.file_name)) for file in kept)
     return next(filter(None, contents), None)
 
 

@@ -139,6 +139,15 @@ class CommitMetadata:
         return listed | {path for stat in self.write_stats for path in stat.cdc_stats or ()}
 
     @property
+    def replaced(self) -> frozenset[tuple[str, str]]:
+        """The file groups that a replace commit takes away: partition path and file id."""
+        return frozenset(
+            (partition, file_id)
+            for partition, ids in (self.partition_to_replace_file_ids or {}).items()
+            for file_id in ids
+        )
+
+    @property
     def schema(self) -> str | None:
         """The writer's Avro schema text, None when the commit carries none or an empty one."""
         return self.extra_metadata.get(SCHEMA_KEY) or None

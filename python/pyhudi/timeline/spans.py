@@ -18,6 +18,11 @@ class Span:
     by_completion: bool = False
     """The times are completion times (else: requested times)."""
 
+    @classmethod
+    def closed(cls, first: str, last: str) -> Span:
+        """Requested times from the first to the last, both inclusive."""
+        return cls(after=str(int(first) - 1), until=last)
+
     def holds(self, instant: Instant) -> bool:
         """Whether an instant lies in the span; without completion time it is in no span of them."""
         time = self.time_of(instant)

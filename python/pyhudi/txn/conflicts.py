@@ -68,6 +68,14 @@ Recheck: TypeAlias = Callable[[Since], None]
 """Looks again at what a write went by; raises `CommitConflict` where that has changed."""
 
 
+def timeline_of_now(table: Table) -> Timeline:
+    """Within a section. Raises `CommitConflict` while the table is being restored."""
+    timeline = Timeline.load(table.storage, table.config)
+    check_may_begin(timeline)
+    table.generator.observe(timeline)
+    return timeline
+
+
 def check_may_begin(timeline: Timeline) -> None:
     """Raises `CommitConflict` while the table is being restored. timeline: of now."""
     for restore in timeline.pending(RESTORE):
@@ -149,7 +157,7 @@ def check_since(
     """
     mine, appended = touched(metadata), _appended_only(since.table.config, metadata)
     if appends:
-        gone = (_replaced(theirs) for _, theirs in since.commits)
+        gone = (theirs.replaced for _, theirs in since.commits)
         mine -= appended - frozenset().union(*gone)
     planned = {known.requested for known in seen.pending(COMPACTION)}
     for other, theirs in since.commits:
@@ -195,7 +203,7 @@ def _appended_only(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
         for stat in stats:
             is_log = parse_log_name((stat.path or "").rsplit("/", 1)[-1]) is not None
             (logs if is_log else others).add((partition, stat.file_id))
-    return frozenset(logs - others) - _replaced(metadata)
+    return frozenset(logs - others) - metadata.replaced
 
 
 def check_commit_id(since: Since, metadata: CommitMetadata) -> None:
@@ -243,12 +251,4 @@ def touched(metadata: CommitMetadata) -> FileGroups:
         for partition, stats in metadata.partition_to_write_stats.items()
         for stat in stats
     }
-    return frozenset(written) | _replaced(metadata)
-
-
-def _replaced(metadata: CommitMetadata) -> FileGroups:
-    return frozenset(
-        (partition, file_id)
-        for partition, ids in (metadata.partition_to_replace_file_ids or {}).items()
-        for file_id in ids
-    )
+    return frozenset(written) | metadata.replaced

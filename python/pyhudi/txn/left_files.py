@@ -55,6 +55,12 @@ def remove_staged(storage: Storage, files: Iterable[Entry], clock: Clock, dead: 
             storage.delete(file.path)
 
 
+def remove_staged_of(storage: Storage, partitions: Iterable[str], dead: str, clock: Clock) -> None:
+    """Removes the staged copies in partitions that are a dead write's, or old."""
+    for partition in sorted(partitions):
+        remove_staged(storage, storage.list_dir(partition)[1], clock, dead=dead)
+
+
 def is_staged(name: str) -> bool:
     """Whether a file is such a copy, by its name."""
     return _STAGED.search(name) is not None

@@ -35,7 +35,7 @@ def schedule(table: Table, action: str, plan: Callable[[Table, str], bytes | Non
     what it raises, with nothing left.
     """
     with table.guard.section():
-        timeline = _timeline_of_now(table)
+        timeline = conflicts.timeline_of_now(table)
         began_ms = table.clock.now_ms()
         instant = table.generator.next()
         content = plan(table.at(timeline), instant)
@@ -53,20 +53,12 @@ def unschedule(table: Table, instant: str, action: str) -> None:
     Raises `CommitConflict` where somebody is carrying it out, or it is not pending any more.
     """
     with table.guard.section():
-        timeline = _timeline_of_now(table)
+        timeline = conflicts.timeline_of_now(table)
         _check_free(table, timeline, instant, action)
         table.guard.check()
         opened = OpenInstant(table, instant, action)
         _back_to_plan(opened, timeline)
         opened.withdraw_request()
-
-
-def _timeline_of_now(table: Table) -> Timeline:
-    """Within a section. Raises `CommitConflict` while the table is being restored."""
-    timeline = Timeline.load(table.storage, table.config)
-    conflicts.check_may_begin(timeline)
-    table.generator.observe(timeline)
-    return timeline
 
 
 def _check_free(table: Table, timeline: Timeline, instant: str, action: str) -> Instant:
@@ -121,7 +113,7 @@ class PlannedTransaction(Transaction):
 
     def _begin(self) -> None:
         table, instant = self._table, self.instant
-        timeline = _timeline_of_now(table)
+        timeline = conflicts.timeline_of_now(table)
         pending = _check_free(table, timeline, instant, self._open.action)
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()

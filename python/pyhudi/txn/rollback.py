@@ -22,7 +22,7 @@ from pyhudi.slices.table import Rollback, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
 from pyhudi.txn import heartbeat
-from pyhudi.txn.left_files import remove_staged
+from pyhudi.txn.left_files import remove_staged_of
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
 
@@ -137,8 +137,8 @@ def _carry_out(
         # Who stood still may find that another writer has carried it out.
         table.guard.check()
         done.append(_undo(storage, request, time, target.time))
-    for partition in sorted({request.partition for request in requests}):
-        remove_staged(storage, storage.list_dir(partition)[1], table.clock, dead=target.time)
+    partitions = {request.partition for request in requests}
+    remove_staged_of(storage, partitions, target.time, table.clock)
     took_ms = table.clock.now_ms() - started
     record = _metadata_record(time, target.time, target.action, took_ms, done)
     for companion in table.companions:

@@ -53,7 +53,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partit
 from pyhudi.txn import conflicts, heartbeat, replace_commit, rollback
 from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.left_files import remove_staged
+from pyhudi.txn.left_files import remove_staged_of
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.recovery import remove_marked
 
@@ -135,9 +135,7 @@ class Transaction:
 
     def _begin(self) -> None:
         table = self._table
-        timeline = Timeline.load(table.storage, table.config)
-        conflicts.check_may_begin(timeline)
-        table.generator.observe(timeline)
+        conflicts.timeline_of_now(table)
         began_ms = table.clock.now_ms()
         self._open = replace(self._open, time=table.generator.next())
         self._heartbeat = self._new_heartbeat()
@@ -307,9 +305,12 @@ class Transaction:
                 stacklevel=2,
             )
 
-    def withdraw(self) -> None:
-        """Ends a write that has nothing to commit: neither a commit nor a rollback tells of it."""
-        self._open.keep_only(CommitMetadata())
+    def withdraw(self, begun: Iterable[str] | None = None) -> None:
+        """Ends a write that has nothing to commit: neither a commit nor a rollback tells of it.
+
+        begun: paths of all files that may have been begun; None for those that markers name.
+        """
+        self._open.keep_only(CommitMetadata(), begun)
         self._open.remove()
         self._state = None
         if self._heartbeat is not None:
@@ -388,16 +389,15 @@ class Transaction:
         1.0.2). Up to table version 6 its compaction plans name log files of pending writes.
         """
         table = self._table
-        told = self._told_companions or self._shared
         logs = table.config.version.rollback_appends_command and table.config.is_merge_on_read
-        begun = markers.read_all(table.storage, self.instant)
-        if told or logs or begun is None:
+        known = self._told_companions or self._shared or logs
+        begun = None if known else markers.read_all(table.storage, self.instant)
+        if begun is None:
             rollback.roll_back(table, timeline, pending)
             return
-        self.withdraw()
-        for partition in sorted({marker.partition for marker in begun}):
-            files = table.storage.list_dir(partition)[1]
-            remove_staged(table.storage, files, table.clock, dead=self.instant)
+        self.withdraw(marker.path for marker in begun)
+        partitions = {marker.partition for marker in begun}
+        remove_staged_of(table.storage, partitions, self.instant, table.clock)
 
     def _remove_what_came_late(self, timeline: Timeline) -> None:
         """Removes what was written after another writer had taken the write back."""
