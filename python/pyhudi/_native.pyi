@@ -394,6 +394,7 @@ class BaseFileSpec(TypedDict, total=False):
     codec: Required[Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]]
     row_group_bytes: Required[int]
     bloom_entries: Required[int]
+    bloom_by_keys: Required[bool]
     bloom_fpp: Required[float]
     bloom_max_entries: Required[int]
     bloom_type: Required[Literal["DYNAMIC_V0", "SIMPLE"] | None]

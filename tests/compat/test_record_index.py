@@ -12,6 +12,9 @@ import pytest
 
 import pyhudi
 from pyhudi.api.table import HudiTable
+from pyhudi.config.actions import COMMIT
+from pyhudi.storage.storage import Storage
+from tests.helpers.metadata_table import metadata_table
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.record_index import check_index
 
@@ -233,3 +236,36 @@ def deleted_and_late(both: Both) -> None:
     both.forget(lambda key: key in some[:1])
     both.check("deleted keys")
     both.lost += [some[0], *some[2:]]
+
+
+MANY = 20_000
+
+
+@pytest.mark.parametrize(("version", "hudi"), RELEASES, indirect=["hudi"])
+@pytest.mark.timeout(600)
+def test_hudi_finds_keys_in_base_files_of_our_blocks(
+    tmp_path: Path, hudi: HudiOracle, version: int
+) -> None:
+    """Many small blocks, some of which our compactions took over packed from the file before."""
+    both = Both(hudi, tmp_path / "t", "fixed", hudi_options(version, "mor", "fixed"))
+    first = rows((f"k{number:06}" for number in range(0, 2 * MANY, 2)), "oslo", 1)
+    both.hudi_upserts(first[:10], mode="overwrite")
+    table = pyhudi.open_table(both.base, options={"hoodie.metadata.compact.max.delta.commits": "2"})
+    table.upsert(arrow(first))
+    both.put(first)
+    for turn in range(2, 8):
+        changed = first[turn * 2000 : turn * 2000 + 5]
+        given = [{**row, "ts": turn, "v": turn} for row in changed]
+        given += rows([f"k{turn * 3001 * 2 + 1:06}"], "oslo", turn)
+        table.upsert(arrow(given))
+        both.put(given)
+        gone = [first[turn * 1000]["id"]]
+        table.delete_keys(pa.table({"id": gone, "city": ["oslo"]}))
+        both.forget(lambda key, gone=gone: key[0] in gone)  # type: ignore[misc]
+    metadata = metadata_table(Storage(str(both.base)))
+    compactions = metadata.timeline.completed(COMMIT)
+    assert len(compactions) > 3
+    both.check_by_hudi("Hudi on our blocks")
+    known = [row["id"] for row in first[5::997] if (row["id"], "oslo") in both.held]
+    both.hudi_upserts(rows([*known, "k000001", "zz"], "oslo", 50))
+    both.check_by_hudi("Hudi's upsert by our blocks")

@@ -147,7 +147,7 @@ def test_copy_on_write_rewrites_and_fills_up_small_files() -> None:
 
 
 def test_merge_on_read_updates_go_to_logs_and_inserts_to_base_files() -> None:
-    groups = [group("g0", logs=1), group("g1", size=2 * MB), group("g2", size=3 * MB)]
+    groups = [group("g0", logs=1), group("g1", size=MB // 4), group("g2", size=MB // 2)]
     tasks = plan(target(mor=True), rows("abcd"), tagged((0, 0), (1, 2)), groups)
     assert shape(tasks) == [
         ("LogFileTask", "g0", "a"),
@@ -166,6 +166,35 @@ def test_merge_on_read_update_and_insert_of_one_group_are_one_rewrite() -> None:
 def test_busy_groups_take_no_inserts(busy: dict[str, object]) -> None:
     tasks = plan(target(mor=True), rows("a"), tagged(), [group("g0", **busy)])  # type: ignore[arg-type]
     assert shape(tasks) == [("BaseFileTask", "new0", "a")]
+
+
+@pytest.mark.parametrize(
+    ("mor", "factor", "size", "count", "takes"),
+    [
+        (True, 20, 1 * MB, 1, True),  # tiny
+        (True, 20, 1 * MB + 1, 1, False),
+        (True, 20, 20 * MB, 1023, False),
+        (True, 20, 20 * MB, 1024, True),
+        (False, 20, 20 * MB, 1023, False),
+        (True, 3, 20 * MB, 1024, False),
+        (True, 0, 99 * MB, 1, True),  # as Hudi
+        (True, 0, 101 * MB, 1, False),
+    ],
+)
+def test_inserts_have_a_file_rewritten_that_is_in_proportion(
+    *, mor: bool, factor: int, size: int, count: int, takes: bool
+) -> None:
+    where = target(mor=mor, options=WriteOptions(rewrite_factor=factor))
+    tasks = plan(where, rows("a" * count), tagged(), [group("g0", size=size)])
+    assert [task.file_id for task in tasks] == ["g0" if takes else "new0"]
+
+
+def test_inserts_go_to_a_large_file_that_is_rewritten_anyway() -> None:
+    groups = [group("g0", size=50 * MB), group("g1", size=60 * MB)]
+    tasks = plan(target(), rows("ab"), tagged((0, 1)), groups)
+    assert shape(tasks) == [("BaseFileTask", "g1", "ab")]
+    tasks = plan(target(mor=True), rows("ab"), tagged((0, 1)), groups)
+    assert shape(tasks) == [("LogFileTask", "g1", "a"), ("BaseFileTask", "new0", "b")]
 
 
 def test_new_groups_are_cut_at_the_greatest_file_size() -> None:

@@ -28,6 +28,8 @@ _LOGS_MOST = 8
 """Log files of a slice from which each read pays more for opening them than for their rows."""
 _LOG_SHARE = 5
 """Log bytes from this part of the base file on: that much of each read is merged."""
+_TINY_BASE = 256 * 1024
+"""A base file costs a read as much as one of so many bytes: it has to be opened."""
 SMALL = 32 * 1024 * 1024
 """A base file of fewer bytes is small."""
 _SMALL_FEW = 4
@@ -198,8 +200,8 @@ def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
 
 def _log_share(slice_: FileSlice) -> float:
     """Log bytes by the base file's."""
-    base = slice_.base.size if slice_.base is not None else 1
-    return sum(log.size for log in slice_.logs) / max(base, 1)
+    base = slice_.base.size if slice_.base is not None else 0
+    return sum(log.size for log in slice_.logs) / max(base, _TINY_BASE)
 
 
 def _clustering(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:

@@ -18,6 +18,7 @@ LogBlocks = Literal["avro", "parquet", "hfile"]
 BloomType = Literal["DYNAMIC_V0", "SIMPLE"]
 
 SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit"
+REWRITE_FACTOR = "pyhudi.small.file.rewrite.factor"
 MAX_FILE_SIZE = "hoodie.parquet.max.file.size"
 ROW_GROUP_SIZE = "hoodie.parquet.block.size"
 CODEC = "hoodie.parquet.compression.codec"
@@ -45,6 +46,7 @@ ALLOW_EMPTY_COMMIT = "hoodie.allow.empty.commit"
 
 WRITE_OPTIONS = (
     SMALL_FILE_LIMIT,
+    REWRITE_FACTOR,
     MAX_FILE_SIZE,
     ROW_GROUP_SIZE,
     CODEC,
@@ -76,6 +78,9 @@ WRITE_OPTIONS = (
 )
 """Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
 
+TINY = 1024 * 1024
+"""Bytes of a base file that inserts may have rewritten, however few they are."""
+
 _CODECS = ("zstd", "snappy", "gzip", "lz4_raw", "uncompressed")
 
 
@@ -85,6 +90,9 @@ class WriteOptions:
 
     small_file_limit: int = 100 * 1024 * 1024
     """A base file below this takes inserts; 0 means none does."""
+    rewrite_factor: int = 20
+    """A base file is rewritten to take inserts where it has at most so many times their bytes, or
+    is tiny (`TINY`); 0 for every small one, as Hudi does."""
     max_file_size: int = 120 * 1024 * 1024
     row_group_bytes: int = 120 * 1024 * 1024
     codec: Codec = "zstd"
@@ -98,6 +106,8 @@ class WriteOptions:
     small_slices_per_partition: int = 1
     """Merge-on-read: so many small file groups of a partition take inserts."""
     bloom_entries: int = 60000
+    bloom_by_keys: bool = True
+    """A file with fewer keys has a filter for those; not where the option says how many."""
     bloom_fpp: float = 1e-9
     bloom_max_entries: int = 100000
     bloom_type: BloomType = "DYNAMIC_V0"
@@ -134,6 +144,9 @@ class WriteOptions:
             small_file_limit=whole_number(
                 options, SMALL_FILE_LIMIT, default=standard.small_file_limit, least=0
             ),
+            rewrite_factor=whole_number(
+                options, REWRITE_FACTOR, default=standard.rewrite_factor, least=0
+            ),
             max_file_size=whole_number(options, MAX_FILE_SIZE, default=standard.max_file_size),
             row_group_bytes=whole_number(options, ROW_GROUP_SIZE, default=standard.row_group_bytes),
             codec=cast("Codec", choice(options, CODEC, _CODECS, standard.codec)),
@@ -152,6 +165,7 @@ class WriteOptions:
                 options, SMALL_SLICES, default=standard.small_slices_per_partition, least=0
             ),
             bloom_entries=whole_number(options, BLOOM_ENTRIES, default=standard.bloom_entries),
+            bloom_by_keys=BLOOM_ENTRIES not in options,
             bloom_fpp=number(
                 options,
                 BLOOM_FPP,

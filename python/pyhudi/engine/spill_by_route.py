@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +22,8 @@ from pyhudi.engine.spill import local_files
 Route = TypeVar("Route", str, int)
 
 _BATCH_ROWS = 16 * 1024
+_LONG_RUN = 64
+"""Rows of a route that are written as they came, where runs have so many on average."""
 _ROUTE = "__route"
 """Name of the route column while rows are sorted; no column of a table may have it."""
 
@@ -117,6 +120,8 @@ class PartitionedSpill(Generic[Route]):
     def add(self, routes: pa.Array[Any], rows: pa.Table) -> None:
         """Puts rows aside; `routes` has one text or number for each."""
         self._schema = rows.schema
+        if not rows.num_rows:
+            return
         self._held.append(rows.append_column(_ROUTE, routes))
         self._held_bytes += rows.nbytes
         if self._held_bytes > self._limit:
@@ -145,32 +150,49 @@ class PartitionedSpill(Generic[Route]):
         self.close()
 
     def _write(self) -> None:
-        # One chunk, since taking rows from many goes through all of them for each part.
-        rows = pa.concat_tables(self._held).combine_chunks()
-        self._held, self._held_bytes = [], 0
-        order = pc.sort_indices(rows, sort_keys=[(_ROUTE, "ascending"), *self._order])
+        held, self._held, self._held_bytes = self._held, [], 0
         path = str(Path(self._folder.name) / f"{self._files}.arrow")
         self._files += 1
-        kept, batch = rows.drop_columns([_ROUTE]), 0
+        numbers = count()
         with (
             local_files(),
             pa.OSFile(path, "wb") as file,
             pa.ipc.new_file(file, self._schema) as writer,
         ):
-            for route, start, stop in _runs(rows.column(_ROUTE).combine_chunks().take(order)):
-                places = self._places.setdefault(route, [])
-                for first in range(start, stop, _BATCH_ROWS):
-                    count = min(_BATCH_ROWS, stop - first)
-                    part = kept.take(order.slice(first, count))
-                    writer.write_batch(part.combine_chunks().to_batches()[0])
-                    places.append(_Place(path, batch, 0, count))
-                    batch += 1
+            for route, part in self._parts(held):
+                writer.write_batch(part)
+                place = _Place(path, next(numbers), 0, part.num_rows)
+                self._places.setdefault(route, []).append(place)
+
+    def _parts(self, held: list[pa.Table]) -> Iterator[tuple[Route, pa.RecordBatch]]:
+        """The rows in parts of one route each."""
+        if not self._order and all(map(_comes_in_runs, held)):
+            for rows in held:
+                (batch,) = rows.combine_chunks().to_batches()
+                kept = batch.drop_columns([_ROUTE])
+                for route, start, size in _cuts(batch.column(_ROUTE)):
+                    yield route, kept.slice(start, size)
+            return
+        # One chunk, since taking rows from many goes through all of them for each part.
+        rows = pa.concat_tables(held).combine_chunks()
+        order = pc.sort_indices(rows, sort_keys=[(_ROUTE, "ascending"), *self._order])
+        taken = rows.drop_columns([_ROUTE])
+        for route, start, size in _cuts(rows.column(_ROUTE).combine_chunks().take(order)):
+            part = taken.take(order.slice(start, size))
+            yield route, part.combine_chunks().to_batches()[0]
 
 
-def _runs(routes: pa.Array[Any]) -> Iterator[tuple[Any, int, int]]:
-    """Runs of equal routes: (route, first row, row after the last)."""
+def _comes_in_runs(rows: pa.Table) -> bool:
+    """Whether rows of one route stand together, so that cutting does and nothing is sorted."""
+    routes = rows.column(_ROUTE).combine_chunks()
+    return len(routes) >= _LONG_RUN * len(pc.run_end_encode(routes).values)
+
+
+def _cuts(routes: pa.Array[Any]) -> Iterator[tuple[Any, int, int]]:
+    """Runs of equal routes in pieces: (route, first row, number of rows)."""
     encoded = pc.run_end_encode(routes)
     start = 0
     for route, stop in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
-        yield route, start, stop
+        for first in range(start, stop, _BATCH_ROWS):
+            yield route, first, min(_BATCH_ROWS, stop - first)
         start = stop

@@ -188,6 +188,7 @@ class _Form(TypedDict):
     codec: Codec
     row_group_bytes: int
     bloom_entries: int
+    bloom_by_keys: bool
     bloom_fpp: float
     bloom_max_entries: int
     bloom_type: BloomType | None
@@ -204,6 +205,7 @@ def _form(target: WriteTarget) -> _Form:
         "codec": options.codec,
         "row_group_bytes": options.row_group_bytes,
         "bloom_entries": options.bloom_entries,
+        "bloom_by_keys": options.bloom_by_keys,
         "bloom_fpp": options.bloom_fpp,
         "bloom_max_entries": options.bloom_max_entries,
         "bloom_type": None if target.virtual_keys else options.bloom_type,

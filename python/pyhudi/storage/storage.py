@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pyhudi import _native
+from pyhudi.storage.kept import Kept
 from pyhudi.storage.options import check_storage_options
 
 Paths: TypeAlias = list[str]
@@ -37,6 +38,9 @@ class Entry:
 
 Entries: TypeAlias = list[Entry]
 
+_KEPT = 20_000
+"""Write stats of commits, some 20 MB."""
+
 
 class Storage:
     """The files below one location. Paths are relative to it, parts joined by `/`.
@@ -51,6 +55,8 @@ class Storage:
         # A relative path means the folder of now, also after a chdir or in another process.
         self.uri = uri if ":" in uri.split("/", 1)[0] else str(Path.cwd() / uri)
         self.options = check_storage_options(uri, options)
+        self.kept = Kept(_KEPT)
+        """What files said that never change: commits, by the number of their write stats."""
         self._above: tuple[str, str] | None = None
         self._native: _native.Store | None = None
         self._process = 0
@@ -59,10 +65,13 @@ class Storage:
         return f"{type(self).__name__}({self.uri!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_native": None, "_process": 0}
+        state = {**self.__dict__, "_native": None, "_process": 0}
+        del state["kept"]
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.kept = Kept(_KEPT)
 
     @property
     def native(self) -> _native.Store:
@@ -85,6 +94,7 @@ class Storage:
         # The core changes files in the table's own folders alone, and must know where it begins.
         uri, outer = self._above or (self.uri, "")
         part._above = uri, f"{outer}/{folder}".lstrip("/")  # noqa: SLF001 - of its own class
+        part.kept = self.kept
         return part
 
     def read(self, path: str) -> bytes:

@@ -258,12 +258,23 @@ class Timeline:
 
         Raises `CorruptTable` as `read` does, and for a record that is no commit metadata.
         """
+        if instant.is_completed and self.completes_in_names:
+            return self._kept_metadata(instant)
         if instant != self.last_commit:
             return self._commit_metadata(instant)
         # Schema, sizes of rows and keys are all told by the newest commit.
         if self._newest is None:
             self._newest = self._commit_metadata(instant)
         return self._newest
+
+    def _kept_metadata(self, instant: Instant) -> CommitMetadata:
+        # A file whose name has its completion time never changes.
+        key = self._storage.uri, self._layout.path(instant.file_name)
+        known: CommitMetadata | None = self._storage.kept.get(key)
+        if known is None:
+            known = self._commit_metadata(instant)
+            self._storage.kept.put(key, known, weight=len(known.write_stats) + 1)
+        return known
 
     def _commit_metadata(self, instant: Instant) -> CommitMetadata:
         path = self._layout.path(instant.file_name)

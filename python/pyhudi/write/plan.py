@@ -3,7 +3,8 @@
 Updates follow their rows' file groups: copy-on-write writes a new base file, merge-on-read one log
 file a group. Inserts fill up small base files and then go to new file groups; merge-on-read tables
 put them into base files too, since the index that tags here does not see keys in logs of other
-writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0).
+writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0). Hudi rewrites
+whatever is small; here a file that is not rewritten anyway must be in proportion to what it takes.
 
 No row is seen here, wherever it is: a planned file says which rows it takes, and who holds them
 (`rows.py`) gives them to it.
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pyhudi.config.write_options import TINY
 from pyhudi.errors import CommitConflict
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -87,7 +89,7 @@ def plan_files(
     additions: dict[int, range] = {}
     new: list[PlannedFile] = []
     for partition, count in counts.inserts.items():
-        for number, part in _packed(target, counts.groups, partition, count, row_bytes):
+        for number, part in _packed(target, counts, partition, count, row_bytes):
             if number is None:
                 new.append(_new_group(target, partition, part, new_file_id()))
             else:
@@ -127,16 +129,12 @@ def plan_new_files(
 
 
 def _packed(
-    target: WriteTarget,
-    groups: Sequence[FileGroup],
-    partition: str,
-    count: int,
-    row_bytes: int,
+    target: WriteTarget, counts: Counts, partition: str, count: int, row_bytes: int
 ) -> Iterator[tuple[int | None, range]]:
     """Parts of new rows for each small file group while it has room, then for new ones (None)."""
-    options = target.options
+    options, groups = target.options, counts.groups
     start = 0
-    for number in _small_groups(target, groups, partition):
+    for number in _small_groups(target, counts, partition, count * row_bytes):
         room = max(options.max_file_size - groups[number].slice.size, 0) // row_bytes
         if room and start < count:
             yield number, range(start, min(start + room, count))
@@ -146,15 +144,22 @@ def _packed(
         yield None, range(first, min(first + room_of_new, count))
 
 
-def _small_groups(target: WriteTarget, groups: Sequence[FileGroup], partition: str) -> list[int]:
-    """Numbers of the file groups of a partition that take inserts, smallest first."""
-    options = target.options
+def _small_groups(target: WriteTarget, counts: Counts, partition: str, added: int) -> list[int]:
+    """Numbers of the file groups of a partition that take inserts, smallest first.
+
+    added: bytes of the inserts.
+    """
+    options, groups = target.options, counts.groups
+    # Copy-on-write rewrites these whatever comes to them.
+    rewritten = frozenset[int]() if target.merge_on_read else frozenset(counts.touched)
+    worth = max(added * options.rewrite_factor, TINY) if options.rewrite_factor else None
     small = [
         number
         for number, group in enumerate(groups)
         if group.slice.partition == partition
         and group.takes_inserts
         and group.slice.size < options.small_file_limit
+        and (worth is None or number in rewritten or group.slice.size <= worth)
     ]
     small.sort(key=lambda number: (groups[number].slice.size, groups[number].slice.file_id))
     return small[: options.small_slices_per_partition] if target.merge_on_read else small

@@ -26,6 +26,7 @@ mod parse;
 mod resolve;
 mod restore;
 pub mod schema;
+mod splice;
 mod value;
 mod value_write;
 
@@ -37,5 +38,6 @@ pub use error::{AvroError, Result};
 pub use schema::{
     arrow_schema, avro_schema, field_names, record_name, with_meta_fields, without_meta_fields,
 };
+pub use splice::with_text;
 pub use value::{Datum, DatumReader, Fields};
 pub use value_write::{DatumWriter, Value};

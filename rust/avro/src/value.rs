@@ -123,6 +123,17 @@ pub(crate) fn check(ty: &Type, bytes: &[u8]) -> Result<()> {
     Input { rest: bytes }.value(ty).map(drop)
 }
 
+/// What follows a field that is null or text at the front of a record; None for any other field.
+pub(crate) fn behind_text(record: &[u8]) -> Option<&[u8]> {
+    let mut input = Input { rest: record };
+    match input.long().ok()? {
+        0 => {}
+        1 => drop(input.bytes().ok()?),
+        _ => return None,
+    }
+    Some(input.rest)
+}
+
 /// The bytes not read yet. Lengths are bounded by them, so nothing larger is ever allocated.
 struct Input<'a> {
     rest: &'a [u8],

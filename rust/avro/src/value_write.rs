@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::datum::{put_bytes, put_long};
 use crate::error::{Result, schema_error, unsupported};
 use crate::model::{Record, Type};
 use crate::parse::parse_record;
@@ -141,21 +142,6 @@ fn put_nothing(out: &mut Vec<u8>, ty: &Type) -> Result<()> {
 
 fn misfit(ty: &Type, value: &Value<'_>) -> Result<()> {
     schema_error(format!("{value:?} for an avro {}", ty.name()))
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_long(out, bytes.len() as i64);
-    out.extend(bytes);
-}
-
-/// Zigzag, then seven bits a byte, the low ones first.
-fn put_long(out: &mut Vec<u8>, value: i64) {
-    let mut rest = (value << 1 ^ value >> 63).cast_unsigned();
-    while rest >= 0x80 {
-        out.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
 }
 
 #[cfg(test)]

@@ -143,6 +143,15 @@ impl BloomFilter {
         }
     }
 
+    /// A filter that was read, to be added to as when it was made for `max` keys.
+    #[must_use]
+    pub fn growing_to(mut self, max: u32) -> Self {
+        if let Kind::Dynamic(dynamic) = &mut self.0 {
+            dynamic.max_keys = u64::from(max);
+        }
+        self
+    }
+
     /// Lets every key through.
     pub fn fill(&mut self) {
         let rows = match &mut self.0 {

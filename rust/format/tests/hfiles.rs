@@ -137,10 +137,13 @@ fn rising_keys_read_each_block_once_and_other_orders_work() {
         assert!(opened <= 2, "{opened}");
         let pairs: Pairs = file.scan().map(Result::unwrap).collect();
         let for_scan = source.1.swap(0, Ordering::Relaxed);
+        assert_eq!(file.prefix(b"").count(), pairs.len());
+        let blocks = source.1.swap(0, Ordering::Relaxed);
+        assert!(for_scan < blocks, "a scan reads many blocks at once");
         let keys = || pairs.iter().map(|(key, _)| key.as_ref());
         let found: Pairs = file.lookup(keys()).map(Result::unwrap).collect();
         assert_eq!(found, pairs);
-        assert_eq!(source.1.swap(0, Ordering::Relaxed), for_scan);
+        assert_eq!(source.1.swap(0, Ordering::Relaxed), blocks);
         let mut reversed: Pairs = file.lookup(keys().rev()).map(Result::unwrap).collect();
         reversed.reverse();
         assert_eq!(reversed, pairs);

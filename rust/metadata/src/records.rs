@@ -37,10 +37,19 @@ pub(super) enum Keep {
 }
 
 /// A version of a record, as stored.
-struct Version {
+pub(super) struct Version {
     /// Number of its schema.
     schema: usize,
     value: Bytes,
+}
+
+/// What log files say of one key.
+#[derive(Default)]
+pub(super) struct Versions {
+    /// Whether it was deleted before the first of the versions: older ones do not count.
+    pub(super) anew: bool,
+    /// Oldest first; none where the record is gone.
+    pub(super) stored: Vec<Version>,
 }
 
 /// Records by key.
@@ -50,8 +59,7 @@ struct Version {
 pub(super) struct Records {
     keep: Keep,
     schemas: Vec<(String, DatumReader)>,
-    /// A key without versions is deleted.
-    by_key: BTreeMap<Bytes, Vec<Version>>,
+    by_key: BTreeMap<Bytes, Versions>,
     /// Of errors.
     file: String,
 }
@@ -64,18 +72,7 @@ impl Records {
         wanted: &Wanted<'_>,
         keep: Keep,
     ) -> Result<Self> {
-        let mut records = Self {
-            keep,
-            schemas: Vec::new(),
-            by_key: BTreeMap::new(),
-            file: slice
-                .base
-                .iter()
-                .chain(&slice.logs)
-                .next()
-                .cloned()
-                .unwrap_or_default(),
-        };
+        let mut records = Self::none(slice, keep);
         let read_base = |records: &mut Self| match &slice.base {
             Some(base) => records.read_base(&partition.store, base, wanted),
             None => Ok(()),
@@ -95,19 +92,46 @@ impl Records {
         Ok(records)
     }
 
+    /// What the log files of a slice say, to be brought together with its base file.
+    pub(super) fn of_logs(partition: &MetadataPartition, slice: &MetadataSlice) -> Result<Self> {
+        let mut records = Self::none(slice, Keep::All);
+        records.read_logs(partition, &slice.logs, &Wanted::All)?;
+        Ok(records)
+    }
+
+    fn none(slice: &MetadataSlice, keep: Keep) -> Self {
+        let mut files = slice.base.iter().chain(&slice.logs);
+        Self {
+            keep,
+            schemas: Vec::new(),
+            by_key: BTreeMap::new(),
+            file: files.next().cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Keys in byte order with what is known of each.
+    pub(super) fn stored(&self) -> impl Iterator<Item = (&Bytes, &Versions)> {
+        self.by_key.iter()
+    }
+
     /// Keys in byte order with their versions, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<(&str, Vec<Datum<'_>>)>> {
-        let there = |pair: &(&Bytes, &Vec<Version>)| !pair.1.is_empty();
-        self.by_key.iter().filter(there).map(|(key, versions)| {
-            let key = std::str::from_utf8(key).map_err(|error| self.damaged(error.to_string()))?;
-            Ok((key, self.decoded(versions)?))
-        })
+        let there = |pair: &(&Bytes, &Versions)| !pair.1.stored.is_empty();
+        self.by_key
+            .iter()
+            .filter(there)
+            .map(|(key, versions)| Ok((self.text(key)?, self.decoded(&versions.stored)?)))
+    }
+
+    /// A key as text.
+    pub(super) fn text<'k>(&self, key: &'k [u8]) -> Result<&'k str> {
+        std::str::from_utf8(key).map_err(|error| self.damaged(error.to_string()))
     }
 
     /// The versions of a key, oldest first; none when it is not there.
     pub(super) fn get(&self, key: &str) -> Result<Vec<Datum<'_>>> {
         match self.by_key.get(key.as_bytes()) {
-            Some(versions) => self.decoded(versions),
+            Some(versions) => self.decoded(&versions.stored),
             None => Ok(Vec::new()),
         }
     }
@@ -121,14 +145,25 @@ impl Records {
         }
     }
 
-    fn decoded<'r>(&'r self, versions: &'r [Version]) -> Result<Vec<Datum<'r>>> {
-        let one = |version: &'r Version| match self.schemas.get(version.schema) {
+    pub(super) fn decoded<'r>(&'r self, versions: &'r [Version]) -> Result<Vec<Datum<'r>>> {
+        let one = |version: &'r Version| self.datum(version.schema, &version.value);
+        versions.iter().map(one).collect()
+    }
+
+    /// The bytes of a version that is of this very schema.
+    pub(super) fn value_of<'v>(&self, version: &'v Version, schema: &str) -> Option<&'v [u8]> {
+        let (known, _) = self.schemas.get(version.schema)?;
+        (known == schema).then_some(&*version.value)
+    }
+
+    /// A record of a schema that [`schema`](Self::schema) gave.
+    pub(super) fn datum<'r>(&'r self, schema: usize, value: &'r [u8]) -> Result<Datum<'r>> {
+        match self.schemas.get(schema) {
             Some((_, reader)) => reader
-                .read(&version.value)
+                .read(value)
                 .map_err(|error| SliceError::avro(&self.file, 0, error)),
             None => Err(self.damaged("a record without a schema".to_owned())),
-        };
-        versions.iter().map(one).collect()
+        }
     }
 
     fn read_base(&mut self, store: &Store, path: &str, wanted: &Wanted<'_>) -> Result<()> {
@@ -245,11 +280,15 @@ impl Records {
         match (self.keep, version) {
             (Keep::Newest, version) => {
                 let known = self.by_key.entry(key);
-                known.or_insert_with(|| version.into_iter().collect());
+                known.or_insert_with(|| Versions {
+                    anew: version.is_none(),
+                    stored: version.into_iter().collect(),
+                });
             }
-            (Keep::All, Some(version)) => self.by_key.entry(key).or_default().push(version),
+            (Keep::All, Some(version)) => self.by_key.entry(key).or_default().stored.push(version),
             (Keep::All, None) => {
-                self.by_key.remove(&key);
+                let stored = Vec::new();
+                self.by_key.insert(key, Versions { anew: true, stored });
             }
         }
     }
@@ -291,7 +330,8 @@ impl Records {
         Ok(())
     }
 
-    fn schema(&mut self, text: &str) -> Result<usize, AvroError> {
+    /// The number of a schema.
+    pub(super) fn schema(&mut self, text: &str) -> Result<usize, AvroError> {
         if let Some(known) = self.schemas.iter().position(|(known, _)| known == text) {
             return Ok(known);
         }

@@ -66,6 +66,7 @@ spec! {
         dictionary: bool,
         bloom_type: Option<String>,
         bloom_entries: u32,
+        bloom_by_keys: bool,
         bloom_fpp: f64,
         bloom_max_entries: u32,
     }
@@ -94,6 +95,7 @@ impl BaseFileSpec {
         };
         Ok(Some(BloomOptions {
             entries: self.bloom_entries,
+            by_keys: self.bloom_by_keys,
             fpp: self.bloom_fpp,
             max_entries,
         }))

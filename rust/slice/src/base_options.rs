@@ -5,6 +5,8 @@
 pub struct BloomOptions {
     /// Keys a row of the filter is made for.
     pub entries: u32,
+    /// A file with fewer keys has a filter for those.
+    pub by_keys: bool,
     /// False-positive probability.
     pub fpp: f64,
     /// Keys after which the filter stops growing; none for a filter of one row (SIMPLE).

@@ -16,6 +16,7 @@ mod error;
 mod evolve;
 mod hfile_pairs;
 mod key_candidates;
+mod key_filter;
 mod log_content;
 mod log_json;
 mod log_map;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use parquet::errors::ParquetError;
-use pyhudi_format::bloom::BloomFilter;
 use pyhudi_store::{Store, StoreError, StoreWriter};
 
 use crate::FILE_NAME;
 use crate::adapt::adapt;
 use crate::base_options::BaseFileOptions;
 use crate::error::{Result, SliceError};
+use crate::key_filter::KeyFilter;
 use crate::meta::{repeated, with_column};
 use crate::parquet_file::ParquetFile;
 use crate::parquet_form::ParquetForm;
@@ -100,7 +100,7 @@ struct BaseWriter<'a> {
     file_name: Option<String>,
     form: ParquetForm,
     parquet: ParquetFile<StoreWriter>,
-    bloom: Option<BloomFilter>,
+    filter: Option<KeyFilter>,
     keys: Option<(String, String)>,
     rows: u64,
     /// The file's name, so many times as a batch had rows.
@@ -118,17 +118,13 @@ impl<'a> BaseWriter<'a> {
         let out = store.create(path)?;
         let parquet = ParquetFile::create(out, &form)
             .map_err(|error| SliceError::parquet(path, None, error))?;
-        let bloom = options.bloom.map(|bloom| match bloom.max_entries {
-            Some(max) => BloomFilter::dynamic(bloom.entries, bloom.fpp, max),
-            None => BloomFilter::simple(bloom.entries, bloom.fpp),
-        });
         Ok(Self {
             path: path.to_owned(),
             options,
             file_name,
             form,
             parquet,
-            bloom,
+            filter: options.bloom.map(KeyFilter::new),
             keys: None,
             rows: 0,
             names: None,
@@ -186,8 +182,8 @@ impl<'a> BaseWriter<'a> {
                 greatest = Some(key);
             }
         }
-        if let Some(bloom) = &mut self.bloom {
-            bloom.add_all(keys.iter().flatten().map(str::as_bytes));
+        if let Some(filter) = &mut self.filter {
+            filter.add(keys);
         }
         if let (Some(least), Some(greatest)) = (least, greatest) {
             self.widen_range(least, greatest);
@@ -211,8 +207,9 @@ impl<'a> BaseWriter<'a> {
         self.parquet
             .footer("parquet.avro.schema", self.options.avro_schema.clone());
         self.parquet.footer("writer.model.name", "avro".to_owned());
-        if let Some(bloom) = &self.bloom {
-            let (text, code) = (bloom.to_base64(), bloom.type_code());
+        if let Some(filter) = self.filter.take() {
+            let filter = filter.finish();
+            let (text, code) = (filter.to_base64(), filter.type_code());
             self.parquet.footer("org.apache.hudi.bloomfilter", text);
             self.parquet
                 .footer("hoodie_bloom_filter_type_code", code.to_owned());

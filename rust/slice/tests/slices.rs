@@ -84,6 +84,7 @@ fn base_options() -> BaseFileOptions {
         dictionary: true,
         bloom: Some(BloomOptions {
             entries: 100,
+            by_keys: false,
             fpp: 0.01,
             max_entries: Some(1000),
         }),

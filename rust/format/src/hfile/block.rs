@@ -134,6 +134,35 @@ impl Header {
     }
 }
 
+/// The content of a block as it stands in the file, its checksums right.
+pub(super) struct Packed {
+    pub(super) data: Bytes,
+    pub(super) uncompressed: usize,
+    /// Where the next block starts.
+    end: u64,
+}
+
+impl Packed {
+    /// Of the data block at the start of `bytes`, which lie at `offset` of the file.
+    pub(super) fn of(bytes: &Bytes, offset: u64) -> Result<Self> {
+        Self::of_kind(bytes, offset, Kind::Data)
+    }
+
+    fn of_kind(bytes: &Bytes, offset: u64, kind: Kind) -> Result<Self> {
+        let mut cursor = Cursor::at(bytes, offset);
+        let header = Header::decode(&mut cursor, kind)?;
+        cursor.clone().take(header.on_disk)?;
+        let data = bytes.slice(HEADER..header.summed);
+        cursor.take(header.summed - HEADER)?;
+        verify(bytes, &header, &mut cursor, offset)?;
+        Ok(Self {
+            data,
+            uncompressed: header.uncompressed,
+            end: offset + (HEADER + header.on_disk) as u64,
+        })
+    }
+}
+
 fn size(cursor: &mut Cursor<'_>) -> Result<usize> {
     let at = cursor.clone();
     let value = cursor.i32()?;
@@ -167,28 +196,22 @@ impl Block {
 
     /// Decodes the block at the start of `bytes`, which lie at `offset` of the file.
     pub(super) fn decode(bytes: &Bytes, offset: u64, kind: Kind, codec: Codec) -> Result<Self> {
-        let mut cursor = Cursor::at(bytes, offset);
-        let header = Header::decode(&mut cursor, kind)?;
-        cursor.clone().take(header.on_disk)?;
-        let data_len = header.summed - HEADER;
-        let data = bytes.slice(HEADER..header.summed);
-        cursor.take(data_len)?;
-        verify(bytes, &header, &mut cursor, offset)?;
+        let packed = Packed::of_kind(bytes, offset, kind)?;
         let payload = match codec {
-            Codec::None => data,
-            Codec::Gzip => inflate(&data, header.uncompressed, offset)?,
+            Codec::None => packed.data,
+            Codec::Gzip => inflate(&packed.data, packed.uncompressed, offset)?,
         };
-        if payload.len() != header.uncompressed {
+        if payload.len() != packed.uncompressed {
             let what = format!(
                 "{} bytes in a block of {}",
                 payload.len(),
-                header.uncompressed
+                packed.uncompressed
             );
             return Err(FormatError::corrupt(offset, what));
         }
         Ok(Self {
             payload,
-            end: offset + (HEADER + header.on_disk) as u64,
+            end: packed.end,
         })
     }
 }

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use super::HFile;
+use super::ahead::Ahead;
 use super::entry::Pairs;
-use super::index::Walk;
+use super::index::{Entry, Walk};
 use crate::{FormatError, ReadAt, Result};
 
 /// Pairs in file order; made by [`HFile::scan`] and [`HFile::prefix`]. An error ends it.
@@ -12,6 +13,8 @@ use crate::{FormatError, ReadAt, Result};
 pub struct Entries<'f, R> {
     file: &'f HFile<R>,
     prefix: Option<Bytes>,
+    /// A scan of all pairs reads many blocks at once.
+    ahead: Ahead,
     state: State,
     seen: u64,
 }
@@ -28,6 +31,7 @@ impl<'f, R: ReadAt> Entries<'f, R> {
         Self {
             file,
             prefix,
+            ahead: file.ahead(),
             state: State::Start,
             seen: 0,
         }
@@ -59,7 +63,7 @@ impl<'f, R: ReadAt> Entries<'f, R> {
         }
     }
 
-    fn first(&self) -> Result<Option<(Walk, Pairs)>> {
+    fn first(&mut self) -> Result<Option<(Walk, Pairs)>> {
         let mut walk = self.file.walk()?;
         let (source, codec) = (&self.file.source, self.file.codec);
         let entry = match &self.prefix {
@@ -69,19 +73,26 @@ impl<'f, R: ReadAt> Entries<'f, R> {
         let Some(entry) = entry else {
             return Ok(None);
         };
-        let mut pairs = self.file.data_block(&entry)?;
+        let mut pairs = self.block(&entry)?;
         if let Some(prefix) = &self.prefix {
             pairs.skip_before(prefix)?;
         }
         Ok(Some((walk, pairs)))
     }
 
-    fn following(&self, mut walk: Walk) -> Result<Option<(Walk, Pairs)>> {
+    fn following(&mut self, mut walk: Walk) -> Result<Option<(Walk, Pairs)>> {
         let Some(entry) = walk.next(&self.file.source, self.file.codec)? else {
             return Ok(None);
         };
-        let pairs = self.file.data_block(&entry)?;
+        let pairs = self.block(&entry)?;
         Ok(Some((walk, pairs)))
+    }
+
+    fn block(&mut self, entry: &Entry) -> Result<Pairs> {
+        match self.prefix {
+            Some(_) => self.file.data_block(entry),
+            None => self.file.data_block_of(entry, &mut self.ahead),
+        }
     }
 
     fn is_past(&self, key: &[u8]) -> bool {

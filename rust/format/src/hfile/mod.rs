@@ -3,9 +3,11 @@
 //! Reads what both of Hudi's writers make: the HBase one (until 1.0) and its own (1.1 and later).
 //! Writes the latter's form. Values stay bytes.
 
+mod ahead;
 mod block;
 mod checksum;
 mod entry;
+mod gzip;
 mod index;
 mod info;
 mod iter;
@@ -16,4 +18,4 @@ mod write;
 
 pub use iter::{Entries, Lookup};
 pub use open::HFile;
-pub use write::{HFileOptions, write_hfile, write_hfile_with_metas};
+pub use write::{HFileOptions, HFileWriter, PackedBlock, write_hfile};

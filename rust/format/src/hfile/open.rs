@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::ahead::Ahead;
 use super::block::{Block, Codec, Kind};
+use super::entry::Pairs;
 use super::index::{self, Entry, Walk};
 use super::info::Info;
 use super::iter::{Entries, Lookup};
 use super::trailer::{TRAILER, Trailer};
+use super::write::{ORDER, PackedBlock};
 use crate::{FormatError, ReadAt, Result};
 
 /// Read at the end of a file at once: as a rule the trailer and all that is needed to open.
@@ -28,6 +31,8 @@ pub struct HFile<R> {
     pub(super) codec: Codec,
     pub(super) mvcc: bool,
     entry_count: u64,
+    /// Where data blocks end at the latest.
+    data_end: u64,
     data_index: Arc<[Entry]>,
     index_levels: u64,
     meta_index: Vec<Entry>,
@@ -94,6 +99,7 @@ impl<R: ReadAt> HFile<R> {
             codec,
             mvcc: info.get(b"KEY_VALUE_VERSION") == Some(&[0, 0, 0, 1]),
             entry_count: trailer.entry_count,
+            data_end: start,
             data_index: data_index.into(),
             index_levels: trailer.index_levels,
             meta_index,
@@ -160,10 +166,91 @@ impl<R: ReadAt> HFile<R> {
         Walk::new(Arc::clone(&self.data_index), self.index_levels)
     }
 
-    pub(super) fn data_block(&self, entry: &Entry) -> Result<super::entry::Pairs> {
+    /// What reads data blocks one after the other.
+    pub(super) fn ahead(&self) -> Ahead {
+        Ahead::new(self.data_end)
+    }
+
+    /// Whether the file was written here, so that its blocks can be taken over: in the order of
+    /// keys by their bytes, packed, and named by the root.
+    pub fn can_be_taken_over(&self) -> bool {
+        self.info(ORDER.0) == Some(ORDER.1)
+            && self.codec == Codec::Gzip
+            && self.mvcc
+            && self.index_levels == 1
+    }
+
+    /// Bytes of a key, with what surrounds it, and of a value, as the file says.
+    pub fn averages(&self) -> (u32, u32) {
+        let number = |name| {
+            let bytes = self.info(name).and_then(|bytes| bytes.try_into().ok());
+            bytes.map_or(0, u32::from_be_bytes)
+        };
+        (number("hfile.AVG_KEY_LEN"), number("hfile.AVG_VALUE_LEN"))
+    }
+
+    /// The data blocks of a file that [can be taken over](Self::can_be_taken_over), as they stand
+    /// in it.
+    pub fn packed_blocks(&self) -> impl Iterator<Item = Result<PackedBlock>> + '_ {
+        let mut ahead = self.ahead();
+        let ends = self
+            .data_index
+            .iter()
+            .skip(1)
+            .map(|next| Some(next.key.clone()));
+        let entries = self.data_index.iter().zip(ends.chain([None]));
+        entries.map(move |(entry, end)| {
+            Ok(PackedBlock {
+                first: entry.key.clone(),
+                end,
+                bytes: ahead.block(&self.source, entry)?,
+                at: entry.offset,
+            })
+        })
+    }
+
+    /// The pairs of a packed block of this file, in their order.
+    ///
+    /// # Errors
+    /// Damage; keys that do not rise.
+    pub fn pairs_of(&self, block: &PackedBlock) -> Result<Vec<(Bytes, Bytes)>> {
+        let mut pairs = self.unpacked(&block.bytes, block.at)?;
+        let mut found: Vec<(Bytes, Bytes)> = Vec::new();
+        while let Some(pair) = pairs.next()? {
+            let rises = found.last().is_none_or(|(last, _)| *last < pair.0);
+            let within = block.end.as_ref().is_none_or(|end| pair.0 < *end);
+            if !rises || !within || pair.0 < block.first {
+                return Err(FormatError::corrupt(
+                    block.at,
+                    "HFile keys that do not rise",
+                ));
+            }
+            found.push(pair);
+        }
+        Ok(found)
+    }
+
+    pub(super) fn data_block(&self, entry: &Entry) -> Result<Pairs> {
         let Entry { offset, size, .. } = *entry;
         let block = Block::read(&self.source, offset, size, Kind::Data, self.codec)?;
-        Ok(super::entry::Pairs::new(block.payload, offset, self.mvcc))
+        Ok(Pairs::new(block.payload, offset, self.mvcc))
+    }
+
+    /// The pairs of a data block that was read together with others.
+    pub(super) fn data_block_of(&self, entry: &Entry, ahead: &mut Ahead) -> Result<Pairs> {
+        let bytes = ahead.block(&self.source, entry)?;
+        self.unpacked(&bytes, entry.offset)
+    }
+
+    fn unpacked(&self, bytes: &Bytes, at: u64) -> Result<Pairs> {
+        let block = Block::decode(bytes, at, Kind::Data, self.codec)?;
+        let found = block.end - at;
+        if found != bytes.len() as u64 {
+            let len = bytes.len();
+            let what = format!("HFile block of {found} bytes, its index says {len}");
+            return Err(FormatError::corrupt(at, what));
+        }
+        Ok(Pairs::new(block.payload, at, self.mvcc))
     }
 }
 

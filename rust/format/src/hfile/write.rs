@@ -1,13 +1,12 @@
 //! Writing an HFile as Hudi's own writer does (`HFileWriterImpl`, Hudi 1.1 and later).
 //!
-//! Hudi 0.15 reads this form too. One level of index, no checksums.
+//! Hudi 0.15 reads this form too. One level of index, no checksums. Blocks of a file that was
+//! written here can be taken over packed, which is most of the work where few pairs change.
 
-use std::io::Write;
+use bytes::Bytes;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
-use super::block::{Codec, HEADER, Kind};
+use super::block::{Codec, HEADER, Kind, Packed};
+use super::gzip::Gzip;
 use super::trailer::TRAILER;
 use crate::{FormatError, Result};
 
@@ -22,6 +21,10 @@ const COMPARATOR: &str = "org.apache.hudi.io.storage.HoodieHBaseKVComparator";
 /// Java reads the length of a row as a signed short.
 const ROW_MOST: usize = i16::MAX as usize;
 
+/// A fact of the files that are written here: keys rise in the order of their bytes. Java sorts them
+/// as UTF-16, which is another order where keys have characters beyond the first 65,536.
+pub(super) const ORDER: (&str, &[u8]) = ("pyhudi.order", b"bytes");
+
 /// How an HFile is written.
 #[derive(Debug, Clone)]
 pub struct HFileOptions {
@@ -32,9 +35,11 @@ pub struct HFileOptions {
 }
 
 impl Default for HFileOptions {
+    /// Hudi's blocks have 1 MiB. Smaller ones pack as well, and a look-up unpacks far less; readers
+    /// go by the index, whatever the size.
     fn default() -> Self {
         Self {
-            block_bytes: 1 << 20,
+            block_bytes: 64 << 10,
             gzip: true,
         }
     }
@@ -51,34 +56,23 @@ pub fn write_hfile<'p>(
     infos: &[(&str, &[u8])],
     options: &HFileOptions,
 ) -> Result<Vec<u8>> {
-    write_hfile_with_metas(pairs, &[], infos, options)
-}
-
-/// As [`write_hfile`], with named blocks beside the data. Hudi's base files have one, `bloomFilter`
-/// (`HoodieNativeAvroHFileWriter`).
-///
-/// # Errors
-/// As [`write_hfile`].
-pub fn write_hfile_with_metas<'p>(
-    pairs: impl IntoIterator<Item = (&'p [u8], &'p [u8])>,
-    metas: &[(&str, &[u8])],
-    infos: &[(&str, &[u8])],
-    options: &HFileOptions,
-) -> Result<Vec<u8>> {
-    let mut writer = Writer::new(options);
+    let mut writer = HFileWriter::new(options);
     for (key, value) in pairs {
         writer.add(key, value)?;
     }
-    writer.close_block()?;
-    writer.finish(metas, infos)
+    writer.finish(&[], infos)
 }
 
-struct Writer<'o> {
-    options: &'o HFileOptions,
+/// Writes an HFile into memory, a pair or a packed block at a time.
+#[derive(Debug)]
+pub struct HFileWriter {
+    block_bytes: usize,
+    gzip: Option<Gzip>,
     out: Vec<u8>,
     /// The data block being filled, and its first row.
     block: Vec<u8>,
     first: Vec<u8>,
+    /// The last key; of a block that was taken over its first one.
     last: Option<Vec<u8>>,
     index: Vec<u8>,
     blocks: u64,
@@ -89,10 +83,12 @@ struct Writer<'o> {
     values: u64,
 }
 
-impl<'o> Writer<'o> {
-    fn new(options: &'o HFileOptions) -> Self {
+impl HFileWriter {
+    /// An empty file.
+    pub fn new(options: &HFileOptions) -> Self {
         Self {
-            options,
+            block_bytes: options.block_bytes,
+            gzip: options.gzip.then(Gzip::new),
             out: Vec::new(),
             block: Vec::new(),
             first: Vec::new(),
@@ -107,7 +103,11 @@ impl<'o> Writer<'o> {
         }
     }
 
-    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    /// Adds a pair.
+    ///
+    /// # Errors
+    /// The key does not rise, or is longer than 32767 bytes.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if key.len() > ROW_MOST {
             let feature = format!("HFile key of {} bytes", key.len());
             return Err(FormatError::unsupported(feature));
@@ -117,8 +117,7 @@ impl<'o> Writer<'o> {
             let feature = format!("HFile keys that do not rise ({key})");
             return Err(FormatError::unsupported(feature));
         }
-        let size = key.len() + value.len() + PAIR_OVERHEAD + 2;
-        if !self.block.is_empty() && self.block.len() + size > self.options.block_bytes {
+        if !self.block.is_empty() && self.block.len() + pair_len(key, value) > self.block_bytes {
             self.close_block()?;
         }
         if self.block.is_empty() {
@@ -138,55 +137,130 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
+    /// Adds pairs as blocks of their own, all of about one size: what is put between blocks that are
+    /// taken over stays as large as those.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_run(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.close_block()?;
+        let total: usize = pairs.iter().map(|(key, value)| pair_len(key, value)).sum();
+        let blocks = (total + self.block_bytes / 2) / self.block_bytes;
+        let most = total / blocks.max(1);
+        for (key, value) in pairs {
+            if self.block.len() >= most {
+                self.close_block()?;
+            }
+            let limit = std::mem::replace(&mut self.block_bytes, usize::MAX);
+            let added = self.add(key, value);
+            self.block_bytes = limit;
+            added?;
+        }
+        self.close_block()
+    }
+
+    /// Takes over a packed block of a file that was written here, with its pairs. Who does it says
+    /// in the end how many pairs those were.
+    ///
+    /// # Errors
+    /// Its keys do not come after those before, or it is damaged.
+    pub fn take_over(&mut self, block: &PackedBlock) -> Result<()> {
+        self.close_block()?;
+        if self
+            .last
+            .as_deref()
+            .is_some_and(|last| last >= &*block.first)
+        {
+            let what = "blocks of an HFile that are not in order";
+            return Err(FormatError::corrupt(block.at, what));
+        }
+        let packed = Packed::of(&block.bytes, block.at)?;
+        let (data, unpacked) = (packed.data, packed.uncompressed);
+        self.last = Some(block.first.to_vec());
+        self.first = block.first.to_vec();
+        self.payload += unpacked as u64;
+        self.index_block(&data, unpacked);
+        Ok(())
+    }
+
+    /// Counts pairs of blocks that were taken over. average: bytes of a key and of a value.
+    pub fn count(&mut self, pairs: u64, average: (u32, u32)) {
+        self.entries += pairs;
+        self.keys += pairs * u64::from(average.0);
+        self.values += pairs * u64::from(average.1);
+    }
+
     fn close_block(&mut self) -> Result<()> {
         if self.block.is_empty() {
             return Ok(());
         }
         let payload = std::mem::take(&mut self.block);
-        let at = self.out.len() as u64;
-        let size = self.put_block(Kind::Data, &payload, self.last_block)?;
         self.payload += payload.len() as u64;
+        let data = self.packed(&payload)?;
+        self.index_block(&data, payload.len());
+        // Its memory serves the next one.
+        self.block = payload;
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Adds a data block whose first key is `first`.
+    fn index_block(&mut self, data: &[u8], unpacked: usize) {
+        let at = self.out.len() as u64;
+        let size = self.put_packed(Kind::Data, data, unpacked, self.last_block);
         self.index.extend(at.to_be_bytes());
         self.index.extend((size as u32).to_be_bytes());
         put_hadoop_length(&mut self.index, self.first.len() + 2);
         put_row(&mut self.index, &self.first);
         self.last_block = at;
         self.blocks += 1;
-        Ok(())
+    }
+
+    fn packed(&mut self, payload: &[u8]) -> Result<Vec<u8>> {
+        match &mut self.gzip {
+            Some(gzip) => gzip.member(payload),
+            None => Ok(payload.to_vec()),
+        }
     }
 
     /// Adds a block, and says how many bytes it has.
-    fn put_block(&mut self, kind: Kind, payload: &[u8], previous: u64) -> Result<usize> {
-        let data = if self.options.gzip {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-            let written = encoder.write_all(payload).and_then(|()| encoder.finish());
-            written.map_err(|error| FormatError::Read(Box::new(error)))?
-        } else {
-            payload.to_vec()
-        };
+    fn put_block(&mut self, kind: Kind, payload: &[u8]) -> Result<usize> {
+        let data = self.packed(payload)?;
+        Ok(self.put_packed(kind, &data, payload.len(), NONE))
+    }
+
+    fn put_packed(&mut self, kind: Kind, data: &[u8], unpacked: usize, previous: u64) -> usize {
         let summed = HEADER + data.len();
         let sums = summed.div_ceil(BYTES_PER_CHECKSUM) * 4;
         self.out.extend(kind.magic());
         self.out.extend(((data.len() + sums) as u32).to_be_bytes());
-        self.out.extend((payload.len() as u32).to_be_bytes());
+        self.out.extend((unpacked as u32).to_be_bytes());
         self.out.extend(previous.to_be_bytes());
         self.out.push(0);
         self.out.extend((BYTES_PER_CHECKSUM as u32).to_be_bytes());
         self.out.extend((summed as u32).to_be_bytes());
-        self.out.extend(&data);
+        self.out.extend(data);
         self.out.resize(self.out.len() + sums, 0);
-        Ok(summed + sums)
+        summed + sums
     }
 
-    fn finish(mut self, metas: &[(&str, &[u8])], infos: &[(&str, &[u8])]) -> Result<Vec<u8>> {
+    /// The bytes of the file.
+    ///
+    /// metas: named blocks beside the data; Hudi's base files have one, `bloomFilter`
+    /// (`HoodieNativeAvroHFileWriter`). infos: facts beside those that every HFile has.
+    ///
+    /// # Errors
+    /// Compressing fails.
+    pub fn finish(mut self, metas: &[(&str, &[u8])], infos: &[(&str, &[u8])]) -> Result<Vec<u8>> {
+        self.close_block()?;
         let meta_index = self.put_metas(metas)?;
         let load_on_open = self.out.len() as u64;
         let index = std::mem::take(&mut self.index);
-        self.put_block(Kind::Root, &index, NONE)?;
-        self.put_block(Kind::Root, &meta_index, NONE)?;
+        self.put_block(Kind::Root, &index)?;
+        self.put_block(Kind::Root, &meta_index)?;
         let info_at = self.out.len() as u64;
         let info = self.info(infos);
-        self.put_block(Kind::FileInfo, &info, NONE)?;
+        self.put_block(Kind::FileInfo, &info)?;
         let trailer = self.trailer(info_at, load_on_open, metas.len() as u64);
         self.out.extend(trailer);
         Ok(self.out)
@@ -197,7 +271,7 @@ impl<'o> Writer<'o> {
         let mut index = Vec::new();
         for (name, content) in metas {
             let at = self.out.len() as u64;
-            let size = self.put_block(Kind::Meta, content, NONE)?;
+            let size = self.put_block(Kind::Meta, content)?;
             index.extend(at.to_be_bytes());
             index.extend((size as u32).to_be_bytes());
             put_hadoop_length(&mut index, name.len());
@@ -220,6 +294,7 @@ impl<'o> Writer<'o> {
             ("hfile.AVG_KEY_LEN", &keys),
             ("hfile.AVG_VALUE_LEN", &values),
             ("hfile.CREATE_TIME_TS", &[0; 8]),
+            ORDER,
         ];
         if self.last.is_some() {
             facts.push(("hfile.LASTKEY", &last));
@@ -240,7 +315,7 @@ impl<'o> Writer<'o> {
     }
 
     fn trailer(&self, info_at: u64, load_on_open: u64, metas: u64) -> Vec<u8> {
-        let codec = if self.options.gzip {
+        let codec = if self.gzip.is_some() {
             Codec::Gzip
         } else {
             Codec::None
@@ -271,6 +346,22 @@ impl<'o> Writer<'o> {
         out.extend(MAJOR.to_be_bytes());
         out
     }
+}
+
+/// A data block as it stands in a file.
+#[derive(Debug, Clone)]
+pub struct PackedBlock {
+    /// Its first key.
+    pub first: Bytes,
+    /// The first key of the block after it, [`None`] for the last one.
+    pub end: Option<Bytes>,
+    pub(super) bytes: Bytes,
+    /// Where it starts in its file.
+    pub(super) at: u64,
+}
+
+fn pair_len(key: &[u8], value: &[u8]) -> usize {
+    key.len() + value.len() + PAIR_OVERHEAD + 2
 }
 
 fn put_row(out: &mut Vec<u8>, row: &[u8]) {

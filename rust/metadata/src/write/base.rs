@@ -7,7 +7,7 @@ use std::io::Write;
 use arrow::array::RecordBatch;
 use pyhudi_format::FormatError;
 use pyhudi_format::bloom::BloomFilter;
-use pyhudi_format::hfile::{HFileOptions, write_hfile_with_metas};
+use pyhudi_format::hfile::{HFileOptions, HFileWriter};
 use pyhudi_slice::{BaseFile, Result, SliceError};
 use pyhudi_store::{Store, StoreError};
 
@@ -17,6 +17,8 @@ use super::file::by_key;
 const BLOOM_ENTRIES: u32 = 10_000;
 const BLOOM_MOST: u32 = 100_000;
 const BLOOM_FPP: f64 = 1e-9;
+/// Name of the block that holds it.
+pub(super) const FILTER: &str = "bloomFilter";
 
 /// Writes a new base file with the record rows of one file group. Rows that delete leave nothing.
 ///
@@ -58,25 +60,47 @@ pub(super) fn store_base(
 }
 
 fn hfile(pairs: &[(&str, &[u8])], schema: &str) -> Result<Vec<u8>, FormatError> {
-    let mut bloom = BloomFilter::dynamic(BLOOM_ENTRIES, BLOOM_FPP, BLOOM_MOST);
-    for (key, _) in pairs {
-        bloom.add(key.as_bytes());
+    let mut filter = BloomFilter::dynamic(BLOOM_ENTRIES, BLOOM_FPP, BLOOM_MOST);
+    filter.add_all(pairs.iter().map(|(key, _)| key.as_bytes()));
+    let mut writer = HFileWriter::new(&HFileOptions::default());
+    for (key, value) in pairs {
+        writer.add(key.as_bytes(), value)?;
     }
-    let text = bloom.to_base64();
+    let ends = pairs.first().zip(pairs.last());
+    finish(
+        writer,
+        &filter,
+        ends.map(|(first, last)| (first.0, last.0)),
+        schema,
+    )
+}
+
+/// Such a file's filter as it was stored, to be added to.
+pub(super) fn growing(text: &[u8]) -> Result<BloomFilter, FormatError> {
+    let filter = BloomFilter::from_base64(&String::from_utf8_lossy(text))?;
+    Ok(filter.growing_to(BLOOM_MOST))
+}
+
+/// The bytes of the file. ends: its first key and its last.
+pub(super) fn finish(
+    writer: HFileWriter,
+    filter: &BloomFilter,
+    ends: Option<(&str, &str)>,
+    schema: &str,
+) -> Result<Vec<u8>, FormatError> {
+    let text = filter.to_base64();
     let mut infos = vec![
         ("schema", schema.as_bytes()),
-        ("bloomFilterTypeCode", bloom.type_code().as_bytes()),
+        ("bloomFilterTypeCode", filter.type_code().as_bytes()),
     ];
-    if let (Some((least, _)), Some((greatest, _))) = (pairs.first(), pairs.last()) {
+    if let Some((least, greatest)) = ends {
         infos.push(("minRecordKey", least.as_bytes()));
         infos.push(("maxRecordKey", greatest.as_bytes()));
     }
-    let bytes = pairs.iter().map(|(key, value)| (key.as_bytes(), *value));
-    let metas = [("bloomFilter", text.as_bytes())];
-    write_hfile_with_metas(bytes, &metas, &infos, &HFileOptions::default())
+    writer.finish(&[(FILTER, text.as_bytes())], &infos)
 }
 
-fn store_whole(store: &Store, path: &str, bytes: &[u8]) -> Result<u64> {
+pub(super) fn store_whole(store: &Store, path: &str, bytes: &[u8]) -> Result<u64> {
     let mut out = store.create(path)?;
     out.write_all(bytes).map_err(|source| {
         SliceError::Store(StoreError::Io {

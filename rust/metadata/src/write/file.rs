@@ -1,9 +1,8 @@
 //! A log file of the metadata table: an HFile block of records, then a block of deleted keys.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{AsArray, RecordBatch};
 use pyhudi_format::hfile::{HFileOptions, write_hfile};
 use pyhudi_format::log::{
     BlockType, DeleteRecord, HeaderKey, OrderingValue, delete_content, delete_list, write_block,
@@ -54,7 +53,8 @@ pub fn write_metadata_log(
     })
 }
 
-pub(super) type Rows<'b> = BTreeMap<&'b str, Option<&'b [u8]>>;
+/// Keys in rising byte order, each once; without a value it is deleted.
+pub(super) type Rows<'b> = Vec<(&'b str, Option<&'b [u8]>)>;
 
 pub(super) fn by_key(batches: &[RecordBatch]) -> Result<Rows<'_>> {
     let mut rows = Rows::new();
@@ -69,12 +69,19 @@ pub(super) fn by_key(batches: &[RecordBatch]) -> Result<Rows<'_>> {
             let what = "rows of the metadata table need key and value";
             return Err(SliceError::Schema(what.to_owned()));
         };
-        for (row, key) in keys.iter().enumerate() {
-            let value = values.is_valid(row).then(|| values.value(row));
-            let known = rows.entry(key.unwrap_or_default()).or_default();
-            *known = value.or(*known);
-        }
+        let keys = keys.iter().map(Option::unwrap_or_default);
+        rows.extend(keys.zip(values.iter()));
     }
+    // Of one key those that came later stay behind.
+    rows.sort_by_key(|(key, _)| *key);
+    // The last record of a key counts, and before a deletion.
+    rows.dedup_by(|later, known| {
+        let same = later.0 == known.0;
+        if same {
+            known.1 = later.1.or(known.1);
+        }
+        same
+    });
     Ok(rows)
 }
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{BinaryBuilder, RecordBatch, StringBuilder};
+use arrow::array::{BinaryBuilder, RecordBatch, StringBuilder, UInt32Array};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pyhudi_avro::{DatumWriter, Value};
 use pyhudi_format::hash::metadata_file_group;
@@ -35,7 +36,7 @@ impl Recorder {
                 partition: partition.to_owned(),
                 groups: *groups,
                 first: 0,
-                routes: StringBuilder::new(),
+                of_rows: Vec::new(),
                 keys: StringBuilder::new(),
                 values: BinaryBuilder::new(),
             }),
@@ -54,7 +55,8 @@ pub(super) struct RecordRows<'w> {
     /// Keys are hashed over so many file groups, the number of the first of which is `first`.
     pub(super) groups: u32,
     pub(super) first: u32,
-    routes: StringBuilder,
+    /// The number of each row's file group.
+    of_rows: Vec<u32>,
     keys: StringBuilder,
     values: BinaryBuilder,
 }
@@ -80,11 +82,20 @@ impl RecordRows<'_> {
         hashed: &str,
         fields: &[(&'static str, Value<'_>)],
     ) -> Result<()> {
+        let value = self.value(fields)?;
+        self.put_value(key, hashed, &value);
+        Ok(())
+    }
+
+    /// The bytes of a record, for [`put_value`](Self::put_value).
+    pub(super) fn value(&self, fields: &[(&'static str, Value<'_>)]) -> Result<Vec<u8>> {
         let value = self.writer.write(fields);
-        let value = value.map_err(|error| SliceError::Schema(error.to_string()))?;
+        value.map_err(|error| SliceError::Schema(error.to_string()))
+    }
+
+    pub(super) fn put_value(&mut self, key: &str, hashed: &str, value: &[u8]) {
         self.add_key(key, hashed);
         self.values.append_value(value);
-        Ok(())
     }
 
     pub(super) fn delete(&mut self, key: &str) {
@@ -98,18 +109,32 @@ impl RecordRows<'_> {
 
     fn add_key(&mut self, key: &str, hashed: &str) {
         let group = self.first + metadata_file_group(hashed, self.groups);
-        self.routes
-            .append_value(format!("{}/{group}", self.partition));
+        self.of_rows.push(group);
         self.keys.append_value(key);
     }
 
+    /// The rows, those of one file group together, so that they are cut and not sorted on their way.
     pub(super) fn finish(mut self) -> Result<RecordBatch> {
+        let mut order: Vec<u32> = (0..self.of_rows.len() as u32).collect();
+        let group_of = |row: u32| self.of_rows.get(row as usize).copied().unwrap_or(u32::MAX);
+        order.sort_by_key(|row| group_of(*row));
+        let mut routes = StringBuilder::new();
+        let mut route = (None, String::new());
+        for row in &order {
+            let group = group_of(*row);
+            if route.0 != Some(group) {
+                route = (Some(group), format!("{}/{group}", self.partition));
+            }
+            routes.append_value(&route.1);
+        }
+        let order = UInt32Array::from(order);
+        let (keys, values) = (self.keys.finish(), self.values.finish());
         Ok(RecordBatch::try_new(
             record_rows_schema(),
             vec![
-                Arc::new(self.routes.finish()),
-                Arc::new(self.keys.finish()),
-                Arc::new(self.values.finish()),
+                Arc::new(routes.finish()),
+                take(&keys, &order, None)?,
+                take(&values, &order, None)?,
             ],
         )?)
     }

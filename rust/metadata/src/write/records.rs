@@ -134,8 +134,10 @@ pub fn locations(
         ("type", Value::Whole(KIND_LOCATION)),
         ("recordIndexMetadata", Value::Record(fields)),
     ];
+    // They differ in their keys alone.
+    let value = rows.value(&fields)?;
     for key in added.iter().flatten() {
-        rows.put(key, &fields)?;
+        rows.put_value(key, key, &value);
     }
     for key in removed.iter().flatten() {
         rows.delete(key);
