@@ -39,6 +39,7 @@ __all__ = [
     "bucket_ids",
     "bucket_numbers",
     "combine",
+    "compact_logs",
     "compact_metadata_group",
     "container_to_json",
     "filter_candidates",
@@ -488,6 +489,31 @@ def write_log_files(
     partial: the schema has some of the table's columns only.
     base_instant: of the base file whose rows the column `_pyhudi_base_row` of rows and deletes
         counts. A block tells positions when all its records have one and they rise.
+    """
+
+@type_check_only
+class CompactedSpec(TypedDict, total=False):
+    """What `compact_logs` takes by name."""
+
+    partition: Required[str]
+    instant: Required[str]
+    avro_schema: Required[str]
+    block_bytes: Required[int]
+    blocks: Required[Literal["avro", "parquet", "hfile"]]
+    codec: Required[Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]]
+
+def compact_logs(
+    store: Store, path: str, merged: SliceSpec, **spec: Unpack[CompactedSpec]
+) -> LogFile | None:
+    """Writes what the log files of a slice come to by themselves as one new log file.
+
+    Of each key that record or delete stays that would meet the base file. The headers of its blocks
+    list the instants of those that they stand for. None, and no file, where no block counts. All
+    log records are in memory. Raises `UnsupportedTableFeature` where records are merged column by
+    column.
+
+    merged: as of `read_slice`, without a base file.
+    partition: path of the slice's partition.
     """
 
 def rollback_block(rollback_instant: str, target_instant: str) -> bytes:

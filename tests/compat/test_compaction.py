@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.config.actions import COMPACTION
+from pyhudi.config.actions import COMPACTION, LOG_COMPACTION
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.pair import Pair
+from tests.unit.test_savepoints import people
 
 RELEASES = ["0.15.0", "1.0.2", "1.2.0"]
 OFTEN = {"hoodie.compact.inline.max.delta.commits": "1"}
@@ -65,3 +66,66 @@ def test_each_carries_out_what_the_other_planned(pair: Pair) -> None:
 def pending(pair: Pair) -> list[str]:
     timeline = pair.table.refresh().state.timeline
     return [instant.requested for instant in timeline.pending(COMPACTION)]
+
+
+LOGS = {
+    "hoodie.log.compaction.enable": "true",
+    "hoodie.log.compaction.inline": "true",
+    "hoodie.log.compaction.blocks.threshold": "3",
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("hudi", RELEASES, indirect=True)
+def test_log_files_that_either_has_merged(pair: Pair) -> None:
+    """Hudi reads ours, carries out what we have planned, and goes on; and the reverse."""
+    # Its default looks at base files, takes a key for an update that a log file has deleted, and
+    # leaves the record index without it.
+    pair.options["hoodie.index.type"] = "RECORD_INDEX"
+    rows = {f"k{n}": 1 for n in range(4)}
+
+    def written(ids: range, v: int, *, by_hudi: bool, merging: bool = False) -> None:
+        if merging:
+            pair.options.update(LOGS)
+        (pair.hudi_writes if by_hudi else pair.pyhudi_writes)(ids, v)
+        for name in LOGS:
+            pair.options.pop(name, None)
+        rows.update({f"k{n}": v for n in ids})
+
+    for v in range(2, 6):
+        written(range(3), v, by_hudi=v % 2 == 0)
+    pair.table.refresh().delete_keys(people(range(2, 3), 0).select(["id", "city"]))
+    del rows["k2"]
+    done = pair.table.refresh().log_compact(min_log_files=3)
+    assert done.files_written
+    pair.check(rows)
+    # A late row, and one that comes back.
+    pair.hudi_writes(range(2), 3)
+    written(range(2, 3), 9, by_hudi=True)
+    written(range(2), 10, by_hudi=False)
+    pair.check(rows)
+
+    for v in range(11, 14):
+        written(range(3), v, by_hudi=False)
+    planned = pair.table.refresh().log_compact(min_log_files=3, execute=False)
+    assert planned.scheduled == tuple(pending_merges(pair))
+    written(range(2), 20, by_hudi=True, merging=True)
+    assert planned.scheduled[0] not in pending_merges(pair)
+    pair.check(rows)
+
+    for v in range(21, 26):
+        written(range(2), v, by_hudi=True, merging=True)
+    operations = pair.table.refresh().inspect.commits()["operation"].to_pylist()
+    assert operations.count("LOG_COMPACT") > 1, operations
+    pair.check(rows)
+    assert pair.table.refresh().log_compact(min_log_files=2).files_written
+    pair.check(rows)
+    assert pair.table.compact().files_written
+    pair.check(rows)
+    written(range(3), 30, by_hudi=True)
+    pair.check(rows)
+
+
+def pending_merges(pair: Pair) -> list[str]:
+    timeline = pair.table.refresh().state.timeline
+    return [instant.requested for instant in timeline.pending(LOG_COMPACTION)]

@@ -17,6 +17,7 @@ _BASE = {
         "dictionary",
         "bloom_type",
         "bloom_entries",
+        "bloom_by_keys",
         "bloom_fpp",
         "bloom_max_entries",
     )

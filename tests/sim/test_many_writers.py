@@ -600,4 +600,4 @@ def test_what_is_missing_is_found(
     kind = KINDS[0]
     mutation(monkeypatch)
     with pytest.raises(AssertionError, match="PYHUDI_SEED"):
-        play_all(300, kind, tables(kind), tmp_path, monkeypatch)
+        play_all(3000, kind, tables(kind), tmp_path, monkeypatch)

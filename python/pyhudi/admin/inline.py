@@ -16,13 +16,15 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
 from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import AfterCommitWarning, InterruptedAfterCommit, without_hint
-from pyhudi.services import archiving, cleaning, clustering
+from pyhudi.services import archiving, cleaning, clustering, log_compaction
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.compaction_choice import is_due
+from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
 from pyhudi.write.expire import expire_partitions
@@ -74,6 +76,10 @@ def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[st
     if _compaction_is_due(table, options):
         asked = CompactionRequest(execute=options.inline, due_only=True)
         yield "compaction", partial(services.compact, handle, asked, options, clock=clock)
+    merged = LogCompactionOptions.of(handle.options)
+    if _log_compaction_is_due(table, merged):
+        alone = LogCompactionRequest()
+        yield "log compaction", partial(services.log_compact, handle, alone, merged, clock=clock)
     by = ClusteringOptions.of(handle.options)
     if _clustering_is_due(table, by):
         wanted = ClusteringRequest(execute=by.inline, due_only=True)
@@ -95,6 +101,14 @@ def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:
         # Those are carried out first; no plan is made beside one.
         return options.inline
     return is_due(table.timeline, options, table.generator.next())
+
+
+def _log_compaction_is_due(table: Table, options: LogCompactionOptions) -> bool:
+    return (
+        options.inline
+        and table.config.is_merge_on_read
+        and log_compaction.is_due(table.timeline, options)
+    )
 
 
 def _clustering_is_due(table: Table, options: ClusteringOptions) -> bool:

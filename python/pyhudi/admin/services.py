@@ -12,9 +12,11 @@ from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.log_compaction_options import LEAST, LogCompactionOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.services import archiving, cleaning, clustering, table_compaction
+from pyhudi.services import archiving, cleaning, clustering, log_compaction, table_compaction
 from pyhudi.services.clustering import ClusteringRequest
+from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
@@ -39,9 +41,7 @@ def compact(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     opened = open_for_service(handle, clock, changes=not dry_run)
-    if not opened.config.is_merge_on_read:
-        msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
-        raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
+    check_has_logs(opened)
     if partitions is not None:
         paths = tuple(chosen(Session.open(handle, clock), partitions))
         asked = replace(asked, partitions=paths)
@@ -50,6 +50,37 @@ def compact(
         return table_compaction.looked_at(opened, options, asked)
     limited = replace(asked, memory_limit=memory_limit(asked.memory_limit))
     return table_compaction.compact_table(opened, options, limited)
+
+
+def log_compact(
+    table: WritableTable,
+    asked: LogCompactionRequest,
+    options: LogCompactionOptions,
+    *,
+    partitions: Any = None,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+) -> ServiceResult:
+    """See `HudiTable.log_compact`."""
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    opened = open_for_service(handle, clock, changes=not dry_run)
+    check_has_logs(opened)
+    if options.least < LEAST:
+        raise ConfigError(f"min_log_files must be at least {LEAST}, not {options.least}")
+    if partitions is not None:
+        paths = tuple(chosen(Session.open(handle, clock), partitions))
+        asked = replace(asked, partitions=paths)
+    _check_asked(asked)
+    carried_out = log_compaction.looked_at if dry_run else log_compaction.compact_log_files
+    return carried_out(opened, options, asked)
+
+
+def check_has_logs(table: Table) -> None:
+    """Raises `UnsupportedTableFeature` for a copy-on-write table."""
+    if not table.config.is_merge_on_read:
+        msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
+        raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
 
 
 def cluster(
@@ -111,7 +142,7 @@ def _check(table: Table, asked: CompactionRequest) -> None:
     _check_asked(asked)
 
 
-def _check_asked(asked: CompactionRequest | ClusteringRequest) -> None:
+def _check_asked(asked: CompactionRequest | ClusteringRequest | LogCompactionRequest) -> None:
     if not asked.schedule and not asked.execute:
         raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
 

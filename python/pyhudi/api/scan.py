@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyhudi.api.outputs import Outputs, check_limit, limited, stream
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
+from pyhudi.query.cleaned_since import watched
 from pyhudi.query.commit_range import IncrementalRange
 from pyhudi.query.explain import Explanation
 from pyhudi.query.file_pruning import choose_slices
@@ -77,11 +78,13 @@ class Scan(Outputs):
 
         Raises:
             UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
-            HistoryUnavailable: an incremental range cannot be read in whole.
+            HistoryUnavailable: an incremental range cannot be read in whole; while the stream is
+                read, a cleaner or a restore has removed files of the scan's moment.
             CorruptTable: a file is damaged or missing; also while the stream is read.
             ConfigError: the engine gives no Arrow stream.
         """
-        return self._read(self.tasks, self.schema)
+        batches = watched(self._read(self.tasks, self.schema), self.table)
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
 
     def count(self) -> int:
         """How many rows the scan gives. Only columns that matter for it are read.

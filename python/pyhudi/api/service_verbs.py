@@ -194,6 +194,72 @@ class ServiceVerbs:
         return result
 
     @arg.checked(
+        min_log_files=arg.optional(arg.whole),
+        schedule=arg.flag,
+        execute=arg.flag,
+        dry_run=arg.flag,
+        progress=arg.progress,
+    )
+    def log_compact(
+        self,
+        *,
+        partitions: Any = None,
+        min_log_files: int | None = None,
+        schedule: bool = True,
+        execute: bool = True,
+        dry_run: bool = False,
+        progress: Progress = False,
+    ) -> ServiceResult:
+        """Merges many log files of a file group of a merge-on-read table into one. No row changes.
+
+        Cheaper than `compact()` where base files are large, since those are not touched; reads
+        merge what the one log file holds. The others stay until a compaction and a clean. Log
+        compactions that are pending come first, whoever planned them; those that a compaction has
+        overtaken are taken off the timeline. Records keep their commit times, which Apache Hudi
+        (1.2.0) sets to that of the log compaction.
+
+        Args:
+            partitions: as `delete_partitions` takes them: a new plan has slices of these alone.
+            min_log_files: log files from which a file group is taken, at least 2; one that others
+                came to counts for those. By default `hoodie.log.compaction.blocks.threshold` of the
+                handle's options (5).
+            schedule: plan what can be merged.
+            execute: carry out the plans; without it the new one stays pending.
+            dry_run: say what would be read, and change nothing.
+            progress: as in `upsert`.
+
+        Returns:
+            What was done.
+
+        Raises:
+            UnsupportedTableFeature: the table is copy-on-write, or its records are merged column by
+                column: partial updates, legacy payloads that do so, mergers of one's own.
+            CommitConflict: another writer is at a pending log compaction, or a compaction came
+                between.
+            CorruptTable: files of a plan are gone or damaged.
+            LockTimeout: the table's lock could not be had in time.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+        """
+        from pyhudi.admin.services import log_compact  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
+        from pyhudi.config.log_compaction_options import (  # noqa: PLC0415 - likewise
+            LogCompactionOptions,
+        )
+        from pyhudi.services.log_compaction import (  # noqa: PLC0415 - likewise
+            LogCompactionRequest,
+        )
+
+        handle = self._writable()
+        options = LogCompactionOptions.of(handle.options)
+        if min_log_files is not None:
+            options = replace(options, least=min_log_files)
+        asked = LogCompactionRequest(schedule=schedule, execute=execute)
+        with watched(handle, progress) as table:
+            result = log_compact(table, asked, options, partitions=partitions, dry_run=dry_run)
+        self.refresh()
+        return result
+
+    @arg.checked(
         sort_by=arg.optional(arg.names),
         layout=arg.optional(arg.text),
         schedule=arg.flag,

@@ -55,7 +55,10 @@ class State(Enum):
     @property
     def rank(self) -> int:
         """Its place in the order requested, inflight, completed."""
-        return list(State).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {state: place for place, state in enumerate(State)}
 
 
 @dataclass(frozen=True)

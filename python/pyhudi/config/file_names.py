@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pyhudi.errors import UnsupportedTableFeature
 
 BASE_EXTENSION = "parquet"
 CDC_SUFFIX = ".cdc"
 PARTITION_METADATA_PREFIX = ".hoodie_partition_metadata"
+
+PARSED = 16384
+"""Names that parsers remember: a table's are listed anew with each write."""
 
 _OTHER_BASE_EXTENSIONS = frozenset({"orc", "hfile", "lance"})
 
@@ -55,6 +59,7 @@ class LogName:
     """".cdc" or ""."""
 
 
+@lru_cache(PARSED)
 def parse_base_name(name: str, extension: str = BASE_EXTENSION) -> BaseName | None:
     """The parts of a base file's name, None when it is not one.
 
@@ -75,6 +80,7 @@ def parse_base_name(name: str, extension: str = BASE_EXTENSION) -> BaseName | No
     return BaseName(match["file_id"], match["token"], match["instant"])
 
 
+@lru_cache(PARSED)
 def parse_log_name(name: str) -> LogName | None:
     """The parts of a log file's name (CDC files too), None when it is not one."""
     match = _LOG_NAME.fullmatch(name)

@@ -11,6 +11,7 @@ from pyhudi.config.commit_entries import COMMIT_METADATA_PREFIX
 from pyhudi.config.compaction_options import COMPACTION_OPTIONS, CompactionOptions
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
+from pyhudi.config.log_compaction_options import LOG_COMPACTION_OPTIONS, LogCompactionOptions
 from pyhudi.config.merge_mode import MERGE_MODE
 from pyhudi.config.metadata_options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
 from pyhudi.config.option_names import unknown_option
@@ -45,6 +46,7 @@ KNOWN_OPTIONS = frozenset(
         *SERVICE_OPTIONS,
         *LOCK_OPTIONS,
         *COMPACTION_OPTIONS,
+        *LOG_COMPACTION_OPTIONS,
         *TTL_OPTIONS,
         *CLUSTERING_OPTIONS,
         *CLEAN_OPTIONS,
@@ -92,6 +94,7 @@ def check_options(
     ServiceOptions.of(checked)
     LockOptions.of(checked)
     CompactionOptions.of(checked)
+    LogCompactionOptions.of(checked)
     TtlOptions.of(checked)
     ClusteringOptions.of(checked)
     CleanOptions.of(checked)

@@ -16,8 +16,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pyhudi.config.actions import ACTIONS, CLUSTERING, COMMIT, COMPLETED_ACTION, State
+from pyhudi.config.file_names import PARSED
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.storage.storage import Storage
 
@@ -52,6 +54,7 @@ class TimelineLayout:
     has_clustering_action: bool
     """A pending clustering is its own action (else: `replacecommit`)."""
 
+    @lru_cache(PARSED)  # noqa: B019 - there are two layouts, for good
     def parse(self, name: str) -> InstantFile | None:
         """What a file name says, None for a file that is no instant.
 

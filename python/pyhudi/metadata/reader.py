@@ -45,7 +45,7 @@ class MetadataTable:
         """
         self._data_storage = storage
         self._data_config = config
-        self._storage = Storage(f"{storage.uri}/{FOLDER}", storage.options)
+        self._storage = storage.below(FOLDER)
         self._config = open_config(self._storage)
         # A crash between its delta commit and the data table's leaves one that must not count.
         pending = {instant.requested for instant in timeline.pending()}

@@ -24,7 +24,6 @@ from pyhudi.schema.internal_schema import LATEST_SCHEMA
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
-from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
 
@@ -32,7 +31,7 @@ class RestOfPartitions:
     """The files beside those of a commit that is about to complete."""
 
     def __init__(self, data: Table, metadata: CommitMetadata) -> None:
-        """`metadata`: of the commit."""
+        """`data`: as it is now. `metadata`: of the commit."""
         self._data = data
         self._metadata = metadata
         self._lacking: dict[str, set[str]] = {}
@@ -72,11 +71,8 @@ class RestOfPartitions:
 
     @cached_property
     def _table(self) -> MetadataTable:
-        return MetadataTable(self._data.storage, self._data.config, self._timeline)
-
-    @cached_property
-    def _timeline(self) -> Timeline:
-        return Timeline.load(self._data.storage, self._data.config)
+        data = self._data
+        return MetadataTable(data.storage, data.config, data.timeline)
 
     def _slices(self, partition: str) -> Iterator[FileSlice]:
         """Those that live on: neither replaced nor rewritten. A log file rewrites nothing."""
@@ -84,7 +80,7 @@ class RestOfPartitions:
         gone = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
         rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
         data = self._data
-        view = FileSystemView(data.storage, data.config, self._timeline, {partition})
+        view = FileSystemView(data.storage, data.config, data.timeline, {partition})
         for slice_ in view.slices():
             if slice_.file_id not in gone and slice_.file_id not in rewritten:
                 yield slice_

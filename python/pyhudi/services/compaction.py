@@ -119,7 +119,7 @@ def _carry_out(
         operation_type="COMPACT",
     )
     compaction.keep_only(metadata, _begun(compaction, work, slices))
-    metadata = in_step(table, Commit(instant, metadata, schema))
+    metadata = in_step(table.reloaded(), Commit(instant, metadata, schema))
     compaction.complete(metadata.encode(table.config.version, COMPACTION, table.clock))
     compaction.clear()
 

@@ -18,7 +18,11 @@ from pyhudi.services.compaction_choice import choose, is_due
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.compaction_plan import CompactTask, compaction_plan
-from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
+from pyhudi.slices.file_groups import (
+    pending_clusterings,
+    pending_compactions,
+    pending_log_compactions,
+)
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.planned import planned_slices
@@ -142,7 +146,13 @@ class _Chosen:
 def _choice(
     table: Table, options: CompactionOptions, asked: CompactionRequest, instant: str
 ) -> _Chosen:
-    planned = {**pending_compactions(table.timeline), **pending_clusterings(table.timeline)}
+    timeline = table.timeline
+    planned = {
+        **pending_compactions(timeline),
+        **pending_clusterings(timeline),
+        # One that ended above the compaction would bring back what came after its log files.
+        **pending_log_compactions(timeline),
+    }
     free = [slice_ for slice_ in with_logs(table) if slice_.key not in planned]
     wanted = free
     if asked.groups is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyhudi.config.actions import CLUSTERING, COMPACTION, REPLACE_COMMIT
+from pyhudi.config.actions import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.write_tasks import FileGroup
@@ -41,6 +41,15 @@ def pending_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
     return {
         key: instant.requested
         for instant in timeline.pending(COMPACTION)
+        for key in groups_of_plan(timeline.plan(instant))
+    }
+
+
+def pending_log_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
+    """Likewise of every group whose log files wait to be merged with each other."""
+    return {
+        key: instant.requested
+        for instant in timeline.pending(LOG_COMPACTION)
         for key in groups_of_plan(timeline.plan(instant))
     }
 

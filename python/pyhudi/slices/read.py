@@ -71,31 +71,35 @@ def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStat
     """As `open_slice`, with what the merge counts; final once the reader is at its end."""
     task = _complete(task)
     check_found(task.storage, task.slice)
+    return _native.read_slice(task.storage.native, **slice_spec(task))
+
+
+def slice_spec(task: ReadTask) -> _native.SliceSpec:
+    """The files of a task's slice and how they are merged, as the core takes it."""
     merge = task.merge
-    return _native.read_slice(
-        task.storage.native,
-        base=task.slice.base.path if task.slice.base else None,
-        logs=[log.path for log in task.slice.logs],
-        schema=task.schema,
-        columns=_read_columns(task),
-        merge_mode=merge.mode,
-        ordering_fields=merge.ordering_fields,
-        key_fields=merge.key_fields,
-        delete_field=merge.delete_field,
-        delete_marker=merge.delete_marker,
-        max_instant=merge.max_instant,
-        valid_instants=merge.valid_instants,
-        timeline_start=merge.timeline_start,
-        filters=_pruning(task),
-        base_instant=task.slice.base.instant if task.slice.base else None,
-        field_rules=field_rules(task.merge.fields, task.schema),
-        memory_limit=task.memory_limit,
-        evolution=file_names(task.evolution, task.slice),
-        bootstrap=_bootstrap_source(task),
-        plain_key=merge.plain_key,
-        two_threads=task.two_threads,
-        base_part=task.base_part,
-    )
+    return {
+        "base": task.slice.base.path if task.slice.base else None,
+        "logs": [log.path for log in task.slice.logs],
+        "schema": task.schema,
+        "columns": _read_columns(task),
+        "merge_mode": merge.mode,
+        "ordering_fields": merge.ordering_fields,
+        "key_fields": merge.key_fields,
+        "delete_field": merge.delete_field,
+        "delete_marker": merge.delete_marker,
+        "max_instant": merge.max_instant,
+        "valid_instants": merge.valid_instants,
+        "timeline_start": merge.timeline_start,
+        "filters": _pruning(task),
+        "base_instant": task.slice.base.instant if task.slice.base else None,
+        "field_rules": field_rules(task.merge.fields, task.schema),
+        "memory_limit": task.memory_limit,
+        "evolution": file_names(task.evolution, task.slice),
+        "bootstrap": _bootstrap_source(task),
+        "plain_key": merge.plain_key,
+        "two_threads": task.two_threads,
+        "base_part": task.base_part,
+    }
 
 
 def file_names(evolution: Evolution | None, slice_: FileSlice) -> FileNames | None:

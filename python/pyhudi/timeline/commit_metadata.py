@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 from pyhudi.clock import Clock
@@ -228,6 +229,7 @@ _LOG_FIELDS = frozenset({"log_version", "log_offset", "base_file", "log_files"})
 _LATER_FIELDS = ("prev_base_file", "num_updates", "total_log_read_time_ms", "total_log_files")
 
 
+@cache
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
@@ -235,10 +237,16 @@ def _camel(name: str) -> str:
 
 def _known_fields(model: type[Any], record: Mapping[str, Any]) -> dict[str, Any]:
     """Constructor arguments of `model`: nulls take the default, what it lacks goes to `unknown`."""
-    by_key = {_camel(f.name): f for f in fields(model) if f.name != "unknown"}
-    known = {by_key[k].name: v for k, v in record.items() if k in by_key and v is not None}
+    by_key = _NAMES_BY_KEY[model]
+    known = {by_key[k]: v for k, v in record.items() if k in by_key and v is not None}
     known["unknown"] = {key: value for key, value in record.items() if key not in by_key}
     return known
+
+
+_NAMES_BY_KEY = {
+    model: {_camel(f.name): f.name for f in fields(model) if f.name != "unknown"}
+    for model in (CommitMetadata, RuntimeStats, WriteStat)
+}
 
 
 def _record_of(model: Any, skipped: Iterable[str]) -> dict[str, Any]:

@@ -86,6 +86,8 @@ class Transaction:
         self._open = OpenInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
         self._publishing = False
+        # Another writer has taken it back.
+        self._gone = False
         self._told_companions = False
         self._shared = shared
         self._heartbeat: Heartbeat | None = None
@@ -332,10 +334,10 @@ class Transaction:
         """Takes back what is not complete; tells a caller whose error came after the commit."""
         if self._state is None:
             return
-        published, gone = self._state is State.COMPLETED, False
+        published = self._state is State.COMPLETED
         if not published:
             try:
-                published, gone = self._settled()
+                published = self._settled()
             except Exception as secondary:
                 if error is None:
                     raise
@@ -343,7 +345,7 @@ class Transaction:
                 error.__context__ = secondary
                 if self._publishing and isinstance(error, Exception):
                     raise self._unknown() from error
-        if gone and isinstance(error, Exception) and not isinstance(error, CommitConflict):
+        if self._gone and isinstance(error, Exception) and not isinstance(error, CommitConflict):
             raise self._taken_back() from error
         if published and isinstance(error, KeyboardInterrupt):
             raise InterruptedAfterCommit(self.instant) from error
@@ -363,23 +365,24 @@ class Transaction:
         """Takes the write back, unless it is complete or gone already."""
         self._settled()
 
-    def _settled(self) -> tuple[bool, bool]:
-        """Takes a pending write back; whether it was complete, or gone."""
+    def _settled(self) -> bool:
+        """Takes a pending write back; whether it was complete."""
         with self._table.guard.section():
             return self._settled_alone()
 
-    def _settled_alone(self) -> tuple[bool, bool]:
+    def _settled_alone(self) -> bool:
         table = self._table
         timeline = Timeline.load(table.storage, table.config)
         table.generator.observe(timeline)
         instant = timeline.find(self.instant, self._open.action)
         if instant is None:
+            self._gone = True
             self._remove_what_came_late(timeline)
-            return False, True
+            return False
         if instant.is_completed:
-            return True, False
+            return True
         self._take_back(timeline, instant)
-        return False, False
+        return False
 
     def _take_back(self, timeline: Timeline, pending: Instant) -> None:
         """Within a section: undoes the write, which is pending still.

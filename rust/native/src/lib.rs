@@ -76,7 +76,8 @@ mod _native {
     use super::store::Store;
     #[pymodule_export]
     use super::write::{
-        BaseFile, LogFile, rollback_block, write_base_file, write_base_files, write_log_files,
+        BaseFile, LogFile, compact_logs, rollback_block, write_base_file, write_base_files,
+        write_log_files,
     };
 
     #[pymodule_init]

@@ -165,6 +165,11 @@ impl SliceSpec {
     }
 }
 
+/// What is read of a slice, by the arguments of `read_slice`.
+pub(crate) fn slice_read(spec: &Bound<'_, PyDict>, store: &Store) -> PyResult<SliceRead> {
+    SliceSpec::of(Some(spec))?.read(spec.py(), store)
+}
+
 #[pyfunction]
 #[pyo3(signature = (store, **spec))]
 pub fn read_slice(

@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::args::{bound, source};
 use crate::error::{config_error, slice_error};
+use crate::read::slice_read;
 use crate::spec::spec;
 use crate::store::Store;
 
@@ -208,6 +209,41 @@ spec! {
     }
 }
 
+spec! {
+    /// What a log file is like that others come to, see the stub.
+    CompactedSpec {
+        partition: String,
+        instant: String,
+        avro_schema: String,
+        block_bytes: usize,
+        blocks: String,
+        codec: String,
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (store, path, merged, **spec))]
+pub fn compact_logs(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    path: &str,
+    merged: &Bound<'_, PyDict>,
+    spec: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Option<LogFile>> {
+    let spec = CompactedSpec::of(spec)?;
+    let options = LogFileOptions {
+        instant: spec.instant,
+        avro_schema: spec.avro_schema,
+        block_bytes: spec.block_bytes,
+        blocks: data_blocks(&spec.blocks, &spec.codec)?,
+        ..LogFileOptions::default()
+    };
+    let read = slice_read(merged, &store)?;
+    py.detach(move || pyhudi_slice::compact_logs(&read, path, &spec.partition, &options))
+        .map(|file| file.map(LogFile))
+        .map_err(slice_error)
+}
+
 #[pyfunction]
 #[pyo3(signature = (store, next_path, **spec))]
 pub fn write_log_files(
@@ -225,6 +261,7 @@ pub fn write_log_files(
         file_bytes: spec.file_bytes,
         partial: spec.partial,
         base_instant: spec.base_instant,
+        compacted: None,
     };
     let rows = bound(py, spec.rows.as_ref(), source)?.into_iter().flatten();
     let deletes = bound(py, spec.delete_keys.as_ref(), source)?;

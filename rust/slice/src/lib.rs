@@ -11,6 +11,7 @@ mod blocks;
 mod changes;
 mod columns;
 mod combine;
+mod compact_logs;
 mod convert;
 mod error;
 mod evolve;
@@ -48,6 +49,7 @@ pub use blocks::{
 };
 pub use changes::{Batches, CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
 pub use combine::combine;
+pub use compact_logs::compact_logs;
 pub use error::{Result, SliceError};
 pub use evolve::{Evolution, Source};
 pub use hfile_pairs::{Pair, hfile_info, hfile_pairs};

@@ -36,6 +36,8 @@ pub struct LogFileOptions {
     pub partial: bool,
     /// Instant of the base file that [`BASE_ROW`] counts in; none to write no positions.
     pub base_instant: Option<String>,
+    /// Instants, with commas, of the blocks that these stand for.
+    pub compacted: Option<String>,
 }
 
 impl Default for LogFileOptions {
@@ -49,6 +51,7 @@ impl Default for LogFileOptions {
             blocks: DataBlocks::Avro,
             partial: false,
             base_instant: None,
+            compacted: None,
         }
     }
 }
@@ -106,6 +109,23 @@ pub fn write_log_files(
     let (mut files, last) = writer.finish()?;
     files.push(last);
     Ok(files)
+}
+
+/// Writes one new log file of what others came to, whose deletes have ordering values of their own.
+///
+/// # Errors
+/// As [`write_log_file`].
+pub(crate) fn write_compacted(
+    store: &Store,
+    path: &str,
+    rows: Vec<RecordBatch>,
+    deletes: Vec<DeleteRecord<'_>>,
+    options: &LogFileOptions,
+) -> Result<LogFile> {
+    let mut writer = LogWriter::create(store, path, None, options)?;
+    writer.rows(rows.into_iter().map(Ok))?;
+    writer.delete_records(deletes, &Positions(None))?;
+    Ok(writer.finish()?.1)
 }
 
 struct LogWriter<'a> {
@@ -171,9 +191,6 @@ impl<'a> LogWriter<'a> {
     fn deletes(&mut self, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<()> {
         let batches = batches.collect::<Result<Vec<_>>>()?;
         let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        if count == 0 {
-            return Ok(());
-        }
         let mut positions = Positions::default();
         for batch in &batches {
             positions.add(batch);
@@ -195,8 +212,20 @@ impl<'a> LogWriter<'a> {
                 });
             }
         }
+        self.delete_records(records, &positions)
+    }
+
+    fn delete_records(
+        &mut self,
+        records: Vec<DeleteRecord<'_>>,
+        positions: &Positions,
+    ) -> Result<()> {
+        let count = records.len();
+        if count == 0 {
+            return Ok(());
+        }
         let content = delete_content(&delete_list::encode(records.into_iter()));
-        self.append(BlockType::Delete, &content, &positions)?;
+        self.append(BlockType::Delete, &content, positions)?;
         self.current.deletes += count as u64;
         Ok(())
     }
@@ -210,6 +239,9 @@ impl<'a> LogWriter<'a> {
         ];
         if options.partial && kind.is_data() {
             header.push((HeaderKey::IsPartial, "true"));
+        }
+        if let Some(instants) = &options.compacted {
+            header.push((HeaderKey::CompactedBlockTimes, instants));
         }
         let text = options.base_instant.as_ref().and_then(|_| positions.text());
         if let (Some(text), Some(base)) = (&text, &options.base_instant) {

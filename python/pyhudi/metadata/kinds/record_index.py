@@ -42,7 +42,7 @@ from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 
-_COMPACT = "COMPACT"
+_AT_THEIR_PLACES = frozenset({"COMPACT", "LOG_COMPACT"})
 _CLUSTER = "CLUSTER"
 _DELETE = "DELETE"
 
@@ -111,7 +111,7 @@ class RecordIndex(PartitionKind):
     def on_commit(self, change: Change, name: str) -> Iterator[RecordTask]:
         """The keys that came and went, file group by file group."""
         operation, rows = change.metadata.operation_type, change.rows
-        if operation == _COMPACT:
+        if operation in _AT_THEIR_PLACES:
             return
         config, ranges = change.data.config, None
         if _is_partitioned(change):

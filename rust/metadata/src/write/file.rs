@@ -72,8 +72,7 @@ pub(super) fn by_key(batches: &[RecordBatch]) -> Result<Rows<'_>> {
         let keys = keys.iter().map(Option::unwrap_or_default);
         rows.extend(keys.zip(values.iter()));
     }
-    // Of one key those that came later stay behind.
-    rows.sort_by_key(|(key, _)| *key);
+    sort_by_key(&mut rows);
     // The last record of a key counts, and before a deletion.
     rows.dedup_by(|later, known| {
         let same = later.0 == known.0;
@@ -83,6 +82,29 @@ pub(super) fn by_key(batches: &[RecordBatch]) -> Result<Rows<'_>> {
         same
     });
     Ok(rows)
+}
+
+/// Of one key those that came later stay behind. What all keys begin with is not compared, and of the
+/// rest as a rule one number.
+fn sort_by_key(rows: &mut Rows<'_>) {
+    let first = rows.first().map_or("", |(key, _)| *key).as_bytes();
+    let common = rows.iter().fold(first, |common, (key, _)| {
+        let same = common.iter().zip(key.as_bytes());
+        let len = same.take_while(|(a, b)| a == b).count();
+        common.get(..len).unwrap_or_default()
+    });
+    let number = |key: &str| {
+        let mut bytes = [0; 8];
+        let behind = key.as_bytes().iter().skip(common.len());
+        for (byte, of_key) in bytes.iter_mut().zip(behind) {
+            *byte = *of_key;
+        }
+        u64::from_be_bytes(bytes)
+    };
+    let mut numbered: Vec<_> = rows.iter().map(|row| (number(row.0), *row)).collect();
+    numbered.sort_by(|(a, (key, _)), (b, (other, _))| a.cmp(b).then_with(|| key.cmp(other)));
+    rows.clear();
+    rows.extend(numbered.into_iter().map(|(_, row)| row));
 }
 
 fn put_records(
@@ -129,4 +151,50 @@ fn put_deletes(out: &mut Vec<u8>, rows: &Rows<'_>, options: &MetadataLogOptions)
         &header
     };
     write_block(out, BlockType::Delete, header, &content);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, BinaryArray, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn rows_are_in_the_order_of_their_keys() {
+        for keys in [
+            &["b", "a", "", "ab", "b", "a\u{0}", "a"][..],
+            &[
+                "key-0000000012",
+                "key-0000000011x",
+                "key-0000000011",
+                "key-1",
+                "key-",
+            ],
+            &["x12345678b", "x12345678a", "x12345678"],
+            &[],
+        ] {
+            let mut rows: Rows<'_> = keys.iter().map(|key| (*key, None)).collect();
+            sort_by_key(&mut rows);
+            let mut expected = keys.to_vec();
+            expected.sort_unstable();
+            let found: Vec<_> = rows.iter().map(|(key, _)| *key).collect();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn of_one_key_the_last_record_counts() {
+        let (one, two): (&[u8], &[u8]) = (b"1", b"2");
+        let keys = StringArray::from(vec!["k", "k", "k", "gone", "a"]);
+        let values = BinaryArray::from(vec![Some(one), Some(two), None, None, Some(one)]);
+        let batch = RecordBatch::try_from_iter([
+            ("key", Arc::new(keys) as ArrayRef),
+            ("value", Arc::new(values) as ArrayRef),
+        ]);
+        let batches = [batch.unwrap()];
+        let rows = by_key(&batches).unwrap();
+        assert_eq!(rows, [("a", Some(one)), ("gone", None), ("k", Some(two))]);
+    }
 }

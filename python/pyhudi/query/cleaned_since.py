@@ -1,0 +1,46 @@
+"""A reader whose files go while it reads: what took them, where that was nobody's fault.
+
+A scan is of one moment. Files of that moment stay as long as cleaners keep them, which is ten
+commits by default; a reader that is slower than those cannot go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
+from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
+from pyhudi.slices.table import Table
+
+
+def watched(batches: Iterable[pa.RecordBatch], table: Table) -> Iterator[pa.RecordBatch]:
+    """The batches of a scan of a table, which is as it was when the scan was made.
+
+    Raises `HistoryUnavailable` for a file that was removed since by who was free to.
+    """
+    try:
+        yield from batches
+    except MissingFile as error:
+        taken = _taken(table)
+        if taken is None:
+            raise
+        msg = f"{taken} has removed files of the moment that is read: {without_hint(error)}"
+        hint = (
+            "refresh() the handle and read again. hoodie.clean.commits.retained says for how many "
+            "commits files stay."
+        )
+        raise HistoryUnavailable(msg, hint=hint) from error
+
+
+def _taken(table: Table) -> str | None:
+    """What may have removed files since the table was looked at."""
+    try:
+        now = table.reloaded().timeline
+    except HudiError:
+        return None
+    known = set(table.timeline.uncut.instants)
+    removers = (*now.completed(CLEAN, RESTORE, ROLLBACK), *now.pending(CLEAN, RESTORE, ROLLBACK))
+    since = [instant for instant in removers if instant not in known]
+    return str(since[-1]) if since else None

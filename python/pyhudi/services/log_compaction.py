@@ -1,0 +1,217 @@
+"""Log compaction: many small log files of a file group come to one, without its base file.
+
+Planned and carried out beside writers as a compaction is. The log files stay until a compaction
+and a clean take them; readers pass over their blocks for those of the new one, which lists them. A
+plan is dead once a compaction was planned after it, as with Hudi, and is taken off the timeline.
+Sources: `ScheduleCompactionActionExecutor`, `LogCompactionExecutionHelper`, `HoodieCompactor`
+(Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION, Instant
+from pyhudi.config.log_compaction_options import LogCompactionOptions
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.errors import UnsupportedTableFeature, overtaken
+from pyhudi.schema import schema_history
+from pyhudi.services.archiving import since_compaction
+from pyhudi.services.compaction import with_logs
+from pyhudi.services.result import ServiceResult
+from pyhudi.slices.compact_logs import compact_logs
+from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
+from pyhudi.slices.file_groups import (
+    pending_clusterings,
+    pending_compactions,
+    pending_log_compactions,
+)
+from pyhudi.slices.file_sizes import check_sizes, checks_sizes
+from pyhudi.slices.file_slice import FileSlice, LogFile
+from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.planned import planned_slices
+from pyhudi.slices.table import Table
+from pyhudi.timeline import Timeline, content
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn.conflicts import Since
+from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
+from pyhudi.txn.task_inputs import write_target
+
+OPERATION = "LOG_COMPACT"
+_SERVICE = "log_compact"
+_STAGE = 1
+_EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
+"""Hudi up to 1.0 takes a plan without it for a compaction's."""
+
+
+@dataclass(frozen=True)
+class LogCompactionRequest:
+    """What is asked of one call."""
+
+    partitions: tuple[str, ...] | None = None
+    """A new plan takes slices of these alone; None for all."""
+    schedule: bool = True
+    """Plans what can be compacted."""
+    execute: bool = True
+    """Carries plans out, those that were pending too."""
+
+
+def compact_log_files(
+    table: Table, options: LogCompactionOptions, asked: LogCompactionRequest
+) -> ServiceResult:
+    """Carries out what is pending, then plans anew and carries that out.
+
+    table: cleaned up after dead writers. Raises `UnsupportedTableFeature` where records are merged
+    column by column, `CorruptTable` for files of a plan that are gone or cut, `CommitConflict`
+    where another writer is at a plan.
+    """
+    began_ms = table.clock.now_ms()
+    result = ServiceResult(_SERVICE)
+    for pending in table.timeline.pending(LOG_COMPACTION) if asked.execute else ():
+        now = table.reloaded()
+        if is_dead(now.timeline, pending.requested):
+            unschedule(now, pending.requested, LOG_COMPACTION)
+        else:
+            result = _carried_out(result, now, pending.requested)
+    planned = _scheduled(table, options, asked) if asked.schedule else None
+    if planned and asked.execute:
+        result = _carried_out(result, table.reloaded(), planned)
+    elif planned:
+        result = replace(result, scheduled=(planned,))
+    return replace(result, duration_ms=table.clock.now_ms() - began_ms)
+
+
+def looked_at(
+    table: Table, options: LogCompactionOptions, asked: LogCompactionRequest
+) -> ServiceResult:
+    """What `compact_log_files` would do. Nothing changes."""
+    pending = [
+        found.requested
+        for found in (table.timeline.pending(LOG_COMPACTION) if asked.execute else ())
+        if not is_dead(table.timeline, found.requested)
+    ]
+    slices = [slice_ for instant in pending for slice_ in _planned(table, instant)]
+    slices += _choice(table, options, asked.partitions) if asked.schedule else []
+    return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
+
+
+def is_due(timeline: Timeline, options: LogCompactionOptions) -> bool:
+    """Whether enough was written since the last compaction of either kind."""
+    if timeline.pending(LOG_COMPACTION):
+        return True
+    last = max((instant.requested for instant, _ in _log_compactions(timeline)), default="")
+    since = [delta for delta in since_compaction(timeline) if delta.requested > last]
+    return len(since) >= options.least
+
+
+def is_dead(timeline: Timeline, instant: str) -> bool:
+    """Whether a plan cannot be carried out any more: a compaction may have taken its log files."""
+    others = (*timeline.completed(COMMIT), *timeline.pending(COMPACTION))
+    return any(other.requested > instant for other in others)
+
+
+# --- planning -------------------------------------------------------------------------------------
+
+
+def _scheduled(
+    table: Table, options: LogCompactionOptions, asked: LogCompactionRequest
+) -> str | None:
+    def plan(now: Table, instant: str) -> bytes | None:
+        slices = _choice(now, options, asked.partitions)
+        if not slices:
+            return None
+        # Raises for what cannot be merged, before there is a plan.
+        _tasks(now, instant, slices)
+        record = {
+            **compaction_plan(slices),
+            "preserveHoodieMetadata": True,
+            "strategy": {"compactorClassName": _EXECUTOR, "strategyParams": {}, "version": 1},
+        }
+        return content.encode_container("HoodieCompactionPlan", record, now.clock)
+
+    return schedule(table, LOG_COMPACTION, plan)
+
+
+def _choice(
+    table: Table, options: LogCompactionOptions, partitions: tuple[str, ...] | None
+) -> list[FileSlice]:
+    timeline = table.timeline
+    planned = {
+        **pending_compactions(timeline),
+        **pending_clusterings(timeline),
+        **pending_log_compactions(timeline),
+    }
+    done = _done(timeline)
+    return [
+        slice_
+        for slice_ in with_logs(table, partitions)
+        if slice_.key not in planned and _worth(slice_.logs, done.get(slice_.key)) >= options.least
+    ]
+
+
+def _worth(logs: Sequence[LogFile], last: str | None) -> int:
+    """How many log files a reader has to merge: those that one stands for do not count."""
+    for place, log in enumerate(logs):
+        if log.name == last:
+            return len(logs) - place
+    return len(logs)
+
+
+def _done(timeline: Timeline) -> dict[GroupKey, str]:
+    """The newest log file of each file group that others came to."""
+    return {
+        (stat.partition_path or "", stat.file_id): (stat.path or "").rsplit("/", 1)[-1]
+        for _, metadata in _log_compactions(timeline)
+        for stat in metadata.write_stats
+    }
+
+
+def _log_compactions(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
+    for instant in timeline.completed(DELTA_COMMIT):
+        if any(file.action == LOG_COMPACTION for file in timeline.files(instant)):
+            yield instant, timeline.commit_metadata(instant)
+
+
+# --- carrying out ---------------------------------------------------------------------------------
+
+
+def _carried_out(result: ServiceResult, table: Table, instant: str) -> ServiceResult:
+    slices = [slice_ for slice_ in _planned(table, instant) if slice_.logs]
+    schema = schema_history.commit_schema(table.schema, table.config)
+    tasks = _tasks(table, instant, slices)
+    check = _check_no_compaction
+    try:
+        with PlannedTransaction(table, OPERATION, instant, LOG_COMPACTION, check) as txn:
+            label = f"compact log files of {instant}"
+            found = table.engine.run(compact_logs, tasks, stage=_STAGE, label=label)
+            stats = list(chain.from_iterable(found))
+            txn.commit(stats, schema)
+    except UnsupportedTableFeature:
+        # Its file groups would wait for ever.
+        unschedule(table, instant, LOG_COMPACTION)
+        raise
+    return result.reading(slices).writing(instant, stats)
+
+
+def _check_no_compaction(since: Since, metadata: CommitMetadata) -> None:
+    mine = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats}
+    for other, theirs in since.commits:
+        if theirs.operation_type == "COMPACT" and mine & {
+            (stat.partition_path or "", stat.file_id) for stat in theirs.write_stats
+        }:
+            raise overtaken(f"{other} has compacted the same file groups meanwhile")
+
+
+def _planned(table: Table, instant: str) -> list[FileSlice]:
+    pending = table.timeline.find(instant, LOG_COMPACTION)
+    plan = table.timeline.plan(pending) if pending is not None else None
+    return planned_slices(table.storage, (plan or {}).get("operations") or ())
+
+
+def _tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
+    if checks_sizes(table.options):
+        check_sizes(table.timeline, slices)
+    target = write_target(table, WriteOptions.of(table.options), instant)
+    return compact_tasks(table, target, slices)

@@ -1,0 +1,76 @@
+"""Carrying out one file group's part of a log compaction: task in, write statistics out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyhudi import _native
+from pyhudi.config.file_names import log_file_name
+from pyhudi.engine.protocol import Attempt
+from pyhudi.slices import markers
+from pyhudi.slices.compaction_plan import CompactTask
+from pyhudi.slices.file_sizes import check_found
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.markers import Marker
+from pyhudi.slices.read import slice_spec
+from pyhudi.slices.write_log import token_of_write
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
+
+
+def compact_logs(task: CompactTask, attempt: Attempt) -> list[WriteStat]:
+    """Writes what a slice's log files come to as one more; nothing where none of them counts."""
+    target, merged = task.target, task.read.slice
+    check_found(target.storage, merged)
+    by_base = target.version.logs_named_by_base_instant
+    instant = merged.base_instant if by_base else target.instant
+    version = FileGroup(merged).next_log_version if by_base else 1
+    token = token_of_write(attempt, target.instant) if by_base else attempt.write_token
+    name = log_file_name(merged.file_id, instant, version, token)
+    marker = Marker(merged.partition, name, target.version.log_marker_type)
+    markers.create(target.storage, target.instant, marker)
+    logs_alone = replace(task.read, slice=replace(merged, base=None), memory_limit=None)
+    written = store_compacted(task, marker.path, slice_spec(logs_alone))
+    if written is None:
+        return []
+    return [_stat(merged, written, version)]
+
+
+def store_compacted(
+    task: CompactTask, path: str, slice_: _native.SliceSpec
+) -> _native.LogFile | None:
+    """The one place where log files come into being that others come to."""
+    target = task.target
+    return _native.compact_logs(
+        target.storage.native,
+        path,
+        slice_,
+        partition=task.read.slice.partition,
+        instant=target.instant,
+        avro_schema=target.avro_schema,
+        block_bytes=target.options.log_block_bytes,
+        blocks=target.options.log_blocks,
+        codec=target.options.codec,
+    )
+
+
+def _stat(merged: FileSlice, written: _native.LogFile, version: int) -> WriteStat:
+    """As Hudi's append handle has it, which knows nothing of the slice (1.2.0)."""
+    return WriteStat(
+        file_id=merged.file_id,
+        path=written.path,
+        prev_commit=merged.base_instant,
+        num_writes=written.records,
+        num_update_writes=written.records,
+        num_deletes=written.deletes,
+        total_write_bytes=written.size,
+        file_size_in_bytes=written.size,
+        partition_path=merged.partition,
+        runtime_stats=RuntimeStats(),
+        total_log_files_compacted=len(merged.logs),
+        total_log_size_compacted=sum(log.size for log in merged.logs),
+        log_version=version,
+        log_offset=0,
+        base_file="",
+        log_files=(written.path.rsplit("/", 1)[-1],),
+    )
