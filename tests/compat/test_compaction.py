@@ -99,14 +99,13 @@ def test_log_files_that_either_has_merged(pair: Pair) -> None:
     done = pair.table.refresh().log_compact(min_log_files=3)
     assert done.files_written
     pair.check(rows)
-    # A late row, and one that comes back.
+    # Late rows.
     pair.hudi_writes(range(2), 3)
-    written(range(2, 3), 9, by_hudi=True)
     written(range(2), 10, by_hudi=False)
     pair.check(rows)
 
     for v in range(11, 14):
-        written(range(3), v, by_hudi=False)
+        written(range(2), v, by_hudi=False)
     planned = pair.table.refresh().log_compact(min_log_files=3, execute=False)
     assert planned.scheduled == tuple(pending_merges(pair))
     written(range(2), 20, by_hudi=True, merging=True)
@@ -118,11 +117,19 @@ def test_log_files_that_either_has_merged(pair: Pair) -> None:
     operations = pair.table.refresh().inspect.commits()["operation"].to_pylist()
     assert operations.count("LOG_COMPACT") > 1, operations
     pair.check(rows)
+    for v in range(26, 28):
+        written(range(2), v, by_hudi=v % 2 == 0)
     assert pair.table.refresh().log_compact(min_log_files=2).files_written
+    pair.check(rows)
+    # What was deleted comes back. Hudi 1.x takes it off the record index when it merges log files
+    # that delete it, wherever it is by then; here it has done so before.
+    written(range(3), 30, by_hudi=True)
+    written(range(3), 31, by_hudi=False)
+    assert pair.table.log_compact(min_log_files=2).files_written
     pair.check(rows)
     assert pair.table.compact().files_written
     pair.check(rows)
-    written(range(3), 30, by_hudi=True)
+    written(range(3), 32, by_hudi=True)
     pair.check(rows)
 
 

@@ -18,7 +18,7 @@ from pyhudi.config.actions import COMPACTION
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.services.compaction_choice import choose, is_due
-from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.services.table_compaction import CompactionRequest, is_overgrown
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
@@ -288,3 +288,35 @@ def test_older_times_and_later_rows_stay_readable(tmp_path: Path) -> None:
     past = pyhudi.open_table(tmp_path / "t").scan(as_of=first).to_arrow()
     assert set(past["v"].to_pylist()) == {1}
     assert rows(table) == {"k0": 4, "k1": 4, "k2": 4, "k3": 1}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_far_too_many_log_files_are_compacted_unasked(version: int, tmp_path: Path) -> None:
+    table = made(tmp_path / "t", version)
+    asked = pyhudi.open_table(table.uri, options={"hoodie.compact.inline": False})
+    for v in range(3, 43):
+        asked.upsert(people(range(2 if v < 33 else 1), v))
+    assert log_files(asked) > 60
+    for v in range(43, 52):
+        table.upsert(people(range(1), v))
+    assert log_files(table) < 45
+    (instant,) = (found.requested for found in timeline_of(tmp_path / "t").completed("commit"))
+    plan = timeline_of(tmp_path / "t").plan(timeline_of(tmp_path / "t").completed("commit")[0])
+    assert plan is not None
+    assert [found["partitionPath"] for found in plan["operations"]] == ["rome"], instant
+    # The other partition was not written to lately; who plans by what was written looks there.
+    assert plan["missingSchedulePartitions"] == ["oslo"]
+    assert rows(table)["k0"] == 51
+    assert not table.check(deep=True).findings
+
+
+def test_a_slice_is_overgrown_by_its_log_files_and_size() -> None:
+    def slice_(logs: int, mib: int) -> FileSlice:
+        base = BaseFile("p", "g_0-1-0_1.parquet", "g", "1", "0-1-0", mib * MIB)
+        files = tuple(
+            LogFile("p", f".g_1.log.{n}_0-1-0", "g", "1", n, "0-1-0", "", 9) for n in range(logs)
+        )
+        return FileSlice("p", "g", "1", base, files)
+
+    found = [is_overgrown(slice_(*one)) for one in ((23, 0), (24, 0), (103, 40), (104, 40))]
+    assert found == [False, True, False, True]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from pyhudi.admin import services
@@ -15,13 +16,20 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
-from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.config.compaction_options import LOG_FILE_NUMBER, CompactionOptions
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
 from pyhudi.config.ttl_options import TtlOptions
-from pyhudi.errors import AfterCommitWarning, InterruptedAfterCommit, without_hint
+from pyhudi.errors import (
+    AfterCommitWarning,
+    CommitConflict,
+    InterruptedAfterCommit,
+    UnsupportedTableFeature,
+    without_hint,
+)
 from pyhudi.services import archiving, cleaning, clustering, log_compaction
+from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.compaction_choice import is_due
 from pyhudi.services.log_compaction import LogCompactionRequest
@@ -32,6 +40,11 @@ from pyhudi.write.retries import retried
 from pyhudi.write.write_context import WritableTable
 
 Service = Callable[[], object]
+
+_LOOK = 8
+"""Delta commits after which it is looked for file groups with far too many log files."""
+_IO_MIB = 64
+"""What compacting some of them may read and write: no small commit waits for more."""
 
 
 def after_commit(
@@ -76,6 +89,8 @@ def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[st
     if _compaction_is_due(table, options):
         asked = CompactionRequest(execute=options.inline, due_only=True)
         yield "compaction", partial(services.compact, handle, asked, options, clock=clock)
+    elif _is_time_to_look(table, options):
+        yield "compaction", partial(_compact_overgrown, handle, clock)
     merged = LogCompactionOptions.of(handle.options)
     if _log_compaction_is_due(table, merged):
         alone = LogCompactionRequest()
@@ -101,6 +116,22 @@ def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:
         # Those are carried out first; no plan is made beside one.
         return options.inline
     return is_due(table.timeline, options, table.generator.next())
+
+
+def _is_time_to_look(table: Table, options: CompactionOptions) -> bool:
+    """Whether overgrown file groups are looked for, which costs a listing of what is written to."""
+    if not (options.automatic and table.config.is_merge_on_read):
+        return False
+    since = len(since_compaction(table.timeline))
+    return since > 0 and since % _LOOK == 0 and not table.timeline.pending_compactions
+
+
+def _compact_overgrown(handle: WritableTable, clock: Clock) -> None:
+    """Nobody has asked for it: what stands in its way is nobody's concern."""
+    few = CompactionOptions(strategies=(LOG_FILE_NUMBER,), target_io_mib=_IO_MIB)
+    asked = CompactionRequest(overgrown_since=_LOOK)
+    with suppress(CommitConflict, UnsupportedTableFeature):
+        services.compact(handle, asked, few, clock=clock)
 
 
 def _log_compaction_is_due(table: Table, options: LogCompactionOptions) -> bool:

@@ -81,6 +81,9 @@ class CompactionOptions:
     log_number: int = 0
     target_days: int = 10
     partition_pattern: str = ""
+    automatic: bool = True
+    """Neither switch is given: file groups with far too many log files are compacted by themselves,
+    a few after some commits. Hudi leaves them."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CompactionOptions:
@@ -102,6 +105,7 @@ class CompactionOptions:
             whole_number(options, LOG_NUMBER, default=cls.log_number, least=0),
             whole_number(options, TARGET_DAYS, default=cls.target_days),
             _pattern(options.get(PARTITION_PATTERN, "")),
+            not options.keys() & {INLINE, SCHEDULE_INLINE},
         )
 
 

@@ -7,12 +7,14 @@ append to a slice under compaction go on (`txn/conflicts.py` says which give way
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
+from pyhudi.config.actions import COMMIT, COMMIT_ACTIONS, COMPACTION, Instant
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.schema import schema_history
+from pyhudi.services.archiving import since_compaction
 from pyhudi.services.compaction import CompactionWork, with_logs
 from pyhudi.services.compaction_choice import choose, is_due
 from pyhudi.services.result import ServiceResult
@@ -27,11 +29,14 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.planned import planned_slices
 from pyhudi.slices.table import Table
-from pyhudi.timeline import content
+from pyhudi.timeline import Timeline, content
 from pyhudi.txn.planned import PlannedTransaction, schedule
 
 _SERVICE = "compact"
 _STAGE = 1
+_LOGS_MOST = 24
+_LOGS_FOR_A_MIB = 2
+"""Log files that a slice may have, and for each MiB of its base file."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,9 @@ class CompactionRequest:
     """The one pending compaction to carry out, and nothing else."""
     due_only: bool = False
     """Plans only where the trigger says that it is time."""
+    overgrown_since: int | None = None
+    """A new plan takes slices with far too many log files (`is_overgrown`) alone, out of the
+    partitions of so many newest commits."""
     memory_limit: int | None = None
     """Bytes for log records of all tasks at once; None for no limit."""
 
@@ -153,15 +161,45 @@ def _choice(
         # One that ended above the compaction would bring back what came after its log files.
         **pending_log_compactions(timeline),
     }
-    free = [slice_ for slice_ in with_logs(table) if slice_.key not in planned]
-    wanted = free
+    looked_at, beside = None, set[str]()
+    if asked.overgrown_since is not None:
+        newest = since_compaction(timeline)[-asked.overgrown_since :]
+        looked_at = _partitions_of(timeline, newest)
+        beside = _waiting(timeline) - looked_at
+    free = [slice_ for slice_ in with_logs(table, looked_at) if slice_.key not in planned]
+    wanted = free if looked_at is None else [slice_ for slice_ in free if is_overgrown(slice_)]
     if asked.groups is not None:
         wanted = [slice_ for slice_ in free if slice_.key in asked.groups]
     today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
     chosen = choose(wanted, options, today, asked.partitions)
     taken = {slice_.key for slice_ in chosen}
     left = {slice_.partition for slice_ in free if slice_.key not in taken}
-    return _Chosen(chosen, tuple(sorted(left)))
+    return _Chosen(chosen, tuple(sorted(left | beside)))
+
+
+def is_overgrown(slice_: FileSlice) -> bool:
+    """Whether a slice has so many log files that even writers feel it.
+
+    The more, the larger the file that has to be written anew for it.
+    """
+    base = slice_.base.size if slice_.base is not None else 0
+    return len(slice_.logs) >= _LOGS_MOST + _LOGS_FOR_A_MIB * (base >> 20)
+
+
+def _waiting(timeline: Timeline) -> set[str]:
+    """Partitions that may have log files: written to since the last compaction, or left by it."""
+    last = next(reversed(timeline.completed(COMMIT)), None)
+    plan = (timeline.plan(last) if last is not None else None) or {}
+    left = set(plan.get("missingSchedulePartitions") or ())
+    return left | _partitions_of(timeline, since_compaction(timeline))
+
+
+def _partitions_of(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
+    return {
+        path
+        for commit in commits
+        for path in timeline.commit_metadata(commit).partition_to_write_stats
+    }
 
 
 # --- carrying out ---------------------------------------------------------------------------------
