@@ -31,6 +31,7 @@ WRITERS = {
     "plain": ("cow",),
     "deltalake": ("cow",),
     "pyhudi": TYPES,
+    "pyhudi-bare": TYPES,
     "hudi-rs": TYPES,
     "spark": TYPES,
 }
@@ -48,12 +49,13 @@ class Aim:
 
 
 AIMS = (
-    Aim("bulk", "cow", 1.3, "deltalake"),
-    Aim("bulk", "mor", 1.3, "deltalake"),
+    Aim("bulk", "cow", 1.6, "deltalake"),
+    Aim("bulk", "mor", 1.6, "deltalake"),
     Aim("u1", "cow", 1 / 2, "deltalake"),
     Aim("u20", "cow", 1 / 2, "deltalake"),
     Aim("u1", "cow", 1 / 10, "spark"),
     Aim("u20", "cow", 1 / 10, "spark"),
     Aim("u1", "mor", 1 / 5, "deltalake"),
+    *(Aim(step, kind, 1.3, "pyhudi-bare") for step in STEPS for kind in TYPES),
     *(Aim(step, kind, 1.0, "hudi-rs") for step in STEPS for kind in TYPES),
 )

@@ -59,6 +59,19 @@ class Request:
 
 
 def write_pyhudi(request: Request) -> None:
+    """As it is for who sets nothing: with a metadata table and a record index."""
+    _write_pyhudi(request, _options(request))
+
+
+def write_pyhudi_bare(request: Request) -> None:
+    """Without a metadata table, as the other writers of Hudi tables; updates stay in log files."""
+    options = {"hoodie.metadata.enable": "false"} | _options(request)
+    if request.type == "mor":
+        options.setdefault("hoodie.parquet.small.file.limit", "0")
+    _write_pyhudi(request, options)
+
+
+def _write_pyhudi(request: Request, options: dict[str, str]) -> None:
     """Creates the table with the first step; its type is the request's."""
     import pyhudi
 
@@ -71,11 +84,11 @@ def write_pyhudi(request: Request) -> None:
             partition_by=rows.PARTITION,
             order_by=rows.ORDERING,
             type=request.type,
-            options=_options(request),
+            options=options,
         )
         table.bulk_insert(request.rows())
         return
-    table = pyhudi.open_table(path, options=_options(request))
+    table = pyhudi.open_table(path, options=options)
     if request.verb == "upsert":
         table.upsert(request.rows())
     else:
@@ -83,13 +96,9 @@ def write_pyhudi(request: Request) -> None:
 
 
 def _options(request: Request) -> dict[str, str]:
-    options = {"hoodie.metadata.enable": "false"}
-    options |= dict(option.split("=", 1) for option in request.options)
+    options = dict(option.split("=", 1) for option in request.options)
     if request.codec is not None:
         options["hoodie.parquet.compression.codec"] = request.codec
-    if request.type == "mor":
-        # Updates stay in log files: new rows do not have small base files rewritten.
-        options.setdefault("hoodie.parquet.small.file.limit", "0")
     return options
 
 
@@ -176,12 +185,13 @@ class Writer:
     """Imported before the time is taken."""
 
 
+_PYHUDI = ("pyhudi", "pyhudi.write.upsert", "pyarrow.parquet")
+
 WRITERS = {
     "plain": Writer(write_plain, read_plain, ("pyarrow.parquet", "pyarrow.compute")),
     "deltalake": Writer(write_deltalake, read_deltalake, ("deltalake", "pyarrow.parquet")),
-    "pyhudi": Writer(
-        write_pyhudi, read_pyhudi, ("pyhudi", "pyhudi.write.upsert", "pyarrow.parquet")
-    ),
+    "pyhudi": Writer(write_pyhudi, read_pyhudi, _PYHUDI),
+    "pyhudi-bare": Writer(write_pyhudi_bare, read_pyhudi, _PYHUDI),
     "hudi-rs": Writer(None, read_pyhudi),
     "spark": Writer(None, read_pyhudi),
 }

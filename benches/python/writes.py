@@ -63,6 +63,9 @@ Found = dict[str, dict[str, Run]]
 """Medians by step and contender's name."""
 
 
+_WRITERS = ["plain", "deltalake", "pyhudi", "pyhudi-bare", "hudi-rs"]
+
+
 def main() -> int:
     """Makes the inputs unless they are there, writes, checks and measures."""
     given = _arguments()
@@ -97,7 +100,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=4_000_000, help="of the first commit")
     parser.add_argument("--runs", type=int, default=3, help="rounds")
     parser.add_argument("--codec", default="own", choices=_CODECS, help="of all writers' files")
-    parser.add_argument("--writers", nargs="+", default=["plain", "deltalake", "pyhudi", "hudi-rs"])
+    parser.add_argument("--writers", nargs="+", default=_WRITERS)
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=TYPES)
     parser.add_argument("--steps", type=int, default=len(STEPS), help="only the first ones")
     parser.add_argument("--option", action="append", default=[], help="of pyhudi and Spark: k=v")
@@ -233,14 +236,14 @@ def _check_spark(inputs: Path) -> Any:
 def _print_step(step: str, found: dict[str, Run]) -> None:
     print(f"\n{step}: {STEPS[step].title}")
     print(
-        f"{'':12}{'write s':>8}{'wall s':>8}{'cpu s':>8}{'peak MiB':>10}{'written MiB':>13}", end=""
+        f"{'':16}{'write s':>8}{'wall s':>8}{'cpu s':>8}{'peak MiB':>10}{'written MiB':>13}", end=""
     )
     print("   over it: pyhudi cow, mor")
     for name, run in found.items():
         ours = [found.get(f"pyhudi {kind}") for kind in TYPES]
         ratios = "".join(f"{one.seconds / run.seconds:10.2f}" if one else "" for one in ours)
         print(
-            f"{name:12}{run.seconds:8.2f}{run.wall:8.2f}{run.cpu:8.2f}{run.peak / 2**20:10.0f}"
+            f"{name:16}{run.seconds:8.2f}{run.wall:8.2f}{run.cpu:8.2f}{run.peak / 2**20:10.0f}"
             f"{run.written / 2**20:13.1f}{ratios:>26}",
             flush=True,
         )

@@ -1,0 +1,68 @@
+"""How often a small commit with the default settings asks storage: what it costs in a bucket.
+
+The bounds may be lowered; what raises them makes every small commit in a bucket slower.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.storage.storage import Storage
+from tests.helpers.table_builder import TableBuilder
+
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "city": (pa.string(), lambda name: f"c{len(name) % 2}"),
+        "v": (pa.int64(), 1),
+    },
+    partition_by="city",
+    order_by="v",
+)
+CALLS = ("read", "list", "list_dir", "head", "exists", "put", "put_if_absent", "delete")
+MOST = {("read",): 12, ("list", "list_dir"): 33, ("head",): 4, ("put", "put_if_absent"): 10}
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    found: Counter[str] = Counter()
+
+    def watched(name: str) -> Callable[..., Any]:
+        own = getattr(Storage, name)
+
+        def call(self: Storage, *args: Any) -> Any:
+            found[name] += 1
+            return own(self, *args)
+
+        return call
+
+    for name in CALLS:
+        monkeypatch.setattr(Storage, name, watched(name))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_small_commit_asks_storage_so_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Literal["cow", "mor"]
+) -> None:
+    table = TABLE.make(tmp_path / "t", kind=kind)
+    turns = []
+    for turn in range(30):
+        rows = TABLE.rows([f"k{turn}", "a"], v=turn)
+        with monkeypatch.context() as patch:
+            calls = counted(patch)
+            table.upsert(rows)
+        turns.append(calls)
+
+    def least(names: tuple[str, ...], found: list[Counter[str]]) -> int:
+        """Of a commit that no service follows."""
+        return min(sum(calls[name] for name in names) for calls in found)
+
+    for names, most in MOST.items():
+        assert least(names, turns[4:12]) <= most, (names, turns)
+        assert least(names, turns[22:]) <= most, (names, turns)
