@@ -16,6 +16,7 @@ from pyhudi import _native
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.metadata.partitioned import GroupRange
 from pyhudi.metadata.records import RecordTask
+from pyhudi.schema.record_keys import COMMIT_TIME, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 
@@ -50,6 +51,10 @@ class KeysTask(RecordTask):
     """The slice that was rewritten, in a table with log files."""
     after: ReadTask | None = None
     """The slice with the new log files, where those may delete; else all of their keys came."""
+    gained_at: str | None = None
+    """Where no key left a base file that was rewritten: the instant that its new rows have."""
+    gains: bool = True
+    """Whether keys may have come to a base file that was rewritten."""
     ranges: Ranges | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -107,15 +112,40 @@ def _changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
         touched = _column(_native.read_log_keys(task.recording.storage.native, logs)).unique()
         live = _standing(task.after, touched)
         return live, _without(touched, live)
-    new = _keys(task, task.base, [])
-    if task.before is not None:
-        old = _column(read_task(task.before))
-        return _without(new, old), _without(old, new)
-    previous = _previous_base(task)
-    if previous is None:
+    old = _stored_before(task)
+    if old is None:
+        new = _keys(task, task.base, [])
         return new, new.slice(0, 0)
-    old = _keys(task, previous, [])
-    return _without(new, old), _without(old, new)
+    if task.gained_at is not None:
+        written = _written_keys(task, task.base, task.gained_at)
+        return written.filter(pc.invert(_held(written, old))), written.slice(0, 0)
+    before, new = _joined(old), _keys(task, task.base, [])
+    gone = _without(before, new)
+    return (_without(new, before) if task.gains else gone.slice(0, 0)), gone
+
+
+def _stored_before(task: KeysTask) -> Iterator[pa.Array[Any]] | None:
+    """The keys that a file group had before its base file was rewritten; None for a new one."""
+    if task.before is not None:
+        return (batch.column(0) for batch in read_task(task.before))
+    previous = _previous_base(task)
+    return None if previous is None else _key_batches(task, previous, [])
+
+
+def _written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]:
+    """Keys of the rows that a write gave its own time: few of a large file, as a rule."""
+    times = pa.array([instant], pa.string())
+    rows, _ = _native.read_slice(
+        task.recording.storage.native,
+        base=base,
+        logs=[],
+        schema=task.schema,
+        columns=[RECORD_KEY, COMMIT_TIME],
+        merge_mode="COMMIT_TIME_ORDERING",
+        filters=[(COMMIT_TIME, "=", times)],
+    )
+    own = (batch.filter(pc.equal(batch.column(1), instant)).column(0) for batch in rows)
+    return _joined(own)
 
 
 def _standing(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
@@ -134,15 +164,23 @@ def _previous_base(task: KeysTask) -> str | None:
 
 
 def _keys(task: KeysTask, base: str | None, logs: list[str]) -> pa.Array[Any]:
+    return _joined(_key_batches(task, base, logs))
+
+
+def _key_batches(task: KeysTask, base: str | None, logs: list[str]) -> Iterator[pa.Array[Any]]:
     reader = _native.read_keys(
         task.recording.storage.native, base=base, logs=logs, schema=task.schema
     )
-    return _column(reader)
+    return (batch.column(0) for batch in reader)
 
 
 def _column(reader: Iterable[pa.RecordBatch]) -> pa.Array[Any]:
-    parts = [batch.column(0) for batch in reader]
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+    return _joined(batch.column(0) for batch in reader)
+
+
+def _joined(parts: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
+    held = list(parts)
+    return pa.concat_arrays(held) if held else pa.array([], pa.string())
 
 
 def _without(keys: pa.Array[Any], others: pa.Array[Any]) -> pa.Array[Any]:

@@ -25,7 +25,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata import partitioned
-from pyhudi.metadata.changed_slices import ChangedSlices, is_log_path
+from pyhudi.metadata.changed_slices import is_log_path
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
@@ -128,7 +128,7 @@ class RecordIndex(PartitionKind):
             if not asked or any(stat.num_inserts or stat.num_deletes for stat in stats):
                 place = (first.partition_path or "", first.file_id)
                 task = KeysTask(change.recording, change.schema, *place, ms, ranges=ranges)
-                yield _looked_at(task, rows, config, operation, stats)
+                yield _looked_at(task, change, stats)
 
     def catch_up(
         self, before: Source, now: Source, groups: Mapping[str, int]
@@ -199,14 +199,9 @@ def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
     yield from groups.values()
 
 
-def _looked_at(
-    task: KeysTask,
-    rows: ChangedSlices,
-    config: TableConfig,
-    operation: str | None,
-    stats: list[WriteStat],
-) -> KeysTask:
+def _looked_at(task: KeysTask, change: Change, stats: list[WriteStat]) -> KeysTask:
     """The task with the files that tell which keys came and left."""
+    config, rows, operation = change.data.config, change.rows, change.metadata.operation_type
     first = stats[0]
     if is_log_path(first.path):
         task = replace(task, logs=tuple(stat.path for stat in stats if stat.path))
@@ -214,7 +209,13 @@ def _looked_at(
             return task
         after = rows.after(stats, alone=_always_wins(config, operation))
         return replace(task, after=rows.keys(after, with_own=True))
-    task = replace(task, base=first.path)
+    stays = not any(stat.num_deletes for stat in stats) and operation != _CLUSTER
+    task = replace(
+        task,
+        base=first.path,
+        gained_at=change.instant if stays and config.populate_meta_fields else None,
+        gains=any(stat.num_inserts for stat in stats),
+    )
     if first.prev_commit == NO_PREVIOUS_COMMIT:
         return task
     if config.is_merge_on_read:
