@@ -34,6 +34,7 @@ from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
+from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.service_options import COMPACT_AFTER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import InstantFile
@@ -49,6 +50,7 @@ from pyhudi.errors import (
 )
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.services.clustering import ClusteringRequest
+from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive import Archive
@@ -105,6 +107,7 @@ class Kind:
         makes_index = self.metadata and self.index == "SIMPLE"
         found = (
             ("compact", self.type == "mor"),
+            ("log_compact", self.type == "mor"),
             ("cluster", self.index != "BUCKET" and not makes_index),
             ("index", makes_index),
             ("clean", self.forgets),
@@ -361,6 +364,11 @@ def compacted(handle: Handle, clock: WorldClock) -> object:
     return services.compact(handle, CompactionRequest(), CompactionOptions(), clock=clock)
 
 
+def logs_compacted(handle: Handle, clock: WorldClock) -> object:
+    some = LogCompactionOptions(least=2)
+    return services.log_compact(handle, LogCompactionRequest(), some, clock=clock)
+
+
 def clustered(handle: Handle, clock: WorldClock) -> object:
     joining = ClusteringOptions(single_group=False)
     return services.cluster(handle, ClusteringRequest(), joining, clock=clock)
@@ -385,6 +393,7 @@ def indexed(handle: Handle, clock: WorldClock) -> object:
 
 SERVICES = {
     "compact": compacted,
+    "log_compact": logs_compacted,
     "cluster": clustered,
     "index": indexed,
     "clean": cleaned,

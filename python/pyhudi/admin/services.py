@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
@@ -27,6 +27,8 @@ from pyhudi.write.incoming import memory_limit
 from pyhudi.write.partitions import chosen
 from pyhudi.write.write_context import Handle, Session, WritableTable, open_whole
 
+RequestT = TypeVar("RequestT", CompactionRequest, LogCompactionRequest)
+
 
 def compact(
     table: WritableTable,
@@ -38,13 +40,7 @@ def compact(
     clock: Clock | None = None,
 ) -> ServiceResult:
     """See `HudiTable.compact`."""
-    clock = clock or SystemClock()
-    handle = Handle.of(table, clock)
-    opened = open_for_service(handle, clock, changes=not dry_run)
-    check_has_logs(opened)
-    if partitions is not None:
-        paths = tuple(chosen(Session.open(handle, clock), partitions))
-        asked = replace(asked, partitions=paths)
+    opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
     _check(opened, asked)
     if dry_run:
         return table_compaction.looked_at(opened, options, asked)
@@ -62,25 +58,36 @@ def log_compact(
     clock: Clock | None = None,
 ) -> ServiceResult:
     """See `HudiTable.log_compact`."""
-    clock = clock or SystemClock()
-    handle = Handle.of(table, clock)
-    opened = open_for_service(handle, clock, changes=not dry_run)
-    check_has_logs(opened)
+    opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
+    _check_asked(asked)
     if options.least < LEAST:
         raise ConfigError(f"min_log_files must be at least {LEAST}, not {options.least}")
-    if partitions is not None:
-        paths = tuple(chosen(Session.open(handle, clock), partitions))
-        asked = replace(asked, partitions=paths)
-    _check_asked(asked)
     carried_out = log_compaction.looked_at if dry_run else log_compaction.compact_log_files
     return carried_out(opened, options, asked)
 
 
-def check_has_logs(table: Table) -> None:
-    """Raises `UnsupportedTableFeature` for a copy-on-write table."""
-    if not table.config.is_merge_on_read:
+def _of_log_files(
+    table: WritableTable,
+    asked: RequestT,
+    partitions: Any,
+    clock: Clock | None,
+    *,
+    changes: bool,
+) -> tuple[Table, RequestT]:
+    """The table, and what is asked of the chosen partitions of it.
+
+    Raises `UnsupportedTableFeature` for a copy-on-write table.
+    """
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    opened = open_for_service(handle, clock, changes=changes)
+    if not opened.config.is_merge_on_read:
         msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
         raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
+    if partitions is not None:
+        paths = tuple(chosen(Session.open(handle, clock), partitions))
+        asked = replace(asked, partitions=paths)
+    return opened, asked
 
 
 def cluster(

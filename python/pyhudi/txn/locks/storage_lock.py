@@ -83,6 +83,7 @@ class StorageLock:
         """The version that this writer gave back last: most often it is the file's still."""
         self._version: str | None = None
         self._seen = ""
+        self._short: _Content | None = None
 
     def acquire(self, patience_ms: int) -> bool:
         """Takes the lock. Raises `UnsupportedTableFeature` beside writers that rob each other."""
@@ -106,12 +107,18 @@ class StorageLock:
             return True
         file = self._storage.head(PATH)
         if file is not None and 0 <= content.valid_until - file.modified_ms < _SHORTEST_MS:
+            self._note_short(content)
+        return False
+
+    def _note_short(self, content: _Content) -> None:
+        """Raises for the second lock that is short: one alone may be long and have come late."""
+        before, self._short = self._short, content
+        if before is not None and before != content:
             raise UnsupportedTableFeature(
                 "hoodie.write.lock.provider: a writer of Hudi 1.0 holds the storage lock, for a "
                 "third of a second each time",
                 hint="Use Hudi 1.1.1 or later, or another lock for all writers.",
             )
-        return False
 
     def _take(self, version: str | None) -> bool:
         owner = self._clock.uuid()
