@@ -34,6 +34,7 @@ from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
+from pyhudi.config.lock_options import STRATEGY
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.service_options import COMPACT_AFTER
 from pyhudi.config.table_config import TableConfig
@@ -95,10 +96,12 @@ class Kind:
     """Else writers append to the same buckets, and the later request wins."""
     forgets: bool = False
     """What may be cleaned and archived is."""
+    writers_first: bool = False
+    """Clusterings give way to writers."""
 
     def __str__(self) -> str:
         more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
-        more += "-forgets" * self.forgets
+        more += "-forgets" * self.forgets + "-writers-first" * self.writers_first
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
@@ -125,6 +128,8 @@ class Kind:
         if self.index == "SIMPLE" and self.version == 9:
             # New keys go to file groups of their own.
             chosen["hoodie.parquet.small.file.limit"] = "0"
+        if self.writers_first:
+            chosen[STRATEGY] = "PreferWriterConflictResolutionStrategy"
         if self.forgets:
             chosen |= {COMPACT_AFTER: "2", "hoodie.clean.commits.retained": "1"}
         return {**SMALL, **chosen, "hoodie.metadata.enable": str(self.metadata).lower()}
@@ -139,6 +144,8 @@ KINDS = [
     Kind(6, "cow", "GLOBAL_SIMPLE"),
     Kind(9, "cow", "SIMPLE", forgets=True),
     Kind(6, "mor", "SIMPLE", forgets=True),
+    Kind(8, "mor", "SIMPLE", writers_first=True),
+    Kind(6, "cow", "SIMPLE", writers_first=True),
 ]
 KEPT = [
     Kind(9, "cow", "RECORD_INDEX", metadata=True),

@@ -24,6 +24,7 @@ from pyhudi.slices import cluster
 from pyhudi.slices.clustering_plan import clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Storage
+from pyhudi.txn.transaction import Transaction
 from tests.engine.faulty import DiedError, DiesAfterWriting, FaultyEngine, Twice
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 from tests.helpers.tables import unpack
@@ -277,6 +278,76 @@ def test_a_write_while_files_are_clustered_wins(
     assert {row["id"]: row["v"] for row in stored(table)}["k0007"] == 3
     found = table.check(deep=True)
     assert found.ok, str(found)
+
+
+WRITERS_FIRST = {
+    "hoodie.write.lock.conflict.resolution.strategy": "org.apache.hudi.client.transaction."
+    "PreferWriterConflictResolutionStrategy"
+}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_writers_do_not_give_way_to_a_plan_where_they_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, version: int
+) -> None:
+    table = points(tmp_path, kind=kind, version=version)
+    planned: list[str] = []
+    start = Transaction.start
+
+    def plans(*args: Any) -> None:
+        start(*args)
+        if not planned:
+            planned.append("")
+            (planned[0],) = (
+                pyhudi.open_table(table.uri, options=SMALL).cluster(execute=False).scheduled
+            )
+
+    monkeypatch.setattr(Transaction, "start", plans)
+    first = pyhudi.open_table(table.uri, options={**SMALL, **WRITERS_FIRST})
+    result = first.upsert(POINTS.rows([7], v=3))
+    assert result.instant < planned[0]
+    assert [instant.requested for instant in pending(first.state.timeline)] == planned
+    assert "was taken off the timeline" in first.cluster(schedule=False).left[0]
+    assert {row["id"]: row["v"] for row in stored(first)}["k0007"] == 3
+    found = first.check(deep=True)
+    assert found.ok, str(found)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_clustering_gives_way_to_writers_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    table = points(tmp_path, version=version)
+    first = pyhudi.open_table(table.uri, options={**SMALL, **WRITERS_FIRST})
+    (planned,) = first.cluster(execute=False).scheduled
+    start = Transaction.start
+    met: list[str] = []
+
+    def clusters(*args: Any) -> None:
+        start(*args)
+        if not met:
+            met.append("")
+            other = pyhudi.open_table(table.uri, options={**SMALL, **WRITERS_FIRST})
+            with pytest.raises(CommitConflict, match="is changing file group") as refused:
+                other.cluster(schedule=False)
+            met[0] = str(refused.value)
+
+    monkeypatch.setattr(Transaction, "start", clusters)
+    written = first.upsert(POINTS.rows([7], v=3))
+    assert written.instant in met[0]
+    assert [instant.requested for instant in pending(first.state.timeline)] == [planned]
+    assert first.cluster(schedule=False).left
+    assert first.cluster().files_written
+    found = first.check(deep=True)
+    assert found.ok, str(found)
+
+
+def test_unknown_strategies_for_conflicts_are_refused(tmp_path: Path) -> None:
+    table = points(tmp_path)
+    strategy = "hoodie.write.lock.conflict.resolution.strategy"
+    with pytest.raises(UnsupportedTableFeature, match=r"conflict\.resolution\.strategy is 'Mine'"):
+        pyhudi.open_table(table.uri, options={strategy: "Mine"})
 
 
 def test_a_plan_is_taken_back_by_hand(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ ZOOKEEPER = f"{PREFIX}zookeeper."
 DYNAMODB = f"{PREFIX}dynamodb."
 HIVE = f"{PREFIX}hivemetastore."
 HEARTBEAT_MS = f"{PREFIX}heartbeat_interval_ms"
+STRATEGY = f"{PREFIX}conflict.resolution.strategy"
 
 STORAGE = "StorageBasedLockProvider"
 FILE_SYSTEM = "FileSystemBasedLockProvider"
@@ -50,6 +51,14 @@ PROVIDERS = (
 )
 """Simple names of the provider classes that pyhudi speaks the protocol of."""
 
+_PREFER_WRITERS = "PreferWriterConflictResolutionStrategy"
+_STRATEGIES = (
+    "SimpleConcurrentFileWritesConflictResolutionStrategy",
+    "BucketIndexConcurrentFileWritesConflictResolutionStrategy",
+    _PREFER_WRITERS,
+)
+"""Of the first two pyhudi always takes the one that fits the table's index."""
+
 _ZOOKEEPER_NAMES = ("url", "base_path", "lock_key", "session_timeout_ms", "connection_timeout_ms")
 _DYNAMODB_NAMES = ("table", "partition_key", "region", "endpoint_url")
 _HIVE_NAMES = ("uris", "database", "table")
@@ -67,6 +76,7 @@ LOCK_OPTIONS = (
     FILE_PATH,
     FILE_EXPIRE,
     HEARTBEAT_MS,
+    STRATEGY,
     *(f"{ZOOKEEPER}{name}" for name in _ZOOKEEPER_NAMES),
     *(f"{DYNAMODB}{name}" for name in _DYNAMODB_NAMES),
     *(f"{HIVE}{name}" for name in _HIVE_NAMES),
@@ -110,15 +120,18 @@ class LockOptions:
     hive: Mapping[str, str] = field(default_factory=dict)
     heartbeat_ms: int = 60_000
     """How often a lock of the Hive metastore is renewed."""
+    prefers_writers: bool = False
+    """Of a write and a clustering of the same file groups the clustering gives way."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LockOptions:
         """From `hoodie.…` options.
 
         Raises `ConfigError` for a number out of bounds and for a name that is missing,
-        `UnsupportedTableFeature` for a provider that pyhudi cannot speak to.
+        `UnsupportedTableFeature` for a provider that pyhudi cannot speak to, and for a strategy
+        that it does not have.
         """
-        provider = _provider(options)
+        provider = _class_of(options, PROVIDER, PROVIDERS, _ONE_LOCK)
         validity = whole_number(options, VALIDITY_SECS, default=cls.validity_ms // 1000, least=10)
         renew = whole_number(options, RENEW_SECS, default=max(validity // 10, 1))
         if validity < 10 * renew:
@@ -143,6 +156,7 @@ class LockOptions:
             dynamodb=_group(options, DYNAMODB, _DYNAMODB_NAMES),
             hive=_group(options, HIVE, _HIVE_NAMES),
             heartbeat_ms=whole_number(options, HEARTBEAT_MS, default=cls.heartbeat_ms),
+            prefers_writers=_class_of(options, STRATEGY, _STRATEGIES, "") == _PREFER_WRITERS,
         )
 
     @property
@@ -162,15 +176,17 @@ class LockOptions:
 
 
 _SKEW_MS = 200
+_ONE_LOCK = "All writers of a table need one lock; "
 
 
-def _provider(options: Mapping[str, str]) -> str:
-    text = options.get(PROVIDER, STORAGE)
+def _class_of(options: Mapping[str, str], key: str, known: tuple[str, ...], why: str) -> str:
+    """The simple name of a class that an option names, the first where it names none."""
+    text = options.get(key, known[0])
     name = text.strip().rsplit(".", 1)[-1]
-    if name not in PROVIDERS:
+    if name not in known:
         raise UnsupportedTableFeature(
-            f"{PROVIDER} is {text!r}, which pyhudi does not speak to",
-            hint=f"All writers of a table need one lock; pyhudi has {', '.join(PROVIDERS)}.",
+            f"{key} is {text!r}, which pyhudi does not have",
+            hint=f"{why}pyhudi has {', '.join(known)}.",
         )
     return name
 

@@ -24,6 +24,7 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.clustering_options import SORT_COLUMNS, ClusteringOptions, Layout
 from pyhudi.config.file_names import is_bucket
+from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken
 from pyhudi.schema import schema_history
@@ -38,7 +39,7 @@ from pyhudi.slices.grouping import GroupKey, groups_of_plan
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.txn.conflicts import AS_IT_WAS, Since, touched
+from pyhudi.txn.conflicts import AS_IT_WAS, Since, check_writers, touched
 from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
 from pyhudi.txn.task_inputs import write_target
 
@@ -282,6 +283,8 @@ def _carried_out(
 
     def check(since: Since, _: CommitMetadata) -> None:
         _check_unchanged(inputs, since)
+        if LockOptions.of(table.options).prefers_writers:
+            check_writers(since.table, inputs)
 
     schema = schema_history.commit_schema(table.schema, table.config)
     tasks = _tasks(table, instant, plan, options, asked)

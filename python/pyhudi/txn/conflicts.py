@@ -10,14 +10,16 @@ way once too often does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 from pyhudi.config.actions import (
     CLUSTERING,
+    COMMIT,
     COMPACTION,
+    DELTA_COMMIT,
     LOG_COMPACTION,
     REPLACE_COMMIT,
     RESTORE,
@@ -31,7 +33,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices import markers
-from pyhudi.slices.grouping import groups_of_plan
+from pyhudi.slices.grouping import GroupKey, groups_of_plan
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -148,12 +150,17 @@ def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
 
 
 def check_since(
-    since: Since, seen: Timeline, metadata: CommitMetadata, *, appends: bool = False
+    since: Since,
+    seen: Timeline,
+    metadata: CommitMetadata,
+    *,
+    appends: bool = False,
+    goes_first: bool = False,
 ) -> None:
     """Raises `CommitConflict` naming what was begun or completed in file groups of a write.
 
     seen: what the write was planned on. metadata: what it did. appends: where it has added log
-    files others may have, too.
+    files others may have, too. goes_first: clusterings that are planned give way to it.
     """
     mine, appended = touched(metadata), _appended_only(since.table.config, metadata)
     if appends:
@@ -168,13 +175,16 @@ def check_since(
         elif theirs.operation_type == "LOG_COMPACT":
             common -= appended
         _refuse(other, common, "has changed")
-    _check_plans(since.table.timeline, seen, mine, appended)
+    _check_plans(since.table.timeline, seen, mine, appended, goes_first=goes_first)
 
 
-def _check_plans(now: Timeline, seen: Timeline, mine: FileGroups, appended: FileGroups) -> None:
+def _check_plans(
+    now: Timeline, seen: Timeline, mine: FileGroups, appended: FileGroups, *, goes_first: bool
+) -> None:
     """Table services that were planned meanwhile, and are to come."""
     known = {(i.requested, i.completed_action) for i in seen.instants}
-    for other in now.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
+    services = (COMPACTION, LOG_COMPACTION, *(() if goes_first else (CLUSTERING, REPLACE_COMMIT)))
+    for other in now.pending(*services):
         if (other.requested, other.completed_action) in known:
             continue
         # An overwrite has no plan.
@@ -204,6 +214,21 @@ def _appended_only(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
             is_log = parse_log_name((stat.path or "").rsplit("/", 1)[-1]) is not None
             (logs if is_log else others).add((partition, stat.file_id))
     return frozenset(logs - others) - metadata.replaced
+
+
+def check_writers(now: Table, groups: Collection[GroupKey]) -> None:
+    """Raises `CommitConflict` where a living writer is at file groups of a service that gives way.
+
+    Inflight files say what writers are about to change (`PreferWriterConflictResolutionStrategy`,
+    1.2.0); a bulk insert's is empty, and makes new file groups only.
+    """
+    timeline = now.timeline
+    for other in timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT):
+        if other.state is not State.INFLIGHT or timeline.is_clustering(other):
+            continue
+        common = touched(timeline.workload(other)).intersection(groups)
+        if common and heartbeat.live_instants(now.storage, {other.requested}, now.clock):
+            _refuse(other, common, "is changing")
 
 
 def check_commit_id(since: Since, metadata: CommitMetadata) -> None:

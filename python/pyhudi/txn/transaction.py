@@ -237,7 +237,13 @@ class Transaction:
 
     def _check_others(self, since: conflicts.Since, metadata: CommitMetadata) -> None:
         conflicts.check_commit_id(since, metadata)
-        conflicts.check_since(since, self._table.timeline, metadata, appends=self._appends)
+        conflicts.check_since(
+            since,
+            self._table.timeline,
+            metadata,
+            appends=self._appends,
+            goes_first=LockOptions.of(self._table.options).prefers_writers,
+        )
 
     def _is_surely_alone(self) -> bool:
         try:

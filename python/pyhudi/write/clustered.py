@@ -1,9 +1,9 @@
 """What becomes of a write that meets a pending clustering, by Hudi's strategies for updates.
 
 To reject it is the default (`SparkRejectUpdateStrategy`). Where it is allowed
-(`SparkAllowUpdateStrategy`), the write goes on, and who carries the plan out has to find that it
-was overtaken: pyhudi does, Hudi does not with every setting. So the plan can go first
-(`BaseSparkUpdateStrategy`, `CommonClientUtils`, Hudi 1.2.0).
+(`SparkAllowUpdateStrategy`), or clusterings give way to writers, the write goes on, and who carries
+the plan out has to find that it was overtaken: pyhudi does, Hudi does not with every setting. So
+the plan can go first (`BaseSparkUpdateStrategy`, `CommonClientUtils`, Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyhudi.config.clustering_options import ClusteringOptions
+from pyhudi.config.lock_options import LockOptions
 from pyhudi.services.clustering import pending
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
@@ -28,7 +29,7 @@ def check_free(session: Session, groups: Iterable[FileGroup]) -> None:
     if not met:
         return
     options = ClusteringOptions.of(session.given_options)
-    if not options.allows_updates:
+    if not (options.allows_updates or LockOptions.of(session.given_options).prefers_writers):
         check_not_clustered(met)
     if options.drops_overtaken:
         table = session.table
