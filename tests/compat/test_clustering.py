@@ -8,10 +8,12 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 
+import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.services.clustering import pending
+from pyhudi.txn.transaction import Transaction
 from tests.compat.test_write_and_continue import VERSION_OF
-from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.oracle.client import HudiError, HudiOracle
 from tests.helpers.pairwise import with_kinds
 from tests.helpers.rows import canonical, difference
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
@@ -168,4 +170,61 @@ def test_each_carries_out_the_plans_of_the_other(
     pair.check(before, logs=logs)
     pair.hudi_writes(range(72, 76), 8)
     assert len(pair.seen()["now"]) == 86
+    pair.sound()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("hudi", "kind"), with_kinds(["0.15.0", "1.2.0"]), indirect=["hudi"])
+def test_clusterings_of_either_give_way_to_writers_of_the_other(
+    hudi: HudiOracle, kind: Literal["cow", "mor"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = Pair(hudi, tmp_path / "visits", kind)
+    transactions = "org.apache.hudi.client.transaction"
+    shared = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.write.lock.provider": f"{transactions}.lock.FileSystemBasedLockProvider",
+        "hoodie.write.lock.conflict.resolution.strategy": f"{transactions}."
+        "PreferWriterConflictResolutionStrategy",
+        "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy."
+        "SparkAllowUpdateStrategy",
+    }
+    lazily = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
+    lazily["hoodie.clean.failed.writes.policy"] = "LAZY"
+    given = ",".join(f"{key}={text}" for key, text in {**shared, **lazily, **CONF}.items())
+    pair.table = pyhudi.open_table(pair.table.uri, options={**pair.table.options, **shared})
+    pair.options |= shared | lazily
+    refused: list[str] = []
+
+    def clusters() -> None:
+        with pytest.raises(HudiError) as error:
+            pair.hudi_clusters(f"op => 'execute', options => '{given}'")
+        refused.append(str((error.value.causes, error.value.message)))
+
+    start = Transaction.start
+
+    def meanwhile(*args: Any) -> None:
+        start(*args)
+        # Hudi takes a lock of others away with its own, so pyhudi's write may be made again.
+        if not refused:
+            clusters()
+
+    pair.hudi_clusters(f"op => 'schedule', options => '{given}'")
+    (planned,) = pair.planned()
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "start", meanwhile)
+        pair.pyhudi_writes(range(3, 8), 4)
+    # The write is complete now, which is in the way as well.
+    clusters()
+    assert len(refused) == 2
+    assert all("WriteConflictException" in one for one in refused), refused
+    assert pair.planned() == [planned]
+    assert planned in pair.table.cluster(schedule=False).left[0]
+    (planned,) = pair.table.cluster(sort_by=["x"], execute=False).scheduled
+    pair.hudi_writes(range(6, 10), 5)
+    assert planned in pair.table.refresh().cluster(schedule=False).left[0]
+    pair.seen()
+    rows = {row["id"]: row["v"] for row in pair.table.scan().to_arrow().to_pylist()}
+    # Hudi 0.15 keeps no statistics of log files, which a check would tell.
+    pair.table.cluster()
+    assert [rows[f"k{n:03}"] for n in range(2, 11)] == [0, 4, 4, 4, 5, 5, 5, 5, 0]
     pair.sound()

@@ -71,7 +71,7 @@ Rows = dict[str, tuple[str, int]]
 """City and value by id."""
 Effect = Callable[[Rows], Rows]
 
-SEEDS = int(os.environ.get("PYHUDI_SEEDS", "140"))
+SEEDS = int(os.environ.get("PYHUDI_SEEDS", "75"))
 """Of each kind of table."""
 FIRST = int(os.environ.get("PYHUDI_FIRST_SEED", "0"))
 ONE = os.environ.get("PYHUDI_SEED")

@@ -19,6 +19,7 @@ import pyhudi
 from pyhudi.admin.upgrade import change_version
 from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import COMPACTION
+from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import (
@@ -308,7 +309,8 @@ def test_an_index_that_was_being_dropped_leaves_nothing(tmp_path: Path, name: st
 def test_who_is_at_it_keeps_others_away(tmp_path: Path, deed: Deed) -> None:
     base = tmp_path / "table"
     PEOPLE.make(base, order_by=None, kind="mor", first=[0])
-    other = pyhudi.open_table(str(base))
+    # Without a lock, which it would wait for, it has the heartbeat alone to see.
+    other = pyhudi.open_table(str(base), options={MODE: "SINGLE_WRITER"})
     tried = 0
 
     class Watched(CrashingStorage):
