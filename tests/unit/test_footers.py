@@ -12,7 +12,7 @@ import pyhudi
 from pyhudi.config.write_options import BLOOM_ENTRIES
 from pyhudi.slices.write_base import store_base_file
 from pyhudi.slices.write_tasks import WriteTarget
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 from tests.helpers.tables import unpack
 
 FEW = "64"
@@ -39,7 +39,7 @@ def footers(name: str, folder: Path) -> Iterator[tuple[pq.ParquetFile, pq.Parque
     """Every base file of the table that Hudi's Avro writer made, and ours of the same rows."""
     base = unpack(name, folder)
     table = pyhudi.open_table(base, options={BLOOM_ENTRIES: TABLES[name]})
-    target = Session.open(table, None).target("20990101000000000")
+    target = WriteContext.open(table, None).target("20990101000000000")
     for file in sorted(base.rglob("*.parquet")):
         if ".hoodie" in file.parts:
             continue
@@ -70,6 +70,6 @@ def test_another_size_of_the_filter_shows_in_the_footer(tmp_path: Path) -> None:
     base = unpack("v9_cow_nonpart", tmp_path)
     table = pyhudi.open_table(base, options={BLOOM_ENTRIES: FEW})
     file = next(file for file in base.glob("*.parquet"))
-    ours = rewritten(Session.open(table, None).target("20990101000000000"), base, file)
+    ours = rewritten(WriteContext.open(table, None).target("20990101000000000"), base, file)
     key = b"org.apache.hudi.bloomfilter"
     assert ours.metadata.metadata[key] != pq.ParquetFile(file).metadata.metadata[key]

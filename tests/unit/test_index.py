@@ -33,7 +33,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 from tests.engine.faulty import FaultyEngine, TriedAgain, Twice
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
@@ -267,9 +267,9 @@ def test_ring_starts_for_each_partition(tmp_path: Path, version: int) -> None:
 def test_keys_of_hudi_go_where_hudi_put_them(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path), options={BUCKETS: 4})
     stored = table.scan(meta_fields=True).to_arrow()
-    session = session_of(table)
+    context = context_of(table)
     located = locate.for_delete(
-        session, stored.select([RECORD_KEY, PARTITION_PATH]), in_partitions=True
+        context, stored.select([RECORD_KEY, PARTITION_PATH]), in_partitions=True
     )
     rows = located.tagged.rows.to_pylist()
     assert sorted(rows) == list(range(stored.num_rows))
@@ -331,10 +331,10 @@ def test_record_index_knows_every_key_without_base_files(
     stored = table.scan(meta_fields=True).to_arrow().select([RECORD_KEY, PARTITION_PATH, FILE])
     absent = pa.table({RECORD_KEY: ["nobody"], PARTITION_PATH: stored.column(1)[:1]})
     keys = pa.concat_tables([stored.select([0, 1]), absent]).combine_chunks()
-    session = session_of(table)
-    assert session.index.kind == kind
+    context = context_of(table)
+    assert context.index.kind == kind
     for in_partitions in (True,) if kind == PARTITIONED_RECORD_INDEX else (True, False):
-        located = locate.for_delete(session, keys, in_partitions=in_partitions)
+        located = locate.for_delete(context, keys, in_partitions=in_partitions)
         rows = located.tagged.rows.to_pylist()
         assert sorted(rows) == list(range(stored.num_rows))
         for row, group in zip(rows, located.tagged.groups.to_pylist(), strict=True):
@@ -342,11 +342,11 @@ def test_record_index_knows_every_key_without_base_files(
             assert slice_.partition == keys.column(1)[row].as_py()
             assert stored.column(2)[row].as_py().startswith(slice_.file_id)
     before = bytes_read()
-    rows = locate.for_delete(session, keys, in_partitions=True).tagged.rows.to_pylist()
+    rows = locate.for_delete(context, keys, in_partitions=True).tagged.rows.to_pylist()
     needed = bytes_read() - before
     assert empty_base_files(base) > 0
     before = bytes_read()
-    assert locate.for_delete(session, keys, in_partitions=True).tagged.rows.to_pylist() == rows
+    assert locate.for_delete(context, keys, in_partitions=True).tagged.rows.to_pylist() == rows
     # The number itself is read from a file.
     assert bytes_read() - before == pytest.approx(needed, abs=64)
 
@@ -356,7 +356,7 @@ def test_record_index_knows_every_key_without_base_files(
 def test_record_index_moves_rows_if_it_may(tmp_path: Path, name: str, moves: bool) -> None:
     base = unpack(name, tmp_path)
     table = pyhudi.open_table(base, options={MOVE_RECORD: moves})
-    session = session_of(table)
+    context = context_of(table)
     found = table.scan(meta_fields=True).to_arrow()
     key = found.column(RECORD_KEY)[0].as_py()
     home = found.column(PARTITION_PATH)[0].as_py()
@@ -364,10 +364,10 @@ def test_record_index_moves_rows_if_it_may(tmp_path: Path, name: str, moves: boo
     data = data.set_column(
         data.schema.get_field_index("city"), data.schema.field("city"), pa.array(["elsewhere"])
     )
-    rows = session.with_keys(data)
+    rows = context.with_keys(data)
     assert rows.column(RECORD_KEY).to_pylist() == [key]
     assert rows.column(PARTITION_PATH).to_pylist() != [home]
-    located = locate.for_upsert(session, rows, pa.array([False]))
+    located = locate.for_upsert(context, rows, pa.array([False]))
     kept, left = located.tagged.groups.to_pylist(), located.tagged.left_groups.to_pylist()
     assert (len(kept), len(left)) == ((0, 1) if moves else (1, 0))
     assert located.groups[(kept + left)[0]].slice.partition == home
@@ -377,7 +377,7 @@ def test_record_index_tags_by_tasks_of_its_file_groups(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_cow_record_index", tmp_path))
     keys = table.scan(meta_fields=True).to_arrow().select([RECORD_KEY, PARTITION_PATH])
     engine = Watching()
-    located = locate.for_delete(session_of(table, engine), keys, in_partitions=True)
+    located = locate.for_delete(context_of(table, engine), keys, in_partitions=True)
     tasks = [task for task in engine.tasks if isinstance(task, record.LookupTask)]
     assert sum(len(task.keys) for task in tasks) == keys.num_rows == len(located.tagged.rows)
     files = [(task.group.base, task.group.logs) for task in tasks]
@@ -397,10 +397,10 @@ class Watching(LocalEngine):
         return super().run(work, tasks, stage=stage, label=label)
 
 
-def session_of(table: HudiTable, engine: LocalEngine | None = None) -> Session:
-    """As `Session.open` makes it, for a table that may not be written to yet."""
+def context_of(table: HudiTable, engine: LocalEngine | None = None) -> WriteContext:
+    """As `WriteContext.open` makes it, for a table that may not be written to yet."""
     opened = Table.open(table.storage, table.config, SystemClock(), engine or table.engine)
-    return Session(
+    return WriteContext(
         opened,
         WriteOptions.of(table.options),
     )
@@ -429,7 +429,7 @@ def test_filters_of_the_metadata_table_answer_for_files(tmp_path: Path, name: st
     base = unpack(name, tmp_path)
     table = pyhudi.open_table(base)
     stored = table.scan(meta_fields=True).to_arrow()
-    filters = bloom.filters_of(session_of(table))
+    filters = bloom.filters_of(context_of(table))
     assert filters.stored
     empty_base_files(base)
     homes = stored.group_by(FILE).aggregate([(RECORD_KEY, "list")]).to_pylist()

@@ -23,7 +23,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import index_beside, metadata_lifecycle
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
 from tests.sim.states import recorded
 
@@ -172,8 +172,8 @@ def test_the_index_of_one_who_was_faster_stays(base: Path, monkeypatch: pytest.M
         undone = table.config.properties[UNFINISHED]
         folder = base / ".hoodie/metadata/record_index"
         kept = {path.name: path.read_bytes() for path in folder.iterdir()}
-        session = Session.open(Handle(table.storage, OPTIONS), SystemClock())
-        initialise(session.table, {"record_index"}, MetadataOptions.of(OPTIONS), 1 << 30)
+        context = WriteContext.open(Handle(table.storage, OPTIONS), SystemClock())
+        initialise(context.table, {"record_index"}, MetadataOptions.of(OPTIONS), 1 << 30)
         table.refresh().config.updated(table.storage, {UNFINISHED: undone}, SystemClock())
         for name, data in kept.items():
             if not (folder / name).exists():

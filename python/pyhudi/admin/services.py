@@ -25,7 +25,7 @@ from pyhudi.txn.recovery import recover
 from pyhudi.write.checks import check_writable
 from pyhudi.write.incoming import memory_limit
 from pyhudi.write.partitions import chosen
-from pyhudi.write.write_context import Handle, Session, WritableTable, open_whole
+from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_whole
 
 RequestT = TypeVar("RequestT", CompactionRequest, LogCompactionRequest)
 
@@ -85,7 +85,7 @@ def _of_log_files(
         msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
         raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
     if partitions is not None:
-        paths = tuple(chosen(Session.open(handle, clock), partitions))
+        paths = tuple(chosen(WriteContext.open(handle, clock), partitions))
         asked = replace(asked, partitions=paths)
     return opened, asked
 
@@ -105,7 +105,7 @@ def cluster(
     handle = Handle.of(table, clock)
     opened = open_for_service(handle, clock, changes=not dry_run)
     if partitions is not None:
-        paths = tuple(chosen(Session.open(handle, clock), partitions))
+        paths = tuple(chosen(WriteContext.open(handle, clock), partitions))
         options = replace(options, selected=paths)
     _check_asked(asked)
     if dry_run:

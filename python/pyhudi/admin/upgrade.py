@@ -43,7 +43,7 @@ from pyhudi.timeline.moved import MOVING
 from pyhudi.timeline.other_layout import remove_instants, remove_other_timeline
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write import metadata_lifecycle
-from pyhudi.write.write_context import Handle, Session, WritableTable
+from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _COMPLEX = ("COMPLEX", "COMPLEX_AVRO")
@@ -206,15 +206,15 @@ def _without_metadata(
 
 def _settled(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None:
     """Failed writes rolled back, log files compacted; the compaction's instant."""
-    session = Session.open(table, clock)
-    check_no_live_writer(session.table, session.timeline)
-    session = session.recovered()
-    if complete_pending(session.table, row_compaction()):
-        session = Session.open(table, clock).recovered()
+    context = WriteContext.open(table, clock)
+    check_no_live_writer(context.table, context.timeline)
+    context = context.recovered()
+    if complete_pending(context.table, row_compaction()):
+        context = WriteContext.open(table, clock).recovered()
     if not merge:
         return None
     work = row_compaction(by)
-    return compact(session.table, work, with_logs(session.table))
+    return compact(context.table, work, with_logs(context.table))
 
 
 def _move(storage: Storage, to: int, clock: Clock) -> None:

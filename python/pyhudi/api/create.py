@@ -50,7 +50,7 @@ from pyhudi.slices.cdc_form import MODES
 from pyhudi.storage.storage import Storage
 from pyhudi.write.checks import check_config
 from pyhudi.write.metadata_lifecycle import announced, make_partitions, wanted_for_new
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 __all__ = ["create_table", "make_table"]
 
@@ -164,7 +164,7 @@ def create_table(
         if wanted:
             make_partitions(table, wanted)
             table.refresh()
-        _ = Session.open(table, clock).index  # What no write could go to is not made.
+        _ = WriteContext.open(table, clock).index  # What no write could go to is not made.
         if rows is not None or frame is not None:
             table.insert(rows if frame is None else frame)
     return table

@@ -28,7 +28,7 @@ from pyhudi.timeline import Timeline
 
 
 class IndexedTable(Protocol):
-    """A table as one write sees it: `write.write_context.Session`."""
+    """A table as one write sees it: `write.write_context.WriteContext`."""
 
     @property
     def engine(self) -> Engine: ...

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.schema.conform import marked_deleted
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, column_at
-from pyhudi.slices.write_tasks import BASE_ROW, Rows, WriteTarget
+from pyhudi.slices.write_tasks import BASE_ROW, RowStream, WriteTarget
 
 _ORDERING = "_pyhudi_ordering"
 _KINDS: tuple[tuple[Any, pa.DataType], ...] = (
@@ -31,7 +31,7 @@ _KINDS: tuple[tuple[Any, pa.DataType], ...] = (
 """What ordering values are in delete records. Decimals have a scale of their own there."""
 
 
-def apart(target: WriteTarget, rows: Rows) -> tuple[Rows, pa.Table | None]:
+def apart(target: WriteTarget, rows: RowStream) -> tuple[RowStream, pa.Table | None]:
     """Rows without those that the table's marker deletes, and those as keys with ordering values.
 
     The keys are in memory; rows that come as a stream stay one. None where there are no deletes.
@@ -40,7 +40,7 @@ def apart(target: WriteTarget, rows: Rows) -> tuple[Rows, pa.Table | None]:
         return rows, None
     if isinstance(rows, pa.Table):
         marked = _marked(target, rows)
-        live: Rows = rows.filter(pc.invert(marked))
+        live: RowStream = rows.filter(pc.invert(marked))
         gone = _deletes(target, rows.filter(marked))
     else:
         reader = pa.RecordBatchReader.from_stream(rows)
@@ -88,7 +88,7 @@ class _Live:
     """The rows that are no deletes, each time anew."""
 
     target: WriteTarget
-    rows: Rows
+    rows: RowStream
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         reader = pa.RecordBatchReader.from_stream(self.rows)

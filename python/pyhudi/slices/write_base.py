@@ -31,7 +31,7 @@ from pyhudi.slices.write_log import write_log_files
 from pyhudi.slices.write_tasks import BaseFileTask, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 
-Rows: TypeAlias = _native.BatchReader | pa.RecordBatchReader
+_Reader: TypeAlias = _native.BatchReader | pa.RecordBatchReader
 Batches: TypeAlias = _native.BatchReader | Iterator[pa.RecordBatch]
 
 
@@ -113,7 +113,7 @@ def _notes(task: BaseFileTask) -> ChangeNotes | None:
     return ChangeNotes(task, target.change_log, pa.concat_arrays(keys), pa.concat_arrays(deletes))
 
 
-def _noted(task: BaseFileTask, notes: ChangeNotes | None, rows: Batches) -> Rows:
+def _noted(task: BaseFileTask, notes: ChangeNotes | None, rows: Batches) -> _Reader:
     if notes is None and isinstance(rows, _native.BatchReader):
         return rows
     batches = iter(rows) if notes is None else notes.noting(iter(rows))
@@ -160,7 +160,7 @@ def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def store_base_file(target: WriteTarget, path: str, rows: Rows) -> _native.BaseFile:
+def store_base_file(target: WriteTarget, path: str, rows: _Reader) -> _native.BaseFile:
     """The one place where base files of a write come into being one by one."""
     name = None if target.virtual_keys else path.rsplit("/", 1)[-1]
     return _native.write_base_file(
@@ -169,7 +169,7 @@ def store_base_file(target: WriteTarget, path: str, rows: Rows) -> _native.BaseF
 
 
 def store_base_files(
-    target: WriteTarget, next_path: Callable[[], str], rows: Rows, most_bytes: int
+    target: WriteTarget, next_path: Callable[[], str], rows: _Reader, most_bytes: int
 ) -> list[_native.BaseFile]:
     """The rows in files of about so many bytes at most, whose paths are asked for one by one."""
     return _native.write_base_files(

@@ -20,7 +20,7 @@ from pyhudi.slices.marked_deletes import apart
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.meta_columns import make_partition, with_meta
 from pyhudi.slices.partial_rows import completed
-from pyhudi.slices.write_tasks import LogFileTask, Rows, WriteTarget
+from pyhudi.slices.write_tasks import LogFileTask, RowStream, WriteTarget
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 
@@ -49,7 +49,7 @@ def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...
     return tuple(_stat(task, files, at, names) for at in range(len(files)))
 
 
-def _without_deletes(task: LogFileTask, rows: Rows) -> tuple[Rows, LogFileTask]:
+def _without_deletes(task: LogFileTask, rows: RowStream) -> tuple[RowStream, LogFileTask]:
     """The rows without those that the table's marker deletes, and the task with those as keys."""
     live, gone = apart(task.target, rows)
     if gone is None:

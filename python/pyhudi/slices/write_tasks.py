@@ -57,7 +57,7 @@ class FileGroup:
         return free and self.slice.base is not None and not self.slice.logs
 
 
-class Rows(Protocol):
+class RowStream(Protocol):
     """Rows that can be read as an Arrow stream, each time anew.
 
     A table, or what makes its rows when they are asked for.
@@ -127,7 +127,7 @@ class BaseFileTask:
     partition: str
     file_id: str
     previous: FileSlice | None
-    rows: Rows | None
+    rows: RowStream | None
     """With record key and partition path in front."""
     delete_keys: pa.Array[Any] | None = None
     merge_by_key: bool = True
@@ -146,7 +146,7 @@ class LogFileTask:
     partition: str
     file_id: str
     group: FileGroup
-    rows: Rows | None
+    rows: RowStream | None
     delete_keys: pa.Table | None = None
     """Columns record key and partition path."""
     updates: int = 0

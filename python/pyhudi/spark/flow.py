@@ -21,7 +21,7 @@ from pyhudi.spark.engine import _Job, described, local_property
 from pyhudi.spark.failures import carried, restored
 from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema
 
-Rows = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]]
+Step = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]]
 """What a step does to the rows of one Spark task; picklable."""
 
 PIECE_BYTES = 32 * 1024 * 1024
@@ -63,7 +63,7 @@ def _arrow_type(kind: st.DataType, column: str) -> pa.DataType:
     return _ARROW_TYPES[type(kind)]
 
 
-def mapped(frame: DataFrame, step: Rows, schema: pa.Schema) -> DataFrame:
+def mapped(frame: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
     """The rows that a step makes of those of each task; `schema` is what it gives.
 
     Raises `UnsupportedTableFeature` for a type that Spark lacks.

@@ -15,9 +15,9 @@ from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.spark.columns import AT, SEQ, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
-from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.remote import RemoteContext
 from pyhudi.write.partial_update import partial_rows
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 _TASK_BITS = 40
 
@@ -28,7 +28,7 @@ Batches = Iterator[pa.RecordBatch]
 class KeyRows:
     """Gives rows record key, partition path and number."""
 
-    session: RemoteSession
+    context: RemoteContext
     mode: str
     """The schema mode, or "partial" for rows with some of the columns."""
     instant: str | None = None
@@ -36,15 +36,15 @@ class KeyRows:
 
     @classmethod
     def of(
-        cls, session: Session, given: pa.Table, mode: str, *, generate: bool
+        cls, context: WriteContext, given: pa.Table, mode: str, *, generate: bool
     ) -> tuple[KeyRows, pa.Schema]:
         """The step for rows with the schema of an empty table, and the schema of what it gives.
 
         generate: rows may get generated keys. Raises as `keyed` does.
         """
-        remote = RemoteSession.of(session)
+        remote = RemoteContext.of(context)
         instant = (
-            session.key_instant() if generate and remote.key_spec().keys_are_generated else None
+            context.key_instant() if generate and remote.key_spec().keys_are_generated else None
         )
         step = cls(remote, mode, instant)
         return step, step.keyed(given, (0, 0)).schema
@@ -52,8 +52,8 @@ class KeyRows:
     def keyed(self, given: pa.Table, place: tuple[int, int]) -> pa.Table:
         """Some rows with their keys. place: as `add_keys` takes it. Raises as it does."""
         if self.mode == "partial":
-            return partial_rows(self.session, given)
-        return self.session.with_keys(given, self.mode, instant=self.instant, place=place)
+            return partial_rows(self.context, given)
+        return self.context.with_keys(given, self.mode, instant=self.instant, place=place)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The rows with their keys."""
@@ -68,13 +68,13 @@ class KeyRows:
 class DeleteKeys:
     """Makes record keys and partition paths of what names rows."""
 
-    session: RemoteSession
+    context: RemoteContext
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The keys. Raises as `Session.delete_keys` does."""
+        """The keys. Raises as `WriteContext.delete_keys` does."""
         task, first = task_number(), 0
         for given in pieces(batches):
-            rows, _ = self.session.delete_keys(given)
+            rows, _ = self.context.delete_keys(given)
             yield numbered(rows, task, first)
             first += rows.num_rows
 
@@ -83,7 +83,7 @@ class DeleteKeys:
 class Combine:
     """Makes one row of those with one key. They come sorted by key and number."""
 
-    session: RemoteSession
+    context: RemoteContext
     schema: pa.Schema
     """Of the rows, without number."""
 
@@ -91,7 +91,7 @@ class Combine:
         """The rows that are left."""
         task, first = task_number(), 0
         for given in runs(batches, RECORD_KEY):
-            kept = locate.combined(self.session, with_types(given, self.schema))
+            kept = locate.combined(self.context, with_types(given, self.schema))
             yield numbered(kept, task, first)
             first += kept.num_rows
 
@@ -106,14 +106,14 @@ def numbered(rows: pa.Table, task: int, first: int) -> pa.Table:
 class Count:
     """Numbers the rows of each partition path, and leaves out those that delete."""
 
-    session: RemoteSession
+    context: RemoteContext
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The rows with `TASK` and `AT`."""
         task = task_number()
         seen: dict[str, int] = {}
         for given in pieces(batches):
-            rows = given.filter(pc.invert(self.session.marked_deleted(given)))
+            rows = given.filter(pc.invert(self.context.marked_deleted(given)))
             places = [pa.array([], pa.int64())]
             numbers = [pa.array([], pa.int64())]
             paths = rows.column(PARTITION_PATH).combine_chunks()

@@ -20,7 +20,7 @@ from pyhudi.slices.tagged import row_numbers
 from pyhudi.spark.columns import ACTION, DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, numbered, task_number
-from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.remote import RemoteContext
 from pyhudi.write.match_rows import Matched, MatchTask, match_rows
 from pyhudi.write.merge import inserted_rows, keyed_source
 from pyhudi.write.merge_clauses import Clause
@@ -43,7 +43,7 @@ _KEYS = (RECORD_KEY, PARTITION_PATH)
 class Source:
     """What the steps know of the source and of the table."""
 
-    session: RemoteSession
+    context: RemoteContext
     given: pa.Schema
     """The source's columns."""
     renamed: pa.Schema
@@ -70,7 +70,7 @@ class SourceKeys:
         """The rows, their columns renamed."""
         task, first = task_number(), 0
         for given in pieces(batches):
-            keys = keyed_source(self.source.session, given)
+            keys = keyed_source(self.source.context, given)
             columns = [*keys.columns, *given.columns]
             rows = pa.table(columns, names=self.source.renamed.names)
             yield numbered(rows, task, first)
@@ -104,7 +104,7 @@ class Match:
 
     def _changed(self, given: pa.Table, found: Matched) -> Iterator[pa.Table]:
         destination, group = given.column(DESTINATION)[0], given.column(GROUP)[0]
-        deletes = self.source.session.marked_deleted(found.updated)
+        deletes = self.source.context.marked_deleted(found.updated)
         updated = with_types(found.updated, self.source.rows)
         for rows, action, marked in (
             (updated, UPDATE, deletes),
@@ -163,10 +163,10 @@ def _absent(source: Source, given: pa.Table) -> Iterator[pa.Table]:
     """What the clauses for absent rows make of source rows."""
     keys, own = source.split(given)
     every = row_numbers(given.num_rows)
-    made = inserted_rows(source.session, own, keys, every, source.on_absence)
+    made = inserted_rows(source.context, own, keys, every, source.on_absence)
     rows = with_types(made.rows, source.rows)
     at = given.take(made.numbers)
-    marked = source.session.marked_deleted(rows)
+    marked = source.context.marked_deleted(rows)
     paths = rows.column(PARTITION_PATH)
     back = pc.fill_null(pc.equal(at.column(DESTINATION), paths), fill_value=False)
     back = pc.and_(back, pc.is_valid(at.column(GROUP)))

@@ -22,34 +22,34 @@ from pyhudi.spark.columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
 from pyhudi.spark.placed_frame import PlacedFrame
-from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.write_rows import FrameRows
 from pyhudi.write.merge import MergeClause, checked_clauses, keyed_source, matched_slices
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
 
 
 @contextmanager
 def merged(
-    session: Session, frame: DataFrame, clauses: Sequence[MergeClause]
+    context: WriteContext, frame: DataFrame, clauses: Sequence[MergeClause]
 ) -> Iterator[PlacedFrame]:
     """What becomes of the rows of a source; raises as `write.merge.merge` does."""
     given = arrow_schema(frame)
     empty = given.empty_table()
-    keyed_source(session, empty)
+    keyed_source(context, empty)
     renamed = [field.with_name(f"_pyhudi_source_{at}") for at, field in enumerate(given)]
     source = Source(
-        session=RemoteSession.of(session),
+        context=RemoteContext.of(context),
         given=given,
         renamed=pa.schema([*_KEYS, *renamed]),
-        rows=pa.schema([*_KEYS, *data_schema(session.schema.arrow)]),
-        on_match=checked_clauses(session, empty, clauses, matched=True),
-        on_absence=checked_clauses(session, empty, clauses, matched=False),
+        rows=pa.schema([*_KEYS, *data_schema(context.schema.arrow)]),
+        on_match=checked_clauses(context, empty, clauses, matched=True),
+        on_absence=checked_clauses(context, empty, clauses, matched=False),
     )
     with Kept() as keep:
         keyed = mapped(frame, SourceKeys(source), with_fields(source.renamed, NUMBERED))
-        rows = FrameRows(session, keep, keyed, source.renamed).kept()
+        rows = FrameRows(context, keep, keyed, source.renamed).kept()
         paths = rows.paths()
         _check_once(rows)
         deletes = any(clause.values is None for clause in source.on_match)
@@ -60,7 +60,7 @@ def merged(
 
 
 def _check_once(rows: FrameRows) -> None:
-    is_global = rows.session.index.is_global
+    is_global = rows.context.index.is_global
     known_by = [RECORD_KEY] if is_global else [RECORD_KEY, PARTITION_PATH]
     twice = rows.frame.groupBy(*known_by).count().where(sf.col("count") > 1).limit(1)
     if collected(twice, "look for keys that come twice"):
@@ -72,7 +72,7 @@ def _check_once(rows: FrameRows) -> None:
 
 def _merged(placed: FrameRows, source: Source, reads: dict[str, ReadTask]) -> FrameRows:
     """What becomes of the source's rows, as rows of the table that know where they go."""
-    source = replace(source, session=RemoteSession.of(placed.session))
+    source = replace(source, context=RemoteContext.of(placed.context))
     schema = with_fields(with_fields(source.rows, NUMBERED), PLACED)
     place = sf.concat_ws(BETWEEN, sf.col(DESTINATION), sf.col(GROUP))
     hit = placed.frame.where(sf.col(GROUP).isNotNull()).withColumn(PLACE, place)
@@ -85,11 +85,11 @@ def _merged(placed: FrameRows, source: Source, reads: dict[str, ReadTask]) -> Fr
 
 def _reads(placed: FrameRows) -> dict[str, ReadTask]:
     """How the file groups are read that have keys of the source, by `PLACE`."""
-    session = placed.session
+    context = placed.context
     places = placed.frame.where(sf.col(GROUP).isNotNull()).select(DESTINATION, GROUP).distinct()
     names = {(row[0], row[1]) for row in collected(places, "find where rows are")}
-    groups, _ = session.groups(sorted({destination for destination, _ in names}))
-    named = {session.index.place(group.slice): group for group in groups}
+    groups, _ = context.groups(sorted({destination for destination, _ in names}))
+    named = {context.index.place(group.slice): group for group in groups}
     hit = {name: group for name, group in named.items() if name in names}
-    reads = matched_slices(session, list(hit.values()))
+    reads = matched_slices(context, list(hit.values()))
     return {BETWEEN.join(name): read for name, read in zip(hit, reads, strict=True)}

@@ -27,14 +27,14 @@ from pyhudi.spark.columns import (
 )
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.keying import Count
-from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.routing import ROUTE, Route, WriteRoute, check_all_written
 from pyhudi.spark.sample import sampled_row_size
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.placed_rows import WRITE_STAGE
 from pyhudi.write.plan import Counts, PlannedFile, Updates
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 _AWAY = "away"
 
@@ -43,7 +43,7 @@ _AWAY = "away"
 class PlacedFrame:
     """See `write.rows.Placed`."""
 
-    session: Session
+    context: WriteContext
     frame: DataFrame
     schema: pa.Schema
     """Of the rows, with record key and partition path in front."""
@@ -61,7 +61,7 @@ class PlacedFrame:
     @classmethod
     def of_tagged(
         cls,
-        session: Session,
+        context: WriteContext,
         tagged: DataFrame,
         schema: pa.Schema,
         *,
@@ -81,9 +81,9 @@ class PlacedFrame:
         placed = [row for row in found if row[ACTION] != NEW]
         places = sorted({(row[DESTINATION], row[GROUP]) for row in placed})
         paths = sorted({row[DESTINATION] for row in found})
-        groups = [] if anew else session.groups(paths)[0]
-        groups = session.index.with_new(session, groups, places)
-        names = [session.index.place(group.slice) for group in groups]
+        groups = [] if anew else context.groups(paths)[0]
+        groups = context.index.with_new(context, groups, places)
+        names = [context.index.place(group.slice) for group in groups]
         numbers = {name: number for number, name in enumerate(names)}
         updates: dict[int, Updates] = {}
         leaving: dict[int, int] = {}
@@ -100,12 +100,12 @@ class PlacedFrame:
             inserts[row[DESTINATION]] += row["count"]
         kept = [row[_AWAY] or 0 for row in placed if row[ACTION] == UPDATE and not row[DELETED]]
         counts = Counts(groups, updates, leaving, inserts)
-        return cls(session, tagged, schema, counts, names, sum(kept), order)
+        return cls(context, tagged, schema, counts, names, sum(kept), order)
 
     @classmethod
     def of_new(
         cls,
-        session: Session,
+        context: WriteContext,
         keep: Kept,
         rows: DataFrame,
         schema: pa.Schema,
@@ -113,17 +113,17 @@ class PlacedFrame:
     ) -> PlacedFrame:
         """Rows for new files alone, numbered by partition path, before the clean-up."""
         counted = with_fields(with_fields(schema, NUMBERED), COUNTED)
-        frame = keep.keep(mapped(rows, Count(RemoteSession.of(session)), counted))
+        frame = keep.keep(mapped(rows, Count(RemoteContext.of(context)), counted))
         counts = frame.groupBy(PARTITION_PATH, TASK).count()
         found = sorted((row[0], row[1], row[2]) for row in collected(counts, "make keys"))
         firsts, totals = _firsts(found)
         counts = Counts((), inserts=totals)
-        return cls(session.recovered(), frame, schema, counts, order=order, firsts=firsts)
+        return cls(context.recovered(), frame, schema, counts, order=order, firsts=firsts)
 
     @property
     def kept_away(self) -> int:
         """Rows that keep another partition than they say, where rows may not move."""
-        index = self.session.index
+        index = self.context.index
         return self.away if index.is_global and not index.moves else 0
 
     @property
@@ -138,7 +138,7 @@ class PlacedFrame:
 
     def row_bytes(self) -> int:
         """Bytes of a row in a base file, by some of them."""
-        return sampled_row_size(self.frame, self.schema, self.session.options)
+        return sampled_row_size(self.frame, self.schema, self.context.options)
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:
         """Brings the rows together by file and writes them."""
@@ -152,7 +152,7 @@ class PlacedFrame:
             route_names(len(files), shuffle_partitions(self.frame.sparkSession)),
         )
         schema = pa.schema([*arrow_schema(self.frame), (ROUTE, pa.string())])
-        written = self.session.engine.exchange(
+        written = self.context.engine.exchange(
             mapped(self.frame, route, schema),
             ROUTE,
             WriteRoute(tuple(files), known, self.schema, self.order),

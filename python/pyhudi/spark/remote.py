@@ -1,7 +1,7 @@
 """A table as one write's executors see it: what the driver found, and no look at the timeline.
 
 Keys are made and looked up on executors by the same functions as in an embedded write. They ask a
-session, and this is one that travels: it lists nothing and makes no instants.
+context, and this is one that travels: it lists nothing and makes no instants.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any
 from pyhudi.schema.record_keys import KeySpec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
 @dataclass(frozen=True)
-class RemoteSession(Session):
-    """A session that can be pickled. Its engine is one thread of the task that uses it."""
+class RemoteContext(WriteContext):
+    """A context that can be pickled. Its engine is one thread of the task that uses it."""
 
     spec: KeySpec | None = None
     found: tuple[tuple[FileGroup, FileSlice], ...] = ()
     """The file groups that keys may be in, each with the slice that is read."""
 
     @classmethod
-    def of(cls, session: Session, partitions: Sequence[str] | None = ()) -> RemoteSession:
+    def of(cls, context: WriteContext, partitions: Sequence[str] | None = ()) -> RemoteContext:
         """What executors need. partitions: those whose file groups they need, None for all."""
-        given = {field.name: getattr(session, field.name) for field in fields(Session)}
-        groups, slices = session.groups(partitions) if partitions != () else ([], [])
+        given = {field.name: getattr(context, field.name) for field in fields(WriteContext)}
+        groups, slices = context.groups(partitions) if partitions != () else ([], [])
         found = tuple(zip(groups, slices, strict=True))
-        given["chosen"] = session.index
-        return cls(**given, spec=session.key_spec(), found=found)
+        given["chosen"] = context.index
+        return cls(**given, spec=context.key_spec(), found=found)
 
     def key_spec(self) -> KeySpec:
         """As the driver found it."""

@@ -46,27 +46,27 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def __init__(self, query: Query, schema: StructType) -> None:
         """Raises what `HudiTable.bulk_insert` raises, and refuses what would need a shuffle."""
         super().__init__()
-        session = opened(query.table(), None, query.memory_limit)
-        if session.index.has_buckets:
-            kind = session.index.kind
+        context = opened(query.table(), None, query.memory_limit)
+        if context.index.has_buckets:
+            kind = context.index.kind
             msg = f'{INDEX_TYPE} is {kind}: df.write.format("pyhudi") cannot bring buckets together'
             raise UnsupportedTableFeature(msg, hint=_HINT)
-        if session.options.combine_inserts:
+        if context.options.combine_inserts:
             msg = (
                 'hoodie.combine.before.insert: df.write.format("pyhudi") cannot bring keys together'
             )
             raise UnsupportedTableFeature(msg, hint=_HINT)
         given = struct_schema(schema).empty_table()
-        step = WriteApart.of(session, given, "strict", query.memory_limit)
-        session = session.recovered()
-        txn = Transaction(session.table, BULK_INSERT, shared=True).__enter__()
+        step = WriteApart.of(context, given, "strict", query.memory_limit)
+        context = context.recovered()
+        txn = Transaction(context.table, BULK_INSERT, shared=True).__enter__()
         txn.start(None)
-        self._step = step.in_write(session, txn.instant)
+        self._step = step.in_write(context, txn.instant)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """On an executor: writes the rows of one task, and keeps the write alive meanwhile."""
-        session = self._step.session
-        beat = Heartbeat(session.storage, self._step.instant, SystemClock(), owned=False)
+        context = self._step.context
+        beat = Heartbeat(context.storage, self._step.instant, SystemClock(), owned=False)
         beat.start()
         try:
             return Written(self._step.written(iterator))
@@ -76,12 +76,12 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def commit(self, messages: Sequence[Written | None]) -> None:
         """Beside the driver: publishes the files of all tasks."""
         stats = [stat for message in messages if message is not None for stat in message.stats]
-        session = self._step.session
+        context = self._step.context
         with self._resumed() as txn:
-            txn.by_record_index = session.index.is_record_index
-            txn.companions += key_claims(session, BULK_INSERT)
-            if stats or is_worth_a_commit(session):
-                txn.commit(stats, session.commit_schema)
+            txn.by_record_index = context.index.is_record_index
+            txn.companions += key_claims(context, BULK_INSERT)
+            if stats or is_worth_a_commit(context):
+                txn.commit(stats, context.commit_schema)
             else:
                 txn.withdraw()
 
@@ -90,7 +90,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self._resumed().roll_back()
 
     def _resumed(self) -> Transaction:
-        table = self._step.session.table
+        table = self._step.context.table
         guard = guard_of(table.storage, table.options, table.clock)
         table = replace(table, engine=LocalEngine(), guard=guard)
         table.generator.observe(Timeline.load(table.storage, table.config))

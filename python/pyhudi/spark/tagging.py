@@ -21,9 +21,9 @@ from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
 from pyhudi.spark.columns import DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches
-from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.remote import RemoteContext
 
-Find = Callable[[RemoteSession, pa.Table, "pa.Array[Any]"], Located]
+Find = Callable[[RemoteContext, pa.Table, "pa.Array[Any]"], Located]
 """Says where rows go, by the rows and whether each deletes its key."""
 
 
@@ -31,7 +31,7 @@ Find = Callable[[RemoteSession, pa.Table, "pa.Array[Any]"], Located]
 class LookUp:
     """Asks the index where rows are, or have to go. For indexes that are asked by key."""
 
-    session: RemoteSession
+    context: RemoteContext
     schema: pa.Schema
     """Of the rows, without number."""
     find: Find = locate.for_upsert
@@ -41,27 +41,27 @@ class LookUp:
         """The rows with their places."""
         for given in pieces(batches):
             rows = with_types(given, self.schema)
-            gone = self.session.marked_deleted(rows)
-            located = self.find(self.session, rows, gone)
-            yield placed_rows(self.session, given, gone, located)
+            gone = self.context.marked_deleted(rows)
+            located = self.find(self.context, rows, gone)
+            yield placed_rows(self.context, given, gone, located)
 
 
 @dataclass(frozen=True)
 class LookUpDeletes:
     """Asks the index where keys are that are to be deleted."""
 
-    session: RemoteSession
+    context: RemoteContext
     in_partitions: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The keys that are somewhere, with their places."""
         for given in pieces(batches):
             keys = given.select([RECORD_KEY, PARTITION_PATH])
-            located = locate.for_delete(self.session, keys, in_partitions=self.in_partitions)
+            located = locate.for_delete(self.context, keys, in_partitions=self.in_partitions)
             tagged = located.tagged
             rows = given.take(tagged.rows)
             deleted = pa.repeat(pa.scalar(value=True), rows.num_rows)
-            place = _destinations(self.session, located, tagged.groups)
+            place = _destinations(self.context, located, tagged.groups)
             yield _with_place(rows, deleted, REMOVE, place, tagged.base_rows)
 
 
@@ -72,14 +72,14 @@ class Settle:
     They come sorted by key; a row that several file groups have comes as often.
     """
 
-    session: RemoteSession
+    context: RemoteContext
     schema: pa.Schema
     """Of the rows, without number."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The rows with their places."""
-        groups, _ = self.session.groups(None)
-        places = {_name(self.session, group): number for number, group in enumerate(groups)}
+        groups, _ = self.context.groups(None)
+        places = {_name(self.context, group): number for number, group in enumerate(groups)}
         names = pa.array(list(places), pa.string())
         for given in runs(batches, RECORD_KEY):
             number = given.append_column("row", row_numbers(given.num_rows))
@@ -93,17 +93,17 @@ class Settle:
                 group.filter(known).combine_chunks().cast(pa.int64()),
             )
             rows = with_types(once, self.schema)
-            gone = self.session.marked_deleted(rows)
-            located = locate.settled(self.session, rows, gone, Located(tagged, groups))
+            gone = self.context.marked_deleted(rows)
+            located = locate.settled(self.context, rows, gone, Located(tagged, groups))
             columns = [*self.schema.names, SEQ]
-            yield placed_rows(self.session, once.select(columns), gone, located)
+            yield placed_rows(self.context, once.select(columns), gone, located)
 
 
 @dataclass(frozen=True)
 class Joined:
     """Says where rows go that were joined with the stored keys of their partitions."""
 
-    session: RemoteSession
+    context: RemoteContext
     columns: tuple[str, ...]
     deletes: bool = False
     """The rows are keys to be deleted."""
@@ -112,7 +112,7 @@ class Joined:
         """The rows with their places; deletes of keys that are nowhere fall away."""
         for given in pieces(batches):
             hit = pc.is_valid(given.column(GROUP))
-            gone = self.session.marked_deleted(given)
+            gone = self.context.marked_deleted(given)
             keep = hit if self.deletes else pc.or_(hit, pc.invert(gone))
             known = REMOVE if self.deletes else UPDATE
             action = pc.if_else(hit, pa.scalar(known, pa.int32()), pa.scalar(NEW, pa.int32()))
@@ -125,7 +125,7 @@ class Joined:
 
 
 def placed_rows(
-    session: RemoteSession, rows: pa.Table, marked: pa.Array[Any], located: Located
+    context: RemoteContext, rows: pa.Table, marked: pa.Array[Any], located: Located
 ) -> pa.Table:
     """The rows with what is to be done with them; deletes of keys that are nowhere fall away."""
     tagged = located.tagged
@@ -141,14 +141,14 @@ def placed_rows(
             stays,
             marked.take(tagged.rows),
             UPDATE,
-            _destinations(session, located, tagged.groups),
+            _destinations(context, located, tagged.groups),
             tagged.base_rows,
         ),
         _with_place(
             left,
             marked.take(tagged.left_rows),
             REMOVE,
-            _destinations(session, located, tagged.left_groups),
+            _destinations(context, located, tagged.left_groups),
             None,
         ),
     ]
@@ -156,11 +156,11 @@ def placed_rows(
 
 
 def _destinations(
-    session: RemoteSession, located: Located, groups: pa.Array[Any]
+    context: RemoteContext, located: Located, groups: pa.Array[Any]
 ) -> tuple[Any, Any]:
     """Partition path and identity of each of the numbered file groups."""
     paths = [group.slice.partition for group in located.groups]
-    ids = [session.index.identity(group.slice.file_id) for group in located.groups]
+    ids = [context.index.identity(group.slice.file_id) for group in located.groups]
     return pa.array(paths, pa.string()).take(groups), pa.array(ids, pa.string()).take(groups)
 
 
@@ -181,8 +181,8 @@ def _with_place(
 _BETWEEN = "\n"
 
 
-def _name(session: RemoteSession, group: FileGroup) -> str:
-    return _BETWEEN.join(session.index.place(group.slice))
+def _name(context: RemoteContext, group: FileGroup) -> str:
+    return _BETWEEN.join(context.index.place(group.slice))
 
 
 def _names(rows: pa.Table) -> Any:

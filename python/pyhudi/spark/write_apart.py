@@ -17,13 +17,13 @@ from pyhudi.spark.columns import SEQ
 from pyhudi.spark.engine import attempt_of
 from pyhudi.spark.flow import collected, mapped
 from pyhudi.spark.keying import Batches, KeyRows
-from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.remote import RemoteContext
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.incoming import gathered
 from pyhudi.write.placed_rows import WRITE_STAGE
 from pyhudi.write.plan import Counts, PlannedFile, plan_new_files
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 _FILE_BITS = 14
 """A file's number is its task's and, in so many bits, its own."""
@@ -34,7 +34,7 @@ _STATS = pa.schema([("stats", pa.binary())])
 class PlacedApart:
     """Rows that nobody counts and that go to files of the tasks that have them: see `Placed`."""
 
-    session: Session
+    context: WriteContext
     data: DataFrame
     step: WriteApart
     counts: Counts = field(default_factory=lambda: Counts(()))
@@ -45,7 +45,7 @@ class PlacedApart:
 
     def recovered(self) -> PlacedApart:
         """After the clean-up that comes before a write."""
-        return replace(self, session=self.session.recovered())
+        return replace(self, context=self.context.recovered())
 
     def row_bytes(self) -> int:
         """No plan is made with it."""
@@ -53,7 +53,7 @@ class PlacedApart:
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:  # noqa: ARG002
         """Writes the rows to as many files as they need; none is planned."""
-        step = self.step.in_write(self.session, instant)
+        step = self.step.in_write(self.context, instant)
         rows = collected(mapped(self.data, step, _STATS), f"write files of {instant}")
         return [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
 
@@ -62,7 +62,7 @@ class PlacedApart:
 class WriteApart:
     """Gives rows their keys and writes them; what is written comes back as pickled statistics."""
 
-    session: RemoteSession
+    context: RemoteContext
     keys: KeyRows
     schema: pa.Schema
     """Of keyed rows."""
@@ -72,15 +72,15 @@ class WriteApart:
 
     @classmethod
     def of(
-        cls, session: Session, given: pa.Table, schema_mode: str, memory_limit: int
+        cls, context: WriteContext, given: pa.Table, schema_mode: str, memory_limit: int
     ) -> WriteApart:
         """For rows with the schema of an empty table. Raises as `KeyRows.keyed` does."""
-        keys, schema = KeyRows.of(session, given, schema_mode, generate=True)
-        return cls(keys.session, keys, schema, memory_limit)
+        keys, schema = KeyRows.of(context, given, schema_mode, generate=True)
+        return cls(keys.context, keys, schema, memory_limit)
 
-    def in_write(self, session: Session, instant: str) -> WriteApart:
+    def in_write(self, context: WriteContext, instant: str) -> WriteApart:
         """The step in a write that has begun, after the clean-up."""
-        return replace(self, session=RemoteSession.of(session), instant=instant)
+        return replace(self, context=RemoteContext.of(context), instant=instant)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """As a step of `flow.mapped`."""
@@ -91,12 +91,12 @@ class WriteApart:
         pieces = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
         with ExitStack() as stack:
             some = chain([self.schema.empty_table()], pieces)
-            placed = gathered(stack, self.session, some, self.memory_limit).for_new_files()
+            placed = gathered(stack, self.context, some, self.memory_limit).for_new_files()
             files = plan_new_files(
-                self.session.target(self.instant),
+                self.context.target(self.instant),
                 placed.counts.inserts,
                 row_bytes=placed.row_bytes(),
-                new_file_id=self.session.new_file_id,
+                new_file_id=self.context.new_file_id,
             )
             attempt = attempt_of(WRITE_STAGE)
             first = attempt.task << _FILE_BITS

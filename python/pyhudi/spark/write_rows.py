@@ -27,19 +27,19 @@ from pyhudi.spark.columns import NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows
 from pyhudi.spark.placed_frame import PlacedFrame
-from pyhudi.spark.remote import RemoteSession
+from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.stored_keys import joined
 from pyhudi.spark.tagging import Find, Joined, LookUp, LookUpDeletes, Settle
 from pyhudi.spark.write_apart import PlacedApart, WriteApart
 from pyhudi.write.rows import Placed, Rows
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
 @dataclass(frozen=True)
 class FrameRows:
     """The rows of a write at one step of their way to files."""
 
-    session: Session
+    context: WriteContext
     keep: Kept
     frame: DataFrame
     schema: pa.Schema
@@ -49,7 +49,7 @@ class FrameRows:
 
     def combined(self) -> Rows:
         """See `Rows`."""
-        step = Combine(RemoteSession.of(self.session), self.schema)
+        step = Combine(RemoteContext.of(self.context), self.schema)
         sorted_rows = self.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
         return replace(self, frame=mapped(sorted_rows, step, self._numbered), apart=None)
 
@@ -62,7 +62,7 @@ class FrameRows:
     def completed(self) -> Rows:
         """See `Rows`; not yet."""
         msg = (
-            f"{INDEX_TYPE} is {self.session.index.kind}: no partial updates by a DataFrame with it"
+            f"{INDEX_TYPE} is {self.context.index.kind}: no partial updates by a DataFrame with it"
         )
         raise UnsupportedTableFeature(msg, hint="Pass whole rows, or Arrow data.")
 
@@ -79,13 +79,13 @@ class FrameRows:
     ) -> Placed:
         """See `Rows`."""
         rows, paths = self.read()
-        remote = RemoteSession.of(rows.session, paths if rows.session.index.has_buckets else ())
+        remote = RemoteContext.of(rows.context, paths if rows.context.index.has_buckets else ())
         return rows.looked_up(remote, locate.for_insert).counted(order)
 
     def for_new_buckets(self) -> Placed:
         """See `Rows`."""
         rows, paths = self.read()
-        remote = RemoteSession.of(rows.session, paths)
+        remote = RemoteContext.of(rows.context, paths)
         return rows.looked_up(remote, locate.look_up_anew).counted(anew=True)
 
     def for_new_files(
@@ -98,7 +98,7 @@ class FrameRows:
         if whole:
             columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
             rows = rows.orderBy(*columns)
-        return PlacedFrame.of_new(self.session, self.keep, rows, self.schema, order)
+        return PlacedFrame.of_new(self.context, self.keep, rows, self.schema, order)
 
     def read(self) -> tuple[FrameRows, list[str]]:
         """The rows, all worked out, in the cleaned-up table; and the paths of their partitions."""
@@ -113,7 +113,7 @@ class FrameRows:
 
     def recovered(self) -> FrameRows:
         """After the clean-up that comes before a write."""
-        return replace(self, session=self.session.recovered())
+        return replace(self, context=self.context.recovered())
 
     def kept(self) -> FrameRows:
         """The rows, to be read by several jobs."""
@@ -123,13 +123,13 @@ class FrameRows:
 
     def located(self, paths: list[str]) -> FrameRows:
         """The rows with where they are."""
-        index = self.session.index
-        remote = RemoteSession.of(self.session, None if index.is_global else paths)
+        index = self.context.index
+        remote = RemoteContext.of(self.context, None if index.is_global else paths)
         if index.finds_by_key(any_partition=index.is_global):
             return self.looked_up(remote, locate.for_upsert)
         rows = self._joined(remote, any_partition=index.is_global)
         if not index.is_global:
-            return rows.placed(Joined(RemoteSession.of(self.session), tuple(self.schema.names)))
+            return rows.placed(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
         by_key = rows.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
         return replace(rows, frame=by_key).placed(Settle(remote, self.schema))
 
@@ -138,38 +138,38 @@ class FrameRows:
 
         deletes: the merge may delete rows.
         """
-        index = self.session.index
-        remote = RemoteSession.of(self.session, None if index.is_global else paths)
-        in_files = deletes and locate.misses_copies(self.session)
+        index = self.context.index
+        remote = RemoteContext.of(self.context, None if index.is_global else paths)
+        in_files = deletes and locate.misses_copies(self.context)
         if index.finds_by_key(any_partition=index.is_global) and not in_files:
             return self.looked_up(remote, partial(_for_merge, deletes=deletes))
         rows = self._joined(remote, any_partition=index.is_global)
-        return rows.placed(Joined(RemoteSession.of(self.session), tuple(self.schema.names)))
+        return rows.placed(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
 
-    def looked_up(self, remote: RemoteSession, find: Find) -> FrameRows:
+    def looked_up(self, remote: RemoteContext, find: Find) -> FrameRows:
         """With where an index that is asked by key has them, or has new ones go."""
         return self.placed(LookUp(remote, self.schema, find))
 
     def located_deletes(self, paths: list[str] | None) -> FrameRows:
         """Keys that are to be deleted, with where they are. paths: None to look in all."""
-        index = self.session.index
-        remote = RemoteSession.of(self.session, None if index.is_global else paths)
+        index = self.context.index
+        remote = RemoteContext.of(self.context, None if index.is_global else paths)
         by_key = index.finds_by_key(any_partition=paths is None)
-        if by_key and not locate.misses_copies(self.session):
+        if by_key and not locate.misses_copies(self.context):
             return self.placed(LookUpDeletes(remote, paths is not None))
         rows = self._joined(remote, any_partition=paths is None)
-        step = Joined(RemoteSession.of(self.session), tuple(self.schema.names), deletes=True)
+        step = Joined(RemoteContext.of(self.context), tuple(self.schema.names), deletes=True)
         return rows.placed(step)
 
-    def _joined(self, remote: RemoteSession, *, any_partition: bool) -> FrameRows:
+    def _joined(self, remote: RemoteContext, *, any_partition: bool) -> FrameRows:
         frame = joined(
-            self.session.engine,
+            self.context.engine,
             self.frame,
-            self.session.key_source,
+            self.context.key_source,
             remote.groups(None)[1],
-            index=self.session.index,
+            index=self.context.index,
             any_partition=any_partition,
-            filters=self.session.index.filters(self.session),
+            filters=self.context.index.filters(self.context),
         )
         return replace(self, frame=frame)
 
@@ -180,7 +180,7 @@ class FrameRows:
 
     def counted(self, order: tuple[str, ...] = (), *, anew: bool = False) -> PlacedFrame:
         """Rows with their places, counted; see `PlacedFrame.of_tagged`."""
-        return PlacedFrame.of_tagged(self.session, self.frame, self.schema, order=order, anew=anew)
+        return PlacedFrame.of_tagged(self.context, self.frame, self.schema, order=order, anew=anew)
 
     @property
     def _numbered(self) -> pa.Schema:
@@ -188,14 +188,14 @@ class FrameRows:
 
 
 def _for_merge(
-    session: RemoteSession, rows: pa.Table, _: pa.Array[Any], *, deletes: bool
+    context: RemoteContext, rows: pa.Table, _: pa.Array[Any], *, deletes: bool
 ) -> Located:
-    return locate.for_merge(session, rows.select([RECORD_KEY, PARTITION_PATH]), deletes=deletes)
+    return locate.for_merge(context, rows.select([RECORD_KEY, PARTITION_PATH]), deletes=deletes)
 
 
 @contextmanager
 def keyed(
-    session: Session,
+    context: WriteContext,
     data: DataFrame,
     limit: int,
     schema_mode: str,
@@ -208,23 +208,23 @@ def keyed(
     limit: bytes that a task may use.
     """
     given = arrow_schema(data).empty_table()
-    session, _ = session.evolved(given, schema_mode)
+    context, _ = context.evolved(given, schema_mode)
     mode = "partial" if partial else schema_mode
-    step, schema = KeyRows.of(session, given, mode, generate=generate)
-    apart = PlacedApart(session, data, WriteApart(step.session, step, schema, limit))
+    step, schema = KeyRows.of(context, given, mode, generate=generate)
+    apart = PlacedApart(context, data, WriteApart(step.context, step, schema, limit))
     with Kept() as keep:
         frame = mapped(data, step, with_fields(schema, NUMBERED))
-        yield FrameRows(session, keep, frame, schema, apart)
+        yield FrameRows(context, keep, frame, schema, apart)
 
 
 @contextmanager
-def placed_deletes(session: Session, keys: DataFrame) -> Iterator[Placed]:
+def placed_deletes(context: WriteContext, keys: DataFrame) -> Iterator[Placed]:
     """See `given_deletes`."""
-    empty, in_partitions = session.delete_keys(arrow_schema(keys).empty_table())
+    empty, in_partitions = context.delete_keys(arrow_schema(keys).empty_table())
     with Kept() as keep:
-        step = DeleteKeys(RemoteSession.of(session))
+        step = DeleteKeys(RemoteContext.of(context))
         given = mapped(keys, step, with_fields(empty.schema, NUMBERED))
-        if session.options.combine_deletes:
+        if context.options.combine_deletes:
             given = given.dropDuplicates([RECORD_KEY, PARTITION_PATH])
-        rows, paths = FrameRows(session, keep, given, empty.schema).read()
+        rows, paths = FrameRows(context, keep, given, empty.schema).read()
         yield rows.located_deletes(paths if in_partitions else None).counted()

@@ -28,7 +28,7 @@ from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.execute import carry_out
-from pyhudi.write.write_context import Handle, Session, WritableTable
+from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 ALTER_SCHEMA = "ALTER_SCHEMA"
 
@@ -42,22 +42,22 @@ def alter(
     whose columns pyhudi does not alter, and what every write raises.
     """
     table = Handle.of(table, clock or SystemClock())
-    session = Session.open(table, clock, metadata_lifecycle.finished(table, clock))
-    config = session.config
+    context = WriteContext.open(table, clock, metadata_lifecycle.finished(table, clock))
+    config = context.config
     _check_alterable(config, changes)
-    before = tree_of(session.schema, config)
+    before = tree_of(context.schema, config)
     rules = Rules(
-        _fixed_columns(session.storage, config),
+        _fixed_columns(context.storage, config),
         config.version.internal_schema_has_all_types,
         before.root.name,
     )
     after = before
     for change in changes:
         after = alter_steps.apply(after, change, rules)
-    schema = _altered(session.schema, before, after, config)
-    session = replace(session, table=session.table.with_schema(schema)).recovered()
-    with Transaction(session.table, ALTER_SCHEMA) as txn:
-        return carry_out(session, txn, [], ALTER_SCHEMA)
+    schema = _altered(context.schema, before, after, config)
+    context = replace(context, table=context.table.with_schema(schema)).recovered()
+    with Transaction(context.table, ALTER_SCHEMA) as txn:
+        return carry_out(context, txn, [], ALTER_SCHEMA)
 
 
 def _check_alterable(config: TableConfig, changes: Sequence[Change]) -> None:

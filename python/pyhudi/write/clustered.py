@@ -17,10 +17,10 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
 from pyhudi.txn.planned import unschedule
 from pyhudi.write.plan import check_not_clustered
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
-def check_free(session: Session, groups: Iterable[FileGroup]) -> None:
+def check_free(context: WriteContext, groups: Iterable[FileGroup]) -> None:
     """Raises `CommitConflict` where a file group waits for a clustering, unless options allow that.
 
     Where they want it, the plan is taken off the timeline; somebody at work on it is a conflict.
@@ -28,11 +28,11 @@ def check_free(session: Session, groups: Iterable[FileGroup]) -> None:
     met = [group for group in groups if group.clustering is not None]
     if not met:
         return
-    options = ClusteringOptions.of(session.given_options)
-    if not (options.allows_updates or LockOptions.of(session.given_options).prefers_writers):
+    options = ClusteringOptions.of(context.given_options)
+    if not (options.allows_updates or LockOptions.of(context.given_options).prefers_writers):
         check_not_clustered(met)
     if options.drops_overtaken:
-        table = session.table
+        table = context.table
         times = {group.clustering for group in met}
         for instant in pending(Timeline.load(table.storage, table.config)):
             if instant.requested in times:

@@ -26,7 +26,7 @@ from pyhudi.write.plan import (
 )
 from pyhudi.write.rechecks import buckets_are_new
 from pyhudi.write.rows import Placed
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 UPSERT = "UPSERT"
 INSERT = "INSERT"
@@ -55,23 +55,23 @@ def write(
     `CommitConflict` where a file group that they change is to be clustered, or was changed by
     another writer meanwhile.
     """
-    session, counts = placed.session, placed.counts
-    check_free(session, (counts.groups[number] for number in counts.touched))
+    context, counts = placed.context, placed.counts
+    check_free(context, (counts.groups[number] for number in counts.touched))
     anew: frozenset[int] = frozenset()
     if deletes and counts.leaving:
-        anew = groups_with_copies(session, counts.groups, placed.leaving_keys)
-    shared = session.options.index.shares_buckets
-    rechecks = went_by if shared else (buckets_are_new(session, counts), *went_by)
-    with Transaction(session.table, operation, rechecks=rechecks, appends=shared) as txn:
+        anew = groups_with_copies(context, counts.groups, placed.leaving_keys)
+    shared = context.options.index.shares_buckets
+    rechecks = went_by if shared else (buckets_are_new(context, counts), *went_by)
+    with Transaction(context.table, operation, rechecks=rechecks, appends=shared) as txn:
         files = plan_files(
-            replace(session.target(txn.instant), partial=partial),
+            replace(context.target(txn.instant), partial=partial),
             counts,
-            row_bytes=_row_bytes(session, counts),
+            row_bytes=_row_bytes(context, counts),
             merge_by_key=merge_by_key,
             anew=anew,
-            new_file_id=session.new_file_id,
+            new_file_id=context.new_file_id,
         )
-        return carry_out(session, txn, files, operation, write=placed.write)
+        return carry_out(context, txn, files, operation, write=placed.write)
 
 
 def write_new_files(
@@ -81,16 +81,16 @@ def write_new_files(
     went_by: Iterable[Recheck] = (),
 ) -> WriteResult:
     """Writes rows to files of new file groups, in place of others where those are `replaced`."""
-    session = placed.session
+    context = placed.context
     row_bytes = placed.row_bytes()
-    with Transaction(session.table, operation, rechecks=went_by) as txn:
+    with Transaction(context.table, operation, rechecks=went_by) as txn:
         files = plan_new_files(
-            session.target(txn.instant),
+            context.target(txn.instant),
             placed.counts.inserts,
             row_bytes=row_bytes,
-            new_file_id=session.new_file_id,
+            new_file_id=context.new_file_id,
         )
-        return carry_out(session, txn, files, operation, write=placed.write, replaced=replaced)
+        return carry_out(context, txn, files, operation, write=placed.write, replaced=replaced)
 
 
 def write_buckets(
@@ -106,38 +106,38 @@ def write_buckets(
     second file group, or refuses (1.0.2, 1.2.0). replaced: where it is given, all buckets are made
     anew.
     """
-    session, counts = placed.session, placed.counts
+    context, counts = placed.context, placed.counts
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
-    check_free(session, (groups[number] for number in counts.touched))
-    rechecks = (buckets_are_new(session, counts), *went_by)
-    with Transaction(session.table, operation, rechecks=rechecks) as txn:
+    check_free(context, (groups[number] for number in counts.touched))
+    rechecks = (buckets_are_new(context, counts), *went_by)
+    with Transaction(context.table, operation, rechecks=rechecks) as txn:
         if replaced is not None:
-            groups = in_place(groups, new_rings(session, txn, replaced))
-        target = session.target(txn.instant)
+            groups = in_place(groups, new_rings(context, txn, replaced))
+        target = context.target(txn.instant)
         files = plan_files(
             target,
             replace(counts, groups=groups),
-            row_bytes=_row_bytes(session, counts),
+            row_bytes=_row_bytes(context, counts),
             # A log file is merged by key whatever is said of it here, which is what rows count as.
             merge_by_key=not target.merge_on_read,
-            new_file_id=session.new_file_id,
+            new_file_id=context.new_file_id,
         )
-        return carry_out(session, txn, files, operation, write=placed.write, replaced=replaced)
+        return carry_out(context, txn, files, operation, write=placed.write, replaced=replaced)
 
 
-def new_rings(session: Session, txn: Transaction, replaced: Replaced) -> Renewed:
+def new_rings(context: WriteContext, txn: Transaction, replaced: Replaced) -> Renewed:
     """Rings for the buckets of a commit that takes file groups away; they count once it does."""
-    renewed = renew_rings(session, replaced, txn.instant)
-    txn.on_completed(lambda: confirm_rings(session.storage, renewed, txn.instant))
+    renewed = renew_rings(context, replaced, txn.instant)
+    txn.on_completed(lambda: confirm_rings(context.storage, renewed, txn.instant))
     return renewed
 
 
-def _row_bytes(session: Session, counts: Counts) -> int:
-    return row_sizes.row_size(session.timeline, session.options) if counts.inserts else 1
+def _row_bytes(context: WriteContext, counts: Counts) -> int:
+    return row_sizes.row_size(context.timeline, context.options) if counts.inserts else 1
 
 
 def carry_out(
-    session: Session,
+    context: WriteContext,
     txn: Transaction,
     files: Sequence[PlannedFile],
     operation: str,
@@ -149,16 +149,16 @@ def carry_out(
 
     write: as of `Placed`; None where there is nothing to write.
     """
-    txn.by_record_index = session.index.is_record_index
-    txn.companions += key_claims(session, operation)
+    txn.by_record_index = context.index.is_record_index
+    txn.companions += key_claims(context, operation)
     tasks = [file.task for file in files]
     # Hudi's bulk insert has no profile.
     txn.start(None if operation == BULK_INSERT else workload_profile(tasks))
     written = write(files, txn.instant) if write is not None else ()
     stats = [stat for stats in written for stat in stats]
     instant, completion = txn.instant, ""
-    if stats or any((replaced or {}).values()) or is_worth_a_commit(session):
-        completion = txn.commit(stats, session.commit_schema, replaced)
+    if stats or any((replaced or {}).values()) or is_worth_a_commit(context):
+        completion = txn.commit(stats, context.commit_schema, replaced)
     else:
         txn.withdraw()
         instant = ""
@@ -169,21 +169,21 @@ def carry_out(
         stats,
         rows_ignored=rows_ignored((file.task for file in files if file.has_rows), stats),
         bytes_read=bytes_read(tasks),
-        duration_ms=session.table.clock.now_ms() - session.started_ms,
+        duration_ms=context.table.clock.now_ms() - context.started_ms,
         file_groups_replaced=sum(len(ids) for ids in (replaced or {}).values()),
     )
 
 
-def is_worth_a_commit(session: Session) -> bool:
+def is_worth_a_commit(context: WriteContext) -> bool:
     """Whether a write without files or replaced file groups is to be a commit all the same.
 
     It is where it changes the table's schema, where the handle's options have something to say in
     each commit, such as the batch of a stream, and where `hoodie.allow.empty.commit` is true.
     """
-    if session.options.allow_empty_commit or commit_metadata(session.table.options):
+    if context.options.allow_empty_commit or commit_metadata(context.table.options):
         return True
-    stored = table_schema(session.storage, session.config, session.timeline)
-    return (stored.avro, stored.history) != (session.schema.avro, session.schema.history)
+    stored = table_schema(context.storage, context.config, context.timeline)
+    return (stored.avro, stored.history) != (context.schema.avro, context.schema.history)
 
 
 def rows_ignored(tasks: Iterable[WriteTask], stats: Iterable[WriteStat]) -> int:

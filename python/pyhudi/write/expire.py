@@ -24,7 +24,7 @@ from pyhudi.write import incoming
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.overwrite import remove_partitions
 from pyhudi.write.upsert import opened
-from pyhudi.write.write_context import Session, WritableTable
+from pyhudi.write.write_context import WritableTable, WriteContext
 
 _SERVICE = "expire_partitions"
 _DAY_MS = 86_400_000
@@ -38,13 +38,13 @@ def expire_partitions(
     if not options.days:
         msg = "nobody says after how many days partitions expire"
         raise ConfigError(msg, hint=f"Give days, or {DAYS}.")
-    session = opened(table, clock, incoming.memory_limit(None))
-    check_appends(session, _SERVICE, appends=False)
-    if not session.config.partition_fields:
+    context = opened(table, clock, incoming.memory_limit(None))
+    check_appends(context, _SERVICE, appends=False)
+    if not context.config.partition_fields:
         raise ConfigError("the table has no partitions", hint="delete(where=...) removes rows.")
-    session = session if dry_run else session.recovered()
-    slices = FileSystemView(session.storage, session.config, session.timeline).slices()
-    expired, left = _split(session, slices, options, clock)
+    context = context if dry_run else context.recovered()
+    slices = FileSystemView(context.storage, context.config, context.timeline).slices()
+    expired, left = _split(context, slices, options, clock)
     going = [slice_ for slice_ in slices if slice_.partition in expired]
     result = ServiceResult(
         _SERVICE,
@@ -55,23 +55,23 @@ def expire_partitions(
         dry_run=dry_run,
     )
     if not dry_run and expired:
-        result = replace(result, instants=(remove_partitions(session, expired).instant,))
-    return replace(result, duration_ms=clock.now_ms() - session.started_ms)
+        result = replace(result, instants=(remove_partitions(context, expired).instant,))
+    return replace(result, duration_ms=clock.now_ms() - context.started_ms)
 
 
 def _split(
-    session: Session, slices: list[FileSlice], options: TtlOptions, clock: Clock
+    context: WriteContext, slices: list[FileSlice], options: TtlOptions, clock: Clock
 ) -> tuple[list[str], list[str]]:
     """The partitions that go, oldest first, and why others that are too old stay."""
-    zone, before_ms = session.config.timezone, clock.now_ms() - options.days * _DAY_MS
-    times = dict(_created(session, slices) if options.by_creation else _modified(session, slices))
+    zone, before_ms = context.config.timezone, clock.now_ms() - options.days * _DAY_MS
+    times = dict(_created(context, slices) if options.by_creation else _modified(context, slices))
     old = [
         path
         for path, instant in sorted(times.items(), key=lambda item: item[1])
         if parse_instant(instant, zone) < before_ms
         and (not options.selected or path in options.selected)
     ]
-    timeline = session.timeline
+    timeline = context.timeline
     planned = {**pending_compactions(timeline), **pending_clusterings(timeline)}
     waiting = {partition for partition, _ in planned}
     left = [f"a service of partition {path!r} is pending" for path in old if path in waiting]
@@ -80,26 +80,26 @@ def _split(
     return free[: options.most], left
 
 
-def _modified(session: Session, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
+def _modified(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
     """Partition paths with the time of the newest write to each."""
     newest: dict[str, str] = {}
     for slice_ in slices:
         times = [slice_.base_instant, *(log.instant for log in slice_.logs)]
         newest[slice_.partition] = max(newest.get(slice_.partition, ""), *times)
     # Up to version 6 a log file's name does not tell who has appended to it.
-    if session.config.version.logs_named_by_base_instant:
-        for commit in session.timeline.commits:
-            for partition, _ in touched(session.timeline.commit_metadata(commit)):
+    if context.config.version.logs_named_by_base_instant:
+        for commit in context.timeline.commits:
+            for partition, _ in touched(context.timeline.commit_metadata(commit)):
                 if partition in newest:
                     newest[partition] = max(newest[partition], commit.requested)
     return iter(newest.items())
 
 
-def _created(session: Session, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
+def _created(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
     """Partition paths with the time of the write that made each."""
     for partition in sorted({slice_.partition for slice_ in slices}):
         file = f"{partition}/{PARTITION_METADATA}"
-        data = session.storage.read_or_none(file)
+        data = context.storage.read_or_none(file)
         made = None if data is None else parse_properties(data, file).get("commitTime")
         if made is None:
             msg = f"{BY} is KEEP_BY_CREATION_TIME: {file} does not say when the partition was made"

@@ -20,7 +20,7 @@ from pyhudi.write.memory_rows import MemoryRows, placed_deletes
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.spilled_rows import SpilledRows
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 LEAST_MEMORY = 1024 * 1024
 _FRAME_MEMORY = 512 * 1024 * 1024
@@ -47,7 +47,7 @@ def memory_limit(given: int | None, data: Any = None) -> int:
 
 @contextmanager
 def given_rows(
-    session: Session,
+    context: WriteContext,
     data: Any,
     limit: int,
     *,
@@ -57,51 +57,57 @@ def given_rows(
 ) -> Iterator[Rows]:
     """The data as keyed rows, which stay readable in the block.
 
-    Data are read until they are over, or too much for memory. schema_mode: as `Session.evolved`
-    takes it. generate: rows may get generated keys. partial: they may lack columns, and must fit in
-    memory. Raises what `Session.with_keys` and `to_table` raise; later pieces raise it when they
-    are taken.
+    Data are read until they are over, or too much for memory. schema_mode: as
+    `WriteContext.evolved` takes it. generate: rows may get generated keys. partial: they may lack
+    columns, and must fit in memory. Raises what `WriteContext.with_keys` and `to_table` raise;
+    later pieces raise it when they are taken.
     """
     with ExitStack() as stack:
         if is_spark_frame(data):
             rows = spark("write_rows").keyed(
-                session, data, limit, schema_mode, generate=generate, partial=partial
+                context, data, limit, schema_mode, generate=generate, partial=partial
             )
             yield stack.enter_context(rows)
         elif partial:
-            yield MemoryRows(session, partial_rows(session, data))
+            yield MemoryRows(context, partial_rows(context, data))
         else:
-            yield _taken(stack, session, data, limit, schema_mode, generate=generate)
+            yield _taken(stack, context, data, limit, schema_mode, generate=generate)
 
 
-def given_deletes(session: Session, keys: Any) -> AbstractContextManager[Placed]:
+def given_deletes(context: WriteContext, keys: Any) -> AbstractContextManager[Placed]:
     """The keys of data, to be deleted where a cleaned-up table has them."""
     if is_spark_frame(keys):
-        deletes: AbstractContextManager[Placed] = spark("write_rows").placed_deletes(session, keys)
+        deletes: AbstractContextManager[Placed] = spark("write_rows").placed_deletes(context, keys)
         return deletes
-    return _deletes(session, keys)
+    return _deletes(context, keys)
 
 
 @contextmanager
-def _deletes(session: Session, keys: Any) -> Iterator[Placed]:
-    given, in_partitions = session.delete_keys(keys)
-    yield placed_deletes(session.recovered(), given, in_partitions=in_partitions)
+def _deletes(context: WriteContext, keys: Any) -> Iterator[Placed]:
+    given, in_partitions = context.delete_keys(keys)
+    yield placed_deletes(context.recovered(), given, in_partitions=in_partitions)
 
 
 def _taken(
-    stack: ExitStack, session: Session, data: Any, limit: int, schema_mode: str, *, generate: bool
+    stack: ExitStack,
+    context: WriteContext,
+    data: Any,
+    limit: int,
+    schema_mode: str,
+    *,
+    generate: bool,
 ) -> Rows:
     schema, batches = given_batches(data)
-    session, _ = session.evolved(schema.empty_table(), schema_mode)
+    context, _ = context.evolved(schema.empty_table(), schema_mode)
     pieces = (
-        session.with_keys(piece, schema_mode, instant=session.key_instant() if generate else None)
+        context.with_keys(piece, schema_mode, instant=context.key_instant() if generate else None)
         for piece in _tables(schema, batches, limit // _PIECES)
     )
-    return gathered(stack, session, pieces, limit)
+    return gathered(stack, context, pieces, limit)
 
 
 def gathered(
-    stack: ExitStack, session: Session, pieces: Iterator[pa.Table], limit: int
+    stack: ExitStack, context: WriteContext, pieces: Iterator[pa.Table], limit: int
 ) -> MemoryRows | SpilledRows:
     """Keyed rows of at least one piece, in memory if a limit of bytes leaves room for that.
 
@@ -113,8 +119,8 @@ def gathered(
         held.append(piece)
         size += piece.nbytes
         if size > limit // _WHOLE:
-            return SpilledRows(session, stack, _drained(held, pieces), limit)
-    return MemoryRows(session, pa.concat_tables(held))
+            return SpilledRows(context, stack, _drained(held, pieces), limit)
+    return MemoryRows(context, pa.concat_tables(held))
 
 
 def _drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -55,7 +55,7 @@ from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.incoming import memory_limit
-from pyhudi.write.write_context import Handle, Session
+from pyhudi.write.write_context import Handle, WriteContext
 
 PATIENCE_MS = 900_000
 """How long writers that were there first are waited for (`HoodieIndexer`, 1.2.0)."""
@@ -87,11 +87,11 @@ def create(
 def _begun(handle: Handle, kind: PartitionKind, options: MetadataOptions, clock: Clock) -> _Build:
     guard = handle.guarded
     with guard.section():
-        session = Session.open(handle.plain(), clock).recovered()
-        _check(session, kind)
-        table, config = session.table, session.config
+        context = WriteContext.open(handle.plain(), clock).recovered()
+        _check(context, kind)
+        table, config = context.table, context.config
         definitions = kind.definition(Wish(config, options, schema=table.columns))
-        table.generator.observe(session.timeline)
+        table.generator.observe(context.timeline)
         began_ms = clock.now_ms()
         instant = table.generator.next()
         build = _Build(table, instant, kind, options, definitions)
@@ -111,8 +111,8 @@ def _begun(handle: Handle, kind: PartitionKind, options: MetadataOptions, clock:
     return build
 
 
-def _check(session: Session, kind: PartitionKind) -> None:
-    config = session.config
+def _check(context: WriteContext, kind: PartitionKind) -> None:
+    config = context.config
     if config.version.logs_named_by_base_instant:
         msg = f"{names.TABLE_VERSION} is {config.version.code}: no index is made beside writers"
         raise UnsupportedTableFeature(msg, hint="Upgrade the table, or make it alone.")

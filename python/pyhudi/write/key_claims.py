@@ -21,7 +21,7 @@ from pyhudi.timeline.unique_keys import (
     brings_no_copies,
     keys_are_unique,
 )
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class KeyClaim(Companion):
         return {KEYS: UNIQUE if unique else MAY_REPEAT}
 
 
-def key_claims(session: Session, operation: str) -> list[KeyClaim]:
+def key_claims(context: WriteContext, operation: str) -> list[KeyClaim]:
     """The claim of a commit that is about to be written."""
-    config, options, index = session.config, session.options, session.index
+    config, options, index = context.config, context.options, context.index
     in_index = RECORD_INDEX in config.metadata_partitions
     if not brings_no_copies(operation):
         looked_up = operation == "INSERT" and options.insert_duplicates != "none"

@@ -16,15 +16,15 @@ from pyhudi.errors import SchemaMismatch
 from pyhudi.index import locate
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
-def without_known(session: Session, rows: pa.Table, *, fail: bool) -> pa.Table:
+def without_known(context: WriteContext, rows: pa.Table, *, fail: bool) -> pa.Table:
     """Those of the rows whose keys the table lacks.
 
     Raises `SchemaMismatch` with a key where there are others and they shall `fail`.
     """
-    known = locate.known_keys(session, rows.select([RECORD_KEY, PARTITION_PATH]))
+    known = locate.known_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
     if fail and len(known):
         key = rows.column(RECORD_KEY)[known[0].as_py()].as_py()
         msg = f"the table has a row of the key {key!r}, and of {len(known)} of the rows in all"

@@ -17,37 +17,37 @@ from pyhudi.write.known_keys import without_known
 from pyhudi.write.partial_update import whole_rows
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
 from pyhudi.write.rows import Placed, Rows
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
 @dataclass(frozen=True)
 class MemoryRows:
     """Rows in one table."""
 
-    session: Session
+    context: WriteContext
     rows: pa.Table
     """With record key and partition path in front."""
 
     def combined(self) -> Rows:
         """See `Rows`."""
-        return replace(self, rows=locate.combined(self.session, self.rows))
+        return replace(self, rows=locate.combined(self.context, self.rows))
 
     def unknown(self, *, fail: bool) -> Rows:
         """See `Rows`."""
-        return replace(self, rows=without_known(self.session, self.rows, fail=fail))
+        return replace(self, rows=without_known(self.context, self.rows, fail=fail))
 
     def completed(self) -> Rows:
         """See `Rows`."""
-        session = self.session.recovered()
-        return MemoryRows(session, whole_rows(session, self.rows))
+        context = self.context.recovered()
+        return MemoryRows(context, whole_rows(context, self.rows))
 
     def for_upsert(self) -> Placed:
         """See `Rows`."""
-        session, rows = self.session.recovered(), self.rows
-        marked = session.marked_deleted(rows)
-        located = locate.for_upsert(session, rows, marked)
-        kept_away = locate.kept_away(session, rows, marked, located)
-        return replace(placed(session, rows, marked, located), kept_away=kept_away)
+        context, rows = self.context.recovered(), self.rows
+        marked = context.marked_deleted(rows)
+        located = locate.for_upsert(context, rows, marked)
+        kept_away = locate.kept_away(context, rows, marked, located)
+        return replace(placed(context, rows, marked, located), kept_away=kept_away)
 
     def for_insert(
         self,
@@ -66,9 +66,9 @@ class MemoryRows:
         rows = self._live()
         if order:
             rows = rows.take(_sorted(rows, order))
-        session = self.session.recovered()
+        context = self.context.recovered()
         none = pa.repeat(pa.scalar(value=False), rows.num_rows)
-        return placed(session, rows, none, find(session, rows, none))
+        return placed(context, rows, none, find(context, rows, none))
 
     def for_new_files(
         self,
@@ -87,10 +87,10 @@ class MemoryRows:
             partition: rows.take(part) if order else SelectedRows(rows, part)
             for partition, part in split(paths, numbers)
         }
-        return PlacedRows(self.session.recovered(), inserts=inserts)
+        return PlacedRows(self.context.recovered(), inserts=inserts)
 
     def _live(self) -> pa.Table:
-        marked = self.session.marked_deleted(self.rows)
+        marked = self.context.marked_deleted(self.rows)
         return self.rows.filter(pc.invert(marked)) if pc.any(marked).as_py() else self.rows
 
 
@@ -104,7 +104,7 @@ def _paths(rows: pa.Table) -> pa.Array[Any]:
 
 
 def placed(
-    session: Session, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
+    context: WriteContext, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
 ) -> PlacedRows:
     """Rows by what an index said of them. Deletes of keys that are nowhere fall away.
 
@@ -119,7 +119,7 @@ def placed(
         rows = rows.combine_chunks()
     keys, base_rows = rows.column(RECORD_KEY), tagged.base_rows_by_group()
     return PlacedRows(
-        session,
+        context,
         groups,
         updates={
             number: GroupRows(
@@ -145,17 +145,17 @@ def _absent(keys: pa.Table, tagged: Tagged) -> pa.Table:
     return keys.select([RECORD_KEY, PARTITION_PATH]).take(untagged(keys.num_rows, tagged))
 
 
-def placed_deletes(session: Session, keys: pa.Table, *, in_partitions: bool) -> PlacedRows:
+def placed_deletes(context: WriteContext, keys: pa.Table, *, in_partitions: bool) -> PlacedRows:
     """Keys to be deleted, by what the index of a cleaned-up table says of them.
 
     keys: columns record key and partition path, of which the first alone counts unless keys are to
     be looked for `in_partitions`.
     """
-    located = locate.for_delete(session, keys, in_partitions=in_partitions)
+    located = locate.for_delete(context, keys, in_partitions=in_partitions)
     texts, base_rows = keys.column(RECORD_KEY).combine_chunks(), located.tagged.base_rows_by_group()
     leaving = {
         number: LeavingKeys(texts.take(at), base_rows.get(number))
         for number, at in located.tagged.by_group()
     }
     absent = _absent(keys, located.tagged)
-    return PlacedRows(session, located.groups, leaving=leaving, absent=absent)
+    return PlacedRows(context, located.groups, leaving=leaving, absent=absent)

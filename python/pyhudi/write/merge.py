@@ -40,7 +40,7 @@ from pyhudi.write.rechecks import absent_keys, unchanged
 from pyhudi.write.rows import Placed
 from pyhudi.write.update_delete import check_settable
 from pyhudi.write.upsert import opened
-from pyhudi.write.write_context import Session, WritableTable
+from pyhudi.write.write_context import WritableTable, WriteContext
 
 
 @dataclass(frozen=True)
@@ -67,49 +67,49 @@ def merge(
     for values that do not fit; `ConfigError` for clauses that cannot be carried out; the rest as
     `upsert` does.
     """
-    session = opened(table, clock, incoming.memory_limit(None, source))
-    check_appends(session, "merge", appends=False)
-    with _merged(session, source, clauses) as changes:
+    context = opened(table, clock, incoming.memory_limit(None, source))
+    check_appends(context, "merge", appends=False)
+    with _merged(context, source, clauses) as changes:
         went_by = [*absent_keys(changes), unchanged(changes.seen)]
         return write(changes, UPSERT, deletes=True, went_by=went_by)
 
 
 def _merged(
-    session: Session, source: Any, clauses: Sequence[MergeClause]
+    context: WriteContext, source: Any, clauses: Sequence[MergeClause]
 ) -> AbstractContextManager[Placed]:
     """What becomes of the rows of a source, where a cleaned-up table has them or they are to go."""
     if is_spark_frame(source):
-        merged: AbstractContextManager[Placed] = spark("merging").merged(session, source, clauses)
+        merged: AbstractContextManager[Placed] = spark("merging").merged(context, source, clauses)
         return merged
-    return _merged_here(session, to_table(source), clauses)
+    return _merged_here(context, to_table(source), clauses)
 
 
 @contextmanager
 def _merged_here(
-    session: Session, given: pa.Table, clauses: Sequence[MergeClause]
+    context: WriteContext, given: pa.Table, clauses: Sequence[MergeClause]
 ) -> Iterator[Placed]:
-    keyed = keyed_source(session, given)
-    on_match = checked_clauses(session, given, clauses, matched=True)
-    on_absence = checked_clauses(session, given, clauses, matched=False)
-    session = session.recovered()
+    keyed = keyed_source(context, given)
+    on_match = checked_clauses(context, given, clauses, matched=True)
+    on_absence = checked_clauses(context, given, clauses, matched=False)
+    context = context.recovered()
     deletes = any(clause.values is None for clause in on_match)
-    located = locate.for_merge(session, keyed, deletes=deletes)
+    located = locate.for_merge(context, keyed, deletes=deletes)
     groups = located.groups
     found = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
-    check_free(session, (groups[number] for number in found))
-    hits = _match(session, given, keyed, found, groups, on_match)
+    check_free(context, (groups[number] for number in found))
+    hits = _match(context, given, keyed, found, groups, on_match)
     live = [rows.take(hits[number].matched) for number, rows in found.items()]
-    inserted = inserted_rows(session, given, keyed, _fresh(keyed.num_rows, live), on_absence)
+    inserted = inserted_rows(context, given, keyed, _fresh(keyed.num_rows, live), on_absence)
     gone = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
     leaving = {number: LeavingKeys(keys.combine_chunks()) for number, keys in gone.items()}
     # A row that the clauses leave alone now may be changed by them once another writer was there.
     seen = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in found)
-    changes = _placed(session, hits, inserted, located)
+    changes = _placed(context, hits, inserted, located)
     yield replace(changes, leaving=leaving, absent=keyed, seen=seen)
 
 
 def _match(
-    session: Session,
+    context: WriteContext,
     given: pa.Table,
     keyed: pa.Table,
     found: Mapping[int, pa.Array[Any]],
@@ -117,38 +117,38 @@ def _match(
     clauses: tuple[Clause, ...],
 ) -> dict[int, Matched]:
     """What becomes of the source's rows that file groups have the keys of, by number of those."""
-    reads = matched_slices(session, [groups[number] for number in found])
+    reads = matched_slices(context, [groups[number] for number in found])
     keys = keyed.column(RECORD_KEY)
     tasks = [
         MatchTask(read, keys.take(rows).combine_chunks(), given.take(rows), clauses)
         for read, rows in zip(reads, found.values(), strict=True)
     ]
-    results = session.engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
+    results = context.engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
     return dict(zip(found, results, strict=True))
 
 
-def matched_slices(session: Session, groups: Sequence[FileGroup]) -> list[ReadTask]:
+def matched_slices(context: WriteContext, groups: Sequence[FileGroup]) -> list[ReadTask]:
     """How file groups are read that have keys of the source."""
-    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     slices = [group.read or group.slice for group in groups]
-    return plan_slices(session.table, slices, columns, session.task_memory, session.made_keys)
+    return plan_slices(context.table, slices, columns, context.task_memory, context.made_keys)
 
 
 # --- the source -----------------------------------------------------------------------------------
 
 
-def keyed_source(session: Session, given: pa.Table) -> pa.Table:
+def keyed_source(context: WriteContext, given: pa.Table) -> pa.Table:
     """Record key and partition path of the source's rows."""
-    spec = session.key_spec()
+    spec = context.key_spec()
     columns = {}
     for name in dict.fromkeys((*spec.key_fields, *spec.partition_fields)):
         if name not in given.column_names:
             msg = f"the source lacks the column {name!r} of the key or partition"
             raise SchemaMismatch(msg, hint="Rename the source's column.")
-        columns[name] = cast_exactly(given.column(name), session.schema.arrow.field(name))
+        columns[name] = cast_exactly(given.column(name), context.schema.arrow.field(name))
     keyed = add_keys(pa.table(columns), spec).select([RECORD_KEY, PARTITION_PATH])
     keyed = keyed.combine_chunks()
-    known_by = [RECORD_KEY] if session.index.is_global else [RECORD_KEY, PARTITION_PATH]
+    known_by = [RECORD_KEY] if context.index.is_global else [RECORD_KEY, PARTITION_PATH]
     if keyed.group_by(known_by).aggregate([]).num_rows < keyed.num_rows:
         msg = "the source has several rows of one key"
         raise SchemaMismatch(msg, hint="Leave one row a key: a merge cannot choose among them.")
@@ -156,14 +156,14 @@ def keyed_source(session: Session, given: pa.Table) -> pa.Table:
 
 
 def checked_clauses(
-    session: Session, given: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
+    context: WriteContext, given: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
 ) -> tuple[Clause, ...]:
     """The clauses for matched rows, or for the others, checked against both schemas."""
-    schema = data_schema(session.schema.arrow)
+    schema = data_schema(context.schema.arrow)
     known = merge_clauses.names(given.schema, schema if matched else ())
     both = joined(given.slice(0, 0), schema.empty_table() if matched else None)
     made = [
-        _clause(session, given, known, clause)
+        _clause(context, given, known, clause)
         for clause in clauses
         if (clause.kind != "insert") is matched
     ]
@@ -173,7 +173,7 @@ def checked_clauses(
     return tuple(made)
 
 
-def _clause(session: Session, given: pa.Table, known: Names, clause: MergeClause) -> Clause:
+def _clause(context: WriteContext, given: pa.Table, known: Names, clause: MergeClause) -> Clause:
     condition = clause.where
     if isinstance(condition, str):
         condition = parse_expression(condition, known, "where")
@@ -182,15 +182,15 @@ def _clause(session: Session, given: pa.Table, known: Names, clause: MergeClause
         raise ConfigError(msg, hint="Give a SQL expression as text, or a pyarrow expression.")
     if clause.kind == "delete":
         return Clause(condition, None)
-    schema = data_schema(session.schema.arrow)
+    schema = data_schema(context.schema.arrow)
     values = clause.values
     if values is None:
-        fixed = {*session.config.record_key_fields, *session.config.partition_fields}
+        fixed = {*context.config.record_key_fields, *context.config.partition_fields}
         skipped = fixed if clause.kind == "update" else set()
         checks.check_known_columns([n for n in given.column_names if n not in schema.names], schema)
         values = {name: f'source."{name}"' for name in given.column_names if name not in skipped}
     elif clause.kind == "update":
-        check_settable(session, values)
+        check_settable(context, values)
     checks.check_known_columns(list(values), schema)
     return Clause(
         condition,
@@ -220,7 +220,7 @@ class _Inserted:
 
 
 def inserted_rows(
-    session: Session,
+    context: WriteContext,
     given: pa.Table,
     keyed: pa.Table,
     fresh: pa.Array[Any],
@@ -230,7 +230,7 @@ def inserted_rows(
 
     Raises `ConfigError` where they have other keys than the source's.
     """
-    schema = data_schema(session.schema.arrow)
+    schema = data_schema(context.schema.arrow)
     source = joined(given.take(fresh), None)
     parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
     for clause, chosen in zip(clauses, chosen_rows(source, clauses), strict=True):
@@ -244,7 +244,7 @@ def inserted_rows(
         parts.append(conform(pa.table(columns), schema))
         numbers.append(fresh.take(chosen))
     taken = pa.concat_arrays(numbers)
-    rows = add_keys(pa.concat_tables(parts).combine_chunks(), session.key_spec())
+    rows = add_keys(pa.concat_tables(parts).combine_chunks(), context.key_spec())
     if not rows.select([RECORD_KEY, PARTITION_PATH]).equals(keyed.take(taken)):
         msg = "a clause inserts rows with other keys than the source's"
         raise ConfigError(msg, hint="Set key and partition columns to those of the source.")
@@ -252,7 +252,7 @@ def inserted_rows(
 
 
 def _placed(
-    session: Session, hits: Mapping[int, Matched], inserted: _Inserted, located: Located
+    context: WriteContext, hits: Mapping[int, Matched], inserted: _Inserted, located: Located
 ) -> PlacedRows:
     """New and changed rows, where they go."""
     rows = [inserted.rows, *(hit.updated for hit in hits.values())]
@@ -262,8 +262,8 @@ def _placed(
     everything = pa.concat_tables(rows).combine_chunks()
     back = _back(inserted, located)
     tagged = Tagged(pa.concat_arrays([back.rows, numbers]), pa.concat_arrays([back.groups, *at]))
-    marked = session.marked_deleted(everything)
-    return placed(session, everything, marked, Located(tagged, located.groups))
+    marked = context.marked_deleted(everything)
+    return placed(context, everything, marked, Located(tagged, located.groups))
 
 
 def _back(inserted: _Inserted, located: Located) -> Tagged:

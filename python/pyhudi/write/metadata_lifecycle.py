@@ -59,7 +59,7 @@ from pyhudi.txn.heartbeat import live_instants
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes
 from pyhudi.write import index_beside
 from pyhudi.write.incoming import memory_limit
-from pyhudi.write.write_context import Handle, Session, WritableTable, open_whole
+from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_whole
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
@@ -181,10 +181,10 @@ def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]
         wanted = again.partitions_for(config.version)
         if not again.partitions:
             wanted = wanted_partitions(Wish(config, options))
-        session = Session.open(handle.plain(), clock)
-        _check_free(session)
-        as_before = _as_before(session, options, again)
-        new_definitions(wanted, Wish(config, as_before, schema=session.schema.arrow))
+        context = WriteContext.open(handle.plain(), clock)
+        _check_free(context)
+        as_before = _as_before(context, options, again)
+        new_definitions(wanted, Wish(config, as_before, schema=context.schema.arrow))
         if again.partitions:
             moving = Unfinished.of(config).moving
             again = replace(again, by=by, moving=moving)
@@ -205,30 +205,32 @@ def taken_away(handle: Handle, clock: Clock) -> Iterator[None]:
         make_again(handle, clock, by)
 
 
-def _check_free(session: Session) -> None:
+def _check_free(context: WriteContext) -> None:
     """Raises `CommitConflict` for what would end a making halfway."""
-    timeline = session.timeline
-    check_no_live_writer(session.table, timeline)
+    timeline = context.timeline
+    check_no_live_writer(context.table, timeline)
     settled = {*failed_writes(timeline), *timeline.pending(ROLLBACK)}
-    check_can_start(session.config, [begun for begun in timeline.pending() if begun not in settled])
+    check_can_start(context.config, [begun for begun in timeline.pending() if begun not in settled])
 
 
-def _as_before(session: Session, options: MetadataOptions, undone: Unfinished) -> MetadataOptions:
+def _as_before(
+    context: WriteContext, options: MetadataOptions, undone: Unfinished
+) -> MetadataOptions:
     """The options with the kind of record index and the columns with statistics that there were.
 
     Columns that the options name come before.
     """
-    version = session.config.version
+    version = context.config.version
     if RECORD_INDEX in undone.partitions_for(version):
         options = replace(options, record_index_by_partition=undone.by_partition)
     if options.stats_columns or COLUMN_STATS not in undone.partitions:
         return options
-    return replace(options, stats_columns=_left(session, undone.stats_columns(version)))
+    return replace(options, stats_columns=_left(context, undone.stats_columns(version)))
 
 
-def _left(session: Session, columns: Iterable[str]) -> tuple[str, ...]:
+def _left(context: WriteContext, columns: Iterable[str]) -> tuple[str, ...]:
     """Those of columns with statistics that the table still has."""
-    return tuple(name for name in columns if field_at(session.schema.arrow, name) is not None)
+    return tuple(name for name in columns if field_at(context.schema.arrow, name) is not None)
 
 
 def create_index(
@@ -348,62 +350,62 @@ def _make(
     by: name of the caller's heartbeat. definitions: those of secondary and expression indexes among
     them.
     """
-    session = Session.open(table.plain(), clock)
-    undone = Unfinished.of(session.config)
+    context = WriteContext.open(table.plain(), clock)
+    undone = Unfinished.of(context.config)
     definitions = {**undone.index_definitions, **(definitions or {})}
-    check_kept(definitions, session.config, parse_definitions(definitions), session.schema)
-    check_nested(session.config, options.stats_columns)
-    options = _as_before(session, options, undone)
-    check_no_live_writer(session.table, session.timeline)
-    session = _without_leftovers(table, session.recovered(), undone, clock)
-    config = session.config
+    check_kept(definitions, context.config, parse_definitions(definitions), context.schema)
+    check_nested(context.config, options.stats_columns)
+    options = _as_before(context, options, undone)
+    check_no_live_writer(context.table, context.timeline)
+    context = _without_leftovers(table, context.recovered(), undone, clock)
+    config = context.config
     wanted = wanted | set(undone.partitions_for(config.version))
     if not wanted - set(config.metadata_partitions):
-        return _settled(session.storage, config, undone, clock).metadata_partitions
-    arguments = (session.table, wanted, options, memory_limit(None), definitions)
+        return _settled(context.storage, config, undone, clock).metadata_partitions
+    arguments = (context.table, wanted, options, memory_limit(None), definitions)
     if undone:
         return initialise(*arguments).metadata_partitions
-    with _remembered(session, wanted, options, definitions, by):
+    with _remembered(context, wanted, options, definitions, by):
         return initialise(*arguments).metadata_partitions
 
 
 @contextmanager
 def _remembered(
-    session: Session,
+    context: WriteContext,
     wanted: Collection[str],
     options: MetadataOptions,
     definitions: Definitions,
     by: str,
 ) -> Iterator[None]:
     """For the block the properties say what is being made; what fails alive is made by nobody."""
-    config, clock = session.config, session.table.clock
+    config, clock = context.config, context.table.clock
     new = in_order({*wanted, FILES} - {*config.metadata_partitions})
-    own = new_definitions(new, Wish(config, options, schema=session.schema.arrow))
+    own = new_definitions(new, Wish(config, options, schema=context.schema.arrow))
     begun = Unfinished(by, config.version.code, new, {**own, **definitions}, removed=new)
     try:
-        config.updated(session.storage, begun.properties, clock)
+        config.updated(context.storage, begun.properties, clock)
         yield
     except BaseException:
         with suppress(Exception):
-            config = TableConfig.load(session.storage, clock)
+            config = TableConfig.load(context.storage, clock)
             if Unfinished.of(config).by == by:
-                _settled(session.storage, config, begun, clock)
+                _settled(context.storage, config, begun, clock)
         raise
 
 
 def _without_leftovers(
-    table: Handle, session: Session, undone: Unfinished, clock: Clock
-) -> Session:
-    """The session after what a change of the table's version has left was ended or removed."""
+    table: Handle, context: WriteContext, undone: Unfinished, clock: Clock
+) -> WriteContext:
+    """The context after what a change of the table's version has left was ended or removed."""
     if undone.moving:
-        remove_other_timeline(session.storage, session.config)
+        remove_other_timeline(context.storage, context.config)
     # Where Hudi has made a metadata table since, the compaction would have to go into it.
-    if not undone or session.config.metadata_partitions:
-        return session
+    if not undone or context.config.metadata_partitions:
+        return context
     work = row_compaction(undone.by)
-    if complete_pending(session.table, work, own=bool(undone.by)):
-        return Session.open(table.plain(), clock).recovered()
-    return session
+    if complete_pending(context.table, work, own=bool(undone.by)):
+        return WriteContext.open(table.plain(), clock).recovered()
+    return context
 
 
 def _settled(

@@ -12,20 +12,20 @@ from __future__ import annotations
 from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 _HINT = "Write so under OPTIMISTIC_CONCURRENCY_CONTROL, when no other writer is at work."
 
 
-def check_appends(session: Session, verb: str, *, appends: bool) -> None:
+def check_appends(context: WriteContext, verb: str, *, appends: bool) -> None:
     """Raises `UnsupportedTableFeature` for a table or a verb that the mode is not safe for.
 
     appends: the verb appends what it was given, whatever the table has.
     """
-    if not session.options.index.shares_buckets:
+    if not context.options.index.shares_buckets:
         return
     mode = f"{MODE} is {ConcurrencyMode.NON_BLOCKING.value}"
-    config, index = session.config, session.index
+    config, index = context.config, context.index
     if not config.is_merge_on_read or config.version.logs_named_by_base_instant:
         msg = f"{mode}, for merge-on-read tables of version 8 or later"
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")

@@ -26,7 +26,7 @@ from pyhudi.write.partitions import chosen
 from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rechecks import no_files
 from pyhudi.write.upsert import opened
-from pyhudi.write.write_context import Session, WritableTable
+from pyhudi.write.write_context import WritableTable, WriteContext
 
 
 def overwrite(
@@ -68,28 +68,28 @@ def delete_partitions(
     passed over. Raises `ConfigError` for a table without partitions, an empty list, and what is no
     partition; the rest is as in `upsert`.
     """
-    session = opened(table, clock, incoming.memory_limit(None))
-    check_appends(session, "delete_partitions", appends=False)
-    if not session.config.partition_fields:
+    context = opened(table, clock, incoming.memory_limit(None))
+    check_appends(context, "delete_partitions", appends=False)
+    if not context.config.partition_fields:
         msg = "the table has no partitions"
         raise ConfigError(msg, hint="overwrite with no rows empties it.")
-    check_replaceable(session.config)
-    paths = chosen(session, partitions)
-    session = session.recovered()
-    if not session.config.version.lists_absent_partitions:
-        present = {path for path, _ in walk_partitions(session.storage)}
+    check_replaceable(context.config)
+    paths = chosen(context, partitions)
+    context = context.recovered()
+    if not context.config.version.lists_absent_partitions:
+        present = {path for path, _ in walk_partitions(context.storage)}
         paths = [path for path in paths if path in present]
-    return remove_partitions(session, paths)
+    return remove_partitions(context, paths)
 
 
-def remove_partitions(session: Session, paths: Sequence[str]) -> WriteResult:
+def remove_partitions(context: WriteContext, paths: Sequence[str]) -> WriteResult:
     """Takes the file groups of partitions away, unless others write to them meanwhile."""
-    check_replaceable(session.config)
-    replaced = groups_of(session, paths)
+    check_replaceable(context.config)
+    replaced = groups_of(context, paths)
     rechecks = [no_files(replaced)]
-    with Transaction(session.table, DELETE_PARTITION, rechecks=rechecks) as txn:
-        new_rings(session, txn, replaced)
-        return carry_out(session, txn, [], DELETE_PARTITION, replaced=replaced)
+    with Transaction(context.table, DELETE_PARTITION, rechecks=rechecks) as txn:
+        new_rings(context, txn, replaced)
+        return carry_out(context, txn, [], DELETE_PARTITION, replaced=replaced)
 
 
 def _overwrite(
@@ -100,28 +100,28 @@ def _overwrite(
     memory_limit: int | None,
 ) -> WriteResult:
     limit = incoming.memory_limit(memory_limit, data)
-    session = opened(table, clock, limit)
-    check_appends(session, "overwriting", appends=False)
-    check_replaceable(session.config)
-    in_buckets = session.index.has_buckets
-    with given_rows(session, data, limit, generate=True) as given:
-        rows = given.combined() if session.options.combine_inserts else given
+    context = opened(table, clock, limit)
+    check_appends(context, "overwriting", appends=False)
+    check_replaceable(context.config)
+    in_buckets = context.index.has_buckets
+    with given_rows(context, data, limit, generate=True) as given:
+        rows = given.combined() if context.options.combine_inserts else given
         placed = rows.for_new_buckets() if in_buckets else rows.for_new_files()
         whole = operation == INSERT_OVERWRITE_TABLE
-        replaced = groups_of(placed.session, None if whole else placed.counts.partitions)
+        replaced = groups_of(placed.context, None if whole else placed.counts.partitions)
         put = write_buckets if in_buckets else write_new_files
         return put(placed, operation, replaced, [no_files(None if whole else replaced)])
 
 
-def groups_of(session: Session, partitions: Sequence[str] | None) -> Replaced:
+def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:
     """The file ids of every file group of partitions (None for all), by partition path.
 
     A partition that has none is there too, as Hudi has it. Raises `CommitConflict` where a
     clustering of one is pending.
     """
-    view = FileSystemView(session.storage, session.config, session.timeline, partitions)
+    view = FileSystemView(context.storage, context.config, context.timeline, partitions)
     slices = view.slices()
-    check_not_clustered(file_groups(session.timeline, view.unmerged_slices(), slices))
+    check_not_clustered(file_groups(context.timeline, view.unmerged_slices(), slices))
     return _by_partition(
         view.partitions if partitions is None else partitions,
         (slice_.key for slice_ in slices),

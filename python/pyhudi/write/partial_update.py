@@ -27,48 +27,48 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write import checks
 from pyhudi.write.clustered import check_free
 from pyhudi.write.plan import Counts
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
-def check_partial(session: Session, schema_mode: SchemaMode) -> None:
+def check_partial(context: WriteContext, schema_mode: SchemaMode) -> None:
     """Raises `ConfigError` or `UnsupportedTableFeature` where rows cannot lack columns."""
     if schema_mode != "strict":
         msg = f"partial does not go with schema_mode {schema_mode!r}"
         raise ConfigError(msg, hint="Add the columns first, then update some of them.")
-    if not session.config.populate_meta_fields:
+    if not context.config.populate_meta_fields:
         msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
         raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
 
 
-def check_read(session: Session, counts: Counts) -> None:
+def check_read(context: WriteContext, counts: Counts) -> None:
     """Refuses file groups of which a log file was cut: lost values would be written as stored ones.
 
     counts: of the rows that the file groups get.
     """
-    _check_slices(session, [_read(counts.groups[number]) for number in counts.updates])
+    _check_slices(context, [_read(counts.groups[number]) for number in counts.updates])
 
 
 def _read(group: FileGroup) -> FileSlice:
     return group.read or group.slice
 
 
-def _check_slices(session: Session, slices: Sequence[FileSlice]) -> None:
-    check_listed(session.storage, session.given_options, session.timeline, slices)
+def _check_slices(context: WriteContext, slices: Sequence[FileSlice]) -> None:
+    check_listed(context.storage, context.given_options, context.timeline, slices)
 
 
-def partial_rows(session: Session, data: Any) -> pa.Table:
+def partial_rows(context: WriteContext, data: Any) -> pa.Table:
     """The data's columns as the table has them, with record key and partition path in front.
 
     Raises `SchemaMismatch` for a column that the table lacks or whose values do not fit, and where
     a column of the record key, of the partition path or, in event-time mode, of the ordering value
     is not among the data.
     """
-    _, given = session.evolved(data, "strict")
-    schema = data_schema(session.schema.arrow)
+    _, given = context.evolved(data, "strict")
+    schema = data_schema(context.schema.arrow)
     names = [name for name in given.column_names if name not in META_COLUMNS]
     checks.check_known_columns(names, schema)
-    spec = session.key_spec()
-    target = session.target("")
+    spec = context.key_spec()
+    target = context.target("")
     ordering = target.merge_ordering if target.merge_mode == "EVENT_TIME_ORDERING" else ()
     needed = dict.fromkeys((*spec.key_fields, *spec.partition_fields, *ordering))
     missing = [field for field in needed if field.split(".")[0] not in names]
@@ -80,16 +80,16 @@ def partial_rows(session: Session, data: Any) -> pa.Table:
     return add_keys(conform(given, pa.schema([f for f in schema if f.name in names])), spec)
 
 
-def whole_rows(session: Session, rows: pa.Table) -> pa.Table:
+def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
     """Rows of `partial_rows`, one a key, with the columns that they lack as they are stored.
 
     Of keys that the table lacks those are null. Raises `SchemaMismatch` where they must not be.
     """
-    schema = data_schema(session.schema.arrow)
+    schema = data_schema(context.schema.arrow)
     lacking = tuple(name for name in schema.names if name not in rows.column_names)
     if not lacking:
         return rows
-    found = _found(session, rows, lacking)
+    found = _found(context, rows, lacking)
     at = pc.index_in(row_numbers(rows.num_rows), value_set=found.column(NUMBER).combine_chunks())
     columns = {
         name: (rows if name in rows.column_names else found.take(at)).column(name)
@@ -102,20 +102,20 @@ def whole_rows(session: Session, rows: pa.Table) -> pa.Table:
     return whole
 
 
-def _found(session: Session, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Table:
+def _found(context: WriteContext, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Table:
     """The columns of rows whose keys the table has, with their numbers."""
     keys = rows.select([RECORD_KEY, PARTITION_PATH])
     # As if all were deletes: nothing is to be made for them here.
-    located = locate.look_up(session, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
-    target = session.target("")
+    located = locate.look_up(context, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
+    target = context.target("")
     tasks = []
     for number, at in located.tagged.by_group():
         group = located.groups[number]
-        check_free(session, [group])
+        check_free(context, [group])
         own = keys.column(RECORD_KEY).combine_chunks().take(at)
         tasks.append(CompletingTask(target, _read(group), at, own, lacking))
-    _check_slices(session, [task.slice for task in tasks])
-    stored = session.table.columns
+    _check_slices(context, [task.slice for task in tasks])
+    stored = context.table.columns
     fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
-    found = session.engine.run(stored_columns, tasks, label="complete rows")
+    found = context.engine.run(stored_columns, tasks, label="complete rows")
     return pa.concat_tables([pa.schema(fields).empty_table(), *found])

@@ -14,12 +14,12 @@ from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.record_keys import PARTITION_PATH, add_keys
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.partition_values import path_values
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 _KEY = "__key"
 
 
-def chosen(session: Session, partitions: Any) -> list[str]:
+def chosen(context: WriteContext, partitions: Any) -> list[str]:
     """The paths of what `HudiTable.delete_partitions` is given, each once.
 
     Paths and values are taken as they are, whether or not the table has such a partition; a filter
@@ -27,13 +27,13 @@ def chosen(session: Session, partitions: Any) -> list[str]:
     three, and for a filter on what paths do not tell; `SchemaMismatch` as `parse_where` does.
     """
     if not _is_list(partitions):
-        return _matching(session, partitions)
+        return _matching(context, partitions)
     if not partitions:
         msg = "no partition is named"
         raise ConfigError(msg)
     if all(isinstance(partition, str) for partition in partitions):
         return list(dict.fromkeys(_checked_path(path) for path in partitions))
-    return list(dict.fromkeys(_path(session, values) for values in partitions))
+    return list(dict.fromkeys(_path(context, values) for values in partitions))
 
 
 def _checked_path(path: str) -> str:
@@ -50,15 +50,15 @@ def _is_list(partitions: Any) -> bool:
     return all(isinstance(partition, (str, Mapping)) for partition in partitions)
 
 
-def _path(session: Session, values: Mapping[str, Any] | str) -> str:
-    fields = session.config.partition_fields
+def _path(context: WriteContext, values: Mapping[str, Any] | str) -> str:
+    fields = context.config.partition_fields
     if isinstance(values, str) or set(values) != set(fields):
         msg = f"{values!r} does not name a partition"
         raise ConfigError(msg, hint=f"Give values of exactly {', '.join(fields)}.")
     columns = {
-        name: _value(name, values[name], session.schema.arrow.field(name).type) for name in fields
+        name: _value(name, values[name], context.schema.arrow.field(name).type) for name in fields
     }
-    spec = replace(session.key_spec(), key_fields=(_KEY,), key_prefixed=False)
+    spec = replace(context.key_spec(), key_fields=(_KEY,), key_prefixed=False)
     rows = add_keys(pa.table({**columns, _KEY: ["-"]}), spec)
     return str(rows.column(PARTITION_PATH)[0].as_py())
 
@@ -71,17 +71,17 @@ def _value(name: str, value: Any, kind: pa.DataType) -> pa.Array[Any]:
         raise SchemaMismatch(msg) from error
 
 
-def _matching(session: Session, where: Any) -> list[str]:
-    schema = data_schema(session.schema.arrow)
+def _matching(context: WriteContext, where: Any) -> list[str]:
+    schema = data_schema(context.schema.arrow)
     condition = parse_where(where, schema)
-    other = [name for name in condition.columns if name not in session.config.partition_fields]
+    other = [name for name in condition.columns if name not in context.config.partition_fields]
     if other:
         msg = f"{other[0]!r} is no partition column"
         raise ConfigError(msg, hint="delete(where=...) removes rows by any column.")
     names = condition.columns
     paths, rows = [], []
-    for path, _ in walk_partitions(session.storage):
-        told = path_values(session.config, session.schema.arrow, path)
+    for path, _ in walk_partitions(context.storage):
+        told = path_values(context.config, context.schema.arrow, path)
         missing = [name for name in names if name not in told]
         if missing:
             msg = f"the partition path {path!r} does not tell the value of {missing[0]!r}"

@@ -18,17 +18,17 @@ from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write import row_sizes
 from pyhudi.write.plan import Counts, PlannedFile, Updates
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 WRITE_STAGE = 1
 
 
-class CutRows(write_tasks.Rows, Protocol):
+class CutRows(write_tasks.RowStream, Protocol):
     """Rows that can be cut."""
 
     def __len__(self) -> int: ...
 
-    def slice(self, start: int, count: int) -> write_tasks.Rows:
+    def slice(self, start: int, count: int) -> write_tasks.RowStream:
         """Some of the rows, in their order."""
         ...
 
@@ -37,7 +37,7 @@ class CutRows(write_tasks.Rows, Protocol):
 class GroupRows:
     """Rows of one file group, with its partition path."""
 
-    rows: write_tasks.Rows
+    rows: write_tasks.RowStream
     count: int
     deletes: int = 0
     """Those among them that delete their keys."""
@@ -57,7 +57,7 @@ class LeavingKeys:
 class PlacedRows:
     """See `rows.Placed`."""
 
-    session: Session
+    context: WriteContext
     groups: Sequence[FileGroup] = ()
     updates: Mapping[int, GroupRows] = field(default_factory=dict)
     """By number of the file group."""
@@ -85,13 +85,13 @@ class PlacedRows:
 
     def row_bytes(self) -> int:
         """Bytes of a row in a base file, by some of the new ones."""
-        return row_sizes.sampled_row_size(self.inserts.values(), self.session.options)
+        return row_sizes.sampled_row_size(self.inserts.values(), self.context.options)
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
         """Writes the files, each with the rows that it takes."""
         tasks = [self.filled(file) for file in files]
         label = f"write files of {instant}"
-        return self.session.engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
+        return self.context.engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
 
     def filled(self, file: PlannedFile) -> WriteTask:
         """The task of a file with its rows."""
@@ -108,7 +108,7 @@ class PlacedRows:
 
 def with_rows(
     task: WriteTask,
-    rows: write_tasks.Rows | None,
+    rows: write_tasks.RowStream | None,
     base_rows: pa.Array[Any] | None = None,
     gone: LeavingKeys | None = None,
 ) -> WriteTask:
@@ -148,7 +148,7 @@ def in_partition(rows: pa.Table, partition: str | pa.Array[Any]) -> pa.Table:
 class _Joined:
     """The rows of several parts, one after the other."""
 
-    parts: tuple[write_tasks.Rows, ...]
+    parts: tuple[write_tasks.RowStream, ...]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         readers = [pa.RecordBatchReader.from_stream(part) for part in self.parts]

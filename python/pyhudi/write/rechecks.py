@@ -24,7 +24,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.txn.conflicts import FileGroups, Recheck, Since
 from pyhudi.write.plan import Counts
 from pyhudi.write.rows import Placed
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
 def absent_keys(placed: Placed) -> list[Recheck]:
@@ -33,21 +33,21 @@ def absent_keys(placed: Placed) -> list[Recheck]:
     Where nobody has those keys, no other write has changed partitions of new rows. Of a bucket
     index the buckets tell.
     """
-    session, counts = placed.session, placed.counts
-    if session.index.has_buckets:
+    context, counts = placed.context, placed.counts
+    if context.index.has_buckets:
         return []
     if placed.absent is not None:
-        return [keys_are_absent(session, placed.absent)]
-    return [no_files(None if session.index.is_global else counts.inserts)] if counts.inserts else []
+        return [keys_are_absent(context, placed.absent)]
+    return [no_files(None if context.index.is_global else counts.inserts)] if counts.inserts else []
 
 
-def keys_are_absent(session: Session, keys: pa.Table) -> Recheck:
+def keys_are_absent(context: WriteContext, keys: pa.Table) -> Recheck:
     """No other write has brought one of some keys: columns record key and partition path."""
 
     def check(since: Since) -> None:
         if not keys.num_rows or not since.changes:
             return
-        now = replace(session, table=since.table)
+        now = replace(context, table=since.table)
         slices = list(_changed(now, since))
         tagged = simple.tag(
             now.engine, now.key_source, keys, slices, any_partition=now.index.is_global
@@ -60,7 +60,7 @@ def keys_are_absent(session: Session, keys: pa.Table) -> Recheck:
     return check
 
 
-def nothing_found(session: Session, where: Any) -> Recheck:
+def nothing_found(context: WriteContext, where: Any) -> Recheck:
     """No row that a filter finds is in what other writes have changed."""
 
     def check(since: Since) -> None:
@@ -68,10 +68,10 @@ def nothing_found(session: Session, where: Any) -> Recheck:
             return
         table, changed = since.table, _groups(since)
         tasks = plan_select(
-            table, where, (RECORD_KEY,), session.task_memory, session.made_keys, by_path=True
+            table, where, (RECORD_KEY,), context.task_memory, context.made_keys, by_path=True
         )
         tasks = [task for task in tasks if (task.slice.partition, task.slice.file_id) in changed]
-        counts = session.engine.run(count_rows, tasks, label="look at what others have written")
+        counts = context.engine.run(count_rows, tasks, label="look at what others have written")
         for task, count in zip(tasks, counts, strict=True):
             if count:
                 raise _met(_who_changed(since, task.slice), "rows that the filter finds")
@@ -102,9 +102,9 @@ def unchanged(seen: FileGroups) -> Recheck:
     return check
 
 
-def buckets_are_new(session: Session, counts: Counts) -> Recheck:
+def buckets_are_new(context: WriteContext, counts: Counts) -> Recheck:
     """No other write has begun a bucket that this one begins."""
-    index = session.index
+    index = context.index
     mine = {index.place(group.slice) for group in counts.groups if group.is_new}
 
     def check(since: Since) -> None:
@@ -116,11 +116,11 @@ def buckets_are_new(session: Session, counts: Counts) -> Recheck:
     return check
 
 
-def _changed(session: Session, since: Since) -> Iterator[FileSlice]:
+def _changed(context: WriteContext, since: Since) -> Iterator[FileSlice]:
     """The slices that are read now of what others have changed."""
     changed = _groups(since)
     partitions = sorted({partition for partition, _ in changed})
-    view = FileSystemView(session.storage, session.config, session.timeline, partitions)
+    view = FileSystemView(context.storage, context.config, context.timeline, partitions)
     return (slice_ for slice_ in view.slices() if slice_.key in changed)
 
 

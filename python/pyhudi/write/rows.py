@@ -15,14 +15,14 @@ import pyarrow as pa
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.plan import Counts, PlannedFile
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
 
 class Placed(Protocol):
     """Rows that know where they go: to file groups, or as new ones to partitions."""
 
     @property
-    def session(self) -> Session:
+    def context(self) -> WriteContext:
         """The table as the rows were placed in it, cleaned up."""
         ...
 
@@ -72,7 +72,7 @@ class Rows(Protocol):
     """
 
     @property
-    def session(self) -> Session:
+    def context(self) -> WriteContext:
         """The table, with the schema that the data lead to."""
         ...
 

@@ -29,9 +29,9 @@ from pyhudi.write.clustered import check_free
 from pyhudi.write.known_keys import without_known
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
 from pyhudi.write.rows import Placed, Rows
-from pyhudi.write.write_context import Session
+from pyhudi.write.write_context import WriteContext
 
-LookUp = Callable[["Session", pa.Table, "pa.Array[Any]"], Located]
+LookUp = Callable[["WriteContext", pa.Table, "pa.Array[Any]"], Located]
 
 _PARTS = 64
 """So many parts of keys: data of that many times a spill's memory are brought together."""
@@ -44,7 +44,7 @@ _DELETED = "_pyhudi_deleted"
 class SpilledRows:
     """Rows that come in pieces; see `Rows` for what its methods mean."""
 
-    session: Session
+    context: WriteContext
     stack: ExitStack
     """Closes what is put aside."""
     pieces: Iterator[pa.Table]
@@ -58,7 +58,7 @@ class SpilledRows:
 
     def unknown(self, *, fail: bool) -> Rows:
         """See `Rows`; raises when the pieces are taken."""
-        pieces = (without_known(self.session, piece, fail=fail) for piece in self.pieces)
+        pieces = (without_known(self.context, piece, fail=fail) for piece in self.pieces)
         return replace(self, pieces=pieces)
 
     def completed(self) -> Rows:
@@ -72,10 +72,10 @@ class SpilledRows:
     def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> Placed:
         """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
         self._check_sorting(whole=whole)
-        if self.session.index.has_buckets:
+        if self.context.index.has_buckets:
             return self._located(locate.for_insert, order)
         placed = self._by_partition()
-        groups, _ = placed.session.groups(list(placed.inserts))
+        groups, _ = placed.context.groups(list(placed.inserts))
         return replace(placed, groups=groups)
 
     def for_new_buckets(self) -> Placed:
@@ -102,10 +102,10 @@ class SpilledRows:
         spill: PartitionedSpill[str] = self._spill(order)
         pieces = self._again(self._by_key()) if self.one_a_key else self.pieces
         for rows in pieces:
-            kept = rows.filter(pc.invert(self.session.marked_deleted(rows)))
+            kept = rows.filter(pc.invert(self.context.marked_deleted(rows)))
             if kept.num_rows:
                 spill.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
-        return PlacedRows(self.session.recovered(), inserts=spill.routes())
+        return PlacedRows(self.context.recovered(), inserts=spill.routes())
 
     def _located(self, find: LookUp, order: tuple[str, ...] = ()) -> Placed:
         """By the file group that has their keys, those that none has by partition.
@@ -113,13 +113,13 @@ class SpilledRows:
         find: what asks the index, by keys. order: of each run of rows of a file group in memory.
         """
         parts = self._by_key()
-        session = self.session.recovered()
+        context = self.context.recovered()
         hit, fresh = self._spill(order), self._spill(())
-        place = _Placing(session, hit, fresh)
+        place = _Placing(context, hit, fresh)
         for batch in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in batch)
             deleted = keys.column(_DELETED).combine_chunks()
-            located = find(session, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
+            located = find(context, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
             first = 0
             for rows in self._again([part for part, _ in batch]):
                 part = _part_of(located.tagged, first, rows.num_rows)
@@ -141,7 +141,7 @@ class SpilledRows:
     def _again(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
         for part in parts:
             rows = part.to_table()
-            yield locate.combined(self.session, rows) if self.one_a_key else rows
+            yield locate.combined(self.context, rows) if self.one_a_key else rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
         """Parts with the keys of their rows, so many at once that these are looked up in memory."""
@@ -150,7 +150,7 @@ class SpilledRows:
         for part, rows in zip(parts, self._again(parts), strict=True):
             # A copy of the two columns: what came from the core or a file is freed only as a whole.
             keys = rows.select([RECORD_KEY, PARTITION_PATH]).take(row_numbers(rows.num_rows))
-            keys = keys.append_column(_DELETED, self.session.marked_deleted(rows))
+            keys = keys.append_column(_DELETED, self.context.marked_deleted(rows))
             held.append((part, keys))
             size += keys.nbytes
             if size > self.memory_limit // _SPILL:
@@ -178,9 +178,9 @@ class _Placing:
     """
 
     def __init__(
-        self, session: Session, hit: PartitionedSpill[int], fresh: PartitionedSpill[str]
+        self, context: WriteContext, hit: PartitionedSpill[int], fresh: PartitionedSpill[str]
     ) -> None:
-        self._session = session
+        self._session = context
         self._hit = hit
         self._fresh = fresh
         self._counts: dict[int, tuple[int, int]] = {}

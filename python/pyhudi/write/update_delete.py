@@ -30,7 +30,7 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows
 from pyhudi.write.rechecks import nothing_found
 from pyhudi.write.upsert import opened
-from pyhudi.write.write_context import Session, WritableTable
+from pyhudi.write.write_context import WritableTable, WriteContext
 
 _FIND = "find rows"
 
@@ -48,25 +48,25 @@ def delete(
     found go too. The keys of the rows must fit in memory. Raises `ConfigError` and `SchemaMismatch`
     for what is no filter of the table, the rest as `upsert` does.
     """
-    session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
-    check_appends(session, "delete", appends=False)
+    context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
+    check_appends(context, "delete", appends=False)
     tasks = plan_select(
-        session.table,
+        context.table,
         where,
         (RECORD_KEY,),
-        session.task_memory,
-        session.made_keys,
+        context.task_memory,
+        context.made_keys,
         by_path=True,
     )
-    found = session.engine.run(distinct_rows, tasks, stage=TAG_STAGE, label=_FIND)
+    found = context.engine.run(distinct_rows, tasks, stage=TAG_STAGE, label=_FIND)
     hit = [(task.slice, keys) for task, keys in zip(tasks, found, strict=True) if keys.num_rows]
-    groups = groups_of(session, [slice_ for slice_, _ in hit])
+    groups = groups_of(context, [slice_ for slice_, _ in hit])
     leaving = {
         number: LeavingKeys(keys.column(RECORD_KEY).cast(pa.string()).combine_chunks())
         for number, (_, keys) in enumerate(hit)
     }
-    placed = PlacedRows(session, groups, leaving=leaving)
-    return write(placed, DELETE, deletes=True, went_by=[nothing_found(session, where)])
+    placed = PlacedRows(context, groups, leaving=leaving)
+    return write(placed, DELETE, deletes=True, went_by=[nothing_found(context, where)])
 
 
 def update(
@@ -87,30 +87,30 @@ def update(
     expression; `SchemaMismatch` for columns that the table does not have and values that do not fit
     theirs; the rest as `upsert` does.
     """
-    session = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
-    check_appends(session, "update", appends=False)
-    values = _checked(session, changes)
-    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(session.schema.arrow).names)
-    tasks = plan_select(session.table, where, columns, session.task_memory, session.made_keys)
+    context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
+    check_appends(context, "update", appends=False)
+    values = _checked(context, changes)
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
+    tasks = plan_select(context.table, where, columns, context.task_memory, context.made_keys)
     narrow = [replace(task, output=(RECORD_KEY,)) for task in tasks]
-    counts = session.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
+    counts = context.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
     hit = [(task, count) for task, count in zip(tasks, counts, strict=True) if count]
-    groups = groups_of(session, [task.slice for task, _ in hit])
+    groups = groups_of(context, [task.slice for task, _ in hit])
     updates = {
         number: GroupRows(ChangedRows(task, values), count)
         for number, (task, count) in enumerate(hit)
     }
-    placed = PlacedRows(session, groups, updates)
-    return write(placed, UPSERT, went_by=[nothing_found(session, where)])
+    placed = PlacedRows(context, groups, updates)
+    return write(placed, UPSERT, went_by=[nothing_found(context, where)])
 
 
-def _checked(session: Session, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
-    schema = data_schema(session.schema.arrow)
+def _checked(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
+    schema = data_schema(context.schema.arrow)
     if not changes:
         msg = "no column is set"
         raise ConfigError(msg)
     names: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in schema}
-    check_settable(session, changes)
+    check_settable(context, changes)
     values = {
         name: set_value(value, schema.field(name).type, names, f"set {name!r}")
         for name, value in changes.items()
@@ -119,25 +119,25 @@ def _checked(session: Session, changes: Mapping[str, Any]) -> Mapping[str, SetVa
     return values
 
 
-def check_settable(session: Session, changes: Mapping[str, Any]) -> None:
+def check_settable(context: WriteContext, changes: Mapping[str, Any]) -> None:
     """Raises `ConfigError` or `SchemaMismatch` for a column that no row may get a new value in."""
-    fixed = {*session.config.record_key_fields, *session.config.partition_fields}
-    checks.check_known_columns(list(changes), data_schema(session.schema.arrow))
+    fixed = {*context.config.record_key_fields, *context.config.partition_fields}
+    checks.check_known_columns(list(changes), data_schema(context.schema.arrow))
     for name in changes:
         if name in fixed:
             msg = f"{name!r} is part of the record key or of the partition path"
             raise ConfigError(msg, hint="Delete the rows and insert them anew.")
 
 
-def groups_of(session: Session, slices: list[FileSlice]) -> list[FileGroup]:
+def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]:
     """The file groups of slices that a scan read, in their order.
 
     Raises `CommitConflict` where a clustering of one is pending.
     """
     if not slices:
         return []
-    groups, read = session.groups(sorted({slice_.partition for slice_ in slices}))
+    groups, read = context.groups(sorted({slice_.partition for slice_ in slices}))
     by_id = {slice_.key: group for slice_, group in zip(read, groups, strict=True)}
     found = [by_id[slice_.key] for slice_ in slices]
-    check_free(session, found)
+    check_free(context, found)
     return found

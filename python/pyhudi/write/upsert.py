@@ -34,7 +34,7 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read
 from pyhudi.write.rechecks import absent_keys
 from pyhudi.write.sort_modes import SortMode, sort_order
-from pyhudi.write.write_context import Handle, Session, WritableTable
+from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 
 def upsert(
@@ -58,20 +58,20 @@ def upsert(
     must fit in memory.
     """
     limit = incoming.memory_limit(memory_limit, data)
-    session = opened(table, clock, limit)
-    check_appends(session, "a partial update", appends=not partial)
-    locate.check_mergeable(session)
+    context = opened(table, clock, limit)
+    check_appends(context, "a partial update", appends=not partial)
+    locate.check_mergeable(context)
     if partial:
-        check_partial(session, schema_mode)
-    with given_rows(session, data, limit, schema_mode=schema_mode, partial=partial) as given:
-        rows = given.combined() if session.options.combine_upserts else given
-        if partial and not session.index.keeps_places:
+        check_partial(context, schema_mode)
+    with given_rows(context, data, limit, schema_mode=schema_mode, partial=partial) as given:
+        rows = given.combined() if context.options.combine_upserts else given
+        if partial and not context.index.keeps_places:
             rows, partial = rows.completed(), False
         placed = rows.for_upsert()
         if partial:
-            check_read(placed.session, placed.counts)
+            check_read(placed.context, placed.counts)
         result = write(placed, UPSERT, partial=partial, went_by=absent_keys(placed))
-        return _told_kept(placed.session, result, placed.kept_away)
+        return _told_kept(placed.context, result, placed.kept_away)
 
 
 def insert(
@@ -91,14 +91,14 @@ def insert(
     Raises as `upsert` does.
     """
     limit = incoming.memory_limit(memory_limit, data)
-    session = opened(table, clock, limit)
-    options = session.options
+    context = opened(table, clock, limit)
+    options = context.options
     check_appends(
-        session, "insert that looks for keys", appends=options.insert_duplicates == "none"
+        context, "insert that looks for keys", appends=options.insert_duplicates == "none"
     )
-    with given_rows(session, data, limit, schema_mode=schema_mode, generate=True) as given:
+    with given_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
         rows, policy = given, options.insert_duplicates
-        if policy != "none" and not session.key_spec().keys_are_generated:
+        if policy != "none" and not context.key_spec().keys_are_generated:
             rows = rows.unknown(fail=policy == "fail")
         looks = rows is not given
         if options.combine_inserts:
@@ -131,12 +131,12 @@ def bulk_insert(
     "global" where the data do not fit in a quarter of the memory limit.
     """
     limit = incoming.memory_limit(memory_limit, data)
-    session = opened(table, clock, limit)
-    check_appends(session, "bulk_insert", appends=False)
-    order, whole = sort_order(sort, sort_columns, session.schema.arrow), sort == "global"
-    with given_rows(session, data, limit, schema_mode=schema_mode, generate=True) as given:
-        rows = given.combined() if session.options.combine_inserts else given
-        if session.index.has_buckets:
+    context = opened(table, clock, limit)
+    check_appends(context, "bulk_insert", appends=False)
+    order, whole = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
+    with given_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
+        rows = given.combined() if context.options.combine_inserts else given
+        if context.index.has_buckets:
             return write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
         placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
         return write_new_files(placed, BULK_INSERT)
@@ -156,40 +156,40 @@ def delete_keys(
     does.
     """
     limit = incoming.memory_limit(memory_limit, keys)
-    session = opened(table, clock, limit)
-    check_appends(session, "delete_keys", appends=True)
-    with given_deletes(session, keys) as placed:
+    context = opened(table, clock, limit)
+    check_appends(context, "delete_keys", appends=True)
+    with given_deletes(context, keys) as placed:
         return write(placed, DELETE, deletes=True, went_by=absent_keys(placed))
 
 
-def opened(table: WritableTable, clock: Clock | None, limit: int) -> Session:
+def opened(table: WritableTable, clock: Clock | None, limit: int) -> WriteContext:
     """The table for one write of at most so many bytes of memory."""
     table = Handle.of(table, clock or SystemClock())
     config = metadata_lifecycle.before_write(table, clock)
-    session = Session.open(table, clock, config)
-    share = max(limit // (2 * session.engine.tasks_per_process), 1)
+    context = WriteContext.open(table, clock, config)
+    share = max(limit // (2 * context.engine.tasks_per_process), 1)
     # A log block and a row group are in memory whole until they are written.
     most = max(share, incoming.LEAST_MEMORY)
     options = replace(
-        session.options,
-        log_block_bytes=min(session.options.log_block_bytes, most),
-        row_group_bytes=min(session.options.row_group_bytes, most),
+        context.options,
+        log_block_bytes=min(context.options.log_block_bytes, most),
+        row_group_bytes=min(context.options.row_group_bytes, most),
     )
-    return replace(session, task_memory=share, options=options)
+    return replace(context, task_memory=share, options=options)
 
 
-def _told_kept(session: Session, result: WriteResult, kept_away: int) -> WriteResult:
+def _told_kept(context: WriteContext, result: WriteResult, kept_away: int) -> WriteResult:
     """The result with the number of rows that kept another partition than they say.
 
     With a warning of them, where no option says that they shall.
     """
     if not kept_away:
         return result
-    option = session.index.moves_option
-    if option not in session.given_options:
+    option = context.index.moves_option
+    if option not in context.given_options:
         warnings.warn(
-            f"{session.storage.uri}: {kept_away} rows have their keys in another partition than "
-            f"{', '.join(session.config.partition_fields)} says, and stay there, with its values; "
+            f"{context.storage.uri}: {kept_away} rows have their keys in another partition than "
+            f"{', '.join(context.config.partition_fields)} says, and stay there, with its values; "
             f"with the option {option}=true they move, with false nothing is said of them",
             PartitionChangeWarning,
             stacklevel=2,

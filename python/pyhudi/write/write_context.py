@@ -125,7 +125,7 @@ class Handle:
 
 
 @dataclass(frozen=True)
-class Session:
+class WriteContext:
     """A table as one write sees it."""
 
     table: Table
@@ -142,7 +142,7 @@ class Session:
     @classmethod
     def open(
         cls, table: WritableTable, clock: Clock | None, config: TableConfig | None = None
-    ) -> Session:
+    ) -> WriteContext:
         """Reads what the table is now, and refuses what pyhudi does not write to.
 
         A restore that a dead writer has left is completed.
@@ -175,12 +175,12 @@ class Session:
         check_indexes(storage, config, opened.schema)
         schema_history.check_ids(opened.schema, config)
         chosen = choose(storage, config, timeline, options.index)
-        session = cls(table=opened, options=options, started_ms=clock.now_ms(), chosen=chosen)
-        checks.check_virtual_writes(config, session.index, options)
-        checks.check_log_blocks(session.options, config, session.schema.arrow)
-        return session
+        context = cls(table=opened, options=options, started_ms=clock.now_ms(), chosen=chosen)
+        checks.check_virtual_writes(config, context.index, options)
+        checks.check_log_blocks(context.options, config, context.schema.arrow)
+        return context
 
-    def recovered(self) -> Session:
+    def recovered(self) -> WriteContext:
         """After the clean-up that comes before a write; that is done once."""
         if self.is_recovered:
             return self
@@ -264,8 +264,8 @@ class Session:
         committed, start = committed_blocks(self.table)
         return replace(source, valid_instants=committed, timeline_start=start)
 
-    def evolved(self, data: Any, mode: str) -> tuple[Session, pa.Table]:
-        """The session with the schema that the data lead to, and the data in the table's types.
+    def evolved(self, data: Any, mode: str) -> tuple[WriteContext, pa.Table]:
+        """The context with the schema that the data lead to, and the data in the table's types.
 
         mode: "strict" leaves the table's columns as they are, "merge" gives it what the data add:
         see `evolve`. The new schema is committed with the rows.
@@ -287,7 +287,7 @@ class Session:
     ) -> pa.Table:
         """The data as rows of the table, with record key and partition path in front.
 
-        mode: as of `evolved`, whose session this is. instant, place: as `add_keys` takes them.
+        mode: as of `evolved`, whose context this is. instant, place: as `add_keys` takes them.
         """
         _, rows = self.evolved(data, mode)
         rows = conform(rows, data_schema(self.schema.arrow))
