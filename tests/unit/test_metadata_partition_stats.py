@@ -18,10 +18,12 @@ from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.kinds.file_facts import FactsTask
+from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RECORD_ROWS, derive
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import StorageListing
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -138,7 +140,9 @@ def test_a_compaction_leaves_what_was_appended_since_it_was_planned(tmp_path: Pa
     name = base_file_name(newer.file_id, "0-0-0", planned.requested)
     stat = WriteStat(file_id=newer.file_id, path=f"{newer.partition}/{name}")
     table = Table.open(storage, config, clock)
-    rest = RestOfPartitions(table, CommitMetadata({newer.partition: (stat,)}))
+    known = MetadataTable(storage, config, timeline)
+    commit = CommitMetadata({newer.partition: (stat,)})
+    rest = RestOfPartitions(table, known, commit, StorageListing(storage))
     left = [path for path, _ in rest.of(newer.partition) if newer.file_id in path]
     assert left == [newer.path]
 

@@ -26,7 +26,7 @@ TABLE = TableBuilder(
     order_by="v",
 )
 CALLS = ("read", "list", "list_dir", "head", "exists", "put", "put_if_absent", "delete")
-MOST = {("read",): 12, ("list", "list_dir"): 33, ("head",): 4, ("put", "put_if_absent"): 10}
+MOST = {("read",): 11, ("list", "list_dir"): 23, ("head",): 1, ("put", "put_if_absent"): 9}
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

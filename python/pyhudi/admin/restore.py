@@ -84,7 +84,7 @@ def _planned_rollback(
         _check_newest(table, target)
     else:
         _check_failed(table, target)
-    before = [one.requested for one in table.timeline.commits if one != target]
+    before = [commit.requested for commit in table.timeline.commits if commit != target]
     result = restoring.planned(
         table, [target], restored_to=max(before, default=""), dry_run=dry_run
     )
@@ -148,9 +148,9 @@ def _followed(handle: Handle, table: Table, result: RestoreResult, clock: Clock)
 def _named(timeline: Timeline, instant: str) -> Instant:
     found = next(
         (
-            one
-            for one in timeline.instants
-            if one.requested == instant and one.completed_action in COMMIT_ACTIONS
+            commit
+            for commit in timeline.instants
+            if commit.requested == instant and commit.completed_action in COMMIT_ACTIONS
         ),
         None,
     )
@@ -204,7 +204,7 @@ def _check_newest(table: Table, target: Instant) -> None:
         if pending.requested > target.requested and pending not in settled:
             hint = "Complete it first, or restore(to=...) an earlier commit, which takes it away."
             raise CommitConflict(f"{pending} was planned with what would go", hint=hint)
-    before = [one for one in timeline.commits if one != target]
+    before = [commit for commit in timeline.commits if commit != target]
     if before:
         restoring.check_kept(table, before[-1])
     elif timeline.archive.commits():

@@ -18,6 +18,7 @@ from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -48,12 +49,17 @@ class ChangedSlices:
         schema: pa.Schema,
         avro: str,
     ) -> None:
-        """`schema`, `avro`: the table's with the commit, the first with meta fields."""
+        """`data`: the table as it is now. `schema`, `avro`: its own with the commit.
+
+        `schema` has meta fields.
+        """
         self._data = data
         self._instant = instant
         self._metadata = metadata
         self._schema = schema
         self._avro = avro
+        self.listing = ListedOnce(data.storage)
+        """The files of the data table, for all that keeps step with the commit."""
 
     @cached_property
     def changes(self) -> list[GroupChange]:
@@ -117,7 +123,9 @@ class ChangedSlices:
     def _slices(self, partition: str) -> dict[str, FileSlice]:
         if partition not in self._known:
             table = self._table
-            view = FileSystemView(table.storage, table.config, table.timeline, {partition})
+            view = FileSystemView(
+                table.storage, table.config, table.timeline, {partition}, self.listing
+            )
             self._known[partition] = {slice_.file_id: slice_ for slice_ in view.slices()}
         return self._known[partition]
 
@@ -127,7 +135,7 @@ class ChangedSlices:
 
     @cached_property
     def _table(self) -> Table:
-        now = self._data.reloaded()
+        now = self._data
         evolution = table_schema(now.storage, now.config, now.timeline).evolution
         schema = TableSchema(self._avro, self._schema, evolution)
         return replace(now, schema=schema, columns=self._schema, as_text=())

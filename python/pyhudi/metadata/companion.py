@@ -40,6 +40,7 @@ from pyhudi.metadata.table_writer import (
     roll_back_delta_commit,
 )
 from pyhudi.metadata.write_group import GroupTarget, write_group
+from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.table import Bound, Clean, Commit, Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
@@ -73,7 +74,7 @@ class MetadataCompanion(Companion):
         delta = DeltaCommit(table, metadata_table, commit.instant)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
         rows = ChangedSlices(table, commit.instant, metadata, schema, avro)
-        change = Change(table, metadata_table, commit, schema, rows, delta.groups)
+        change = Change(table, metadata_table, commit, schema, rows, delta.groups, delta.listing)
         delta.add(new_groups(change))
         stats = delta.write(table.engine, commit_tasks(change))
         commit.keys_indexed = sum(
@@ -223,7 +224,11 @@ class DeltaCommit:
         self._metadata_table = metadata_table
         self._instant = instant
         partitions = data.config.metadata_partitions
-        self.groups: GroupsByPartition = groups_by_partition(metadata_table, partitions)
+        self.listing = ListedOnce(metadata_table.storage)
+        """The files of the metadata table before this commit."""
+        self.groups: GroupsByPartition = groups_by_partition(
+            metadata_table, partitions, self.listing
+        )
         """The file groups of each partition, in the order of their numbers."""
         self._new_groups: list[FileGroup] = []
         self._schema = record_schema(data.config.version.metadata_schema)

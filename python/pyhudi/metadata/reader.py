@@ -27,6 +27,8 @@ from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.group import MetadataGroup, groups_of, open_together
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import FileSource
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 
@@ -38,24 +40,39 @@ _ESCAPED_IN_IDS = frozenset("\"#%'*/:=?\\{[]^\x7f_-") | {chr(code) for code in r
 class MetadataTable:
     """A metadata table at the moment of its data table's timeline."""
 
-    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        *,
+        opened: Table | None = None,
+        files: FileSource | None = None,
+    ) -> None:
         """Reads its timeline. The arguments are the data table's.
 
-        Raises `CorruptTable` when it is missing, damaged or behind the data table.
+        opened: itself, where it was opened a moment ago. files: lists its files. Raises
+        `CorruptTable` when it is missing, damaged or behind the data table.
         """
         self._data_storage = storage
         self._data_config = config
         self._storage = storage.below(FOLDER)
-        self._config = open_config(self._storage)
+        self._config = open_config(self._storage) if opened is None else opened.config
+        self._files = files
         # A crash between its delta commit and the data table's leaves one that must not count.
         pending = {instant.requested for instant in timeline.pending()}
-        metadata = Timeline.load(self._storage, self._config)
+        metadata = Timeline.load(self._storage, self._config) if opened is None else opened.timeline
         pending &= {instant.requested for instant in metadata.completed()}
         self._timeline = metadata.reopened(pending) if pending else metadata
         check_not_behind(timeline, self._timeline)
         self.may_be_ahead: bool = may_be_ahead(timeline.uncut, metadata)
         """Whether it may tell of commits that the data table's timeline does not know."""
         self._opened: dict[str, _native.MetadataPartition] = {}
+
+    @classmethod
+    def beside(cls, data: Table, opened: Table, files: FileSource) -> MetadataTable:
+        """That of a data table that keeps step with a commit of it. Both are as they are now."""
+        return cls(data.storage, data.config, data.timeline, opened=opened, files=files)
 
     def has(self, partition: str) -> bool:
         """Whether a partition is complete, so that readers may use it."""
@@ -127,7 +144,7 @@ class MetadataTable:
     def _slices(self, name: str) -> list[FileSlice]:
         if not self.has(name):
             raise CorruptTable(f"it has no partition {name}")
-        view = FileSystemView(self._storage, self._config, self._timeline, {name})
+        view = FileSystemView(self._storage, self._config, self._timeline, {name}, self._files)
         present: dict[str, tuple[str, int]] = {}
         for group in view.groups.values():
             present.update((file.name, (file.file_id, file.size)) for file in group.bases)

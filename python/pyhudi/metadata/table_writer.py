@@ -21,6 +21,7 @@ from pyhudi.metadata.records import record_schema
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
@@ -49,9 +50,14 @@ def open_metadata_table(data: Table) -> Table:
     )
 
 
-def groups_by_partition(table: Table, partitions: Collection[str]) -> GroupsByPartition:
-    """The file groups of its partitions, in the order in which the keys' hash counts them."""
-    view = FileSystemView(table.storage, table.config, table.timeline, set(partitions))
+def groups_by_partition(
+    table: Table, partitions: Collection[str], files: FileSource | None = None
+) -> GroupsByPartition:
+    """The file groups of its partitions, in the order in which the keys' hash counts them.
+
+    files: lists its files, storage when it is None.
+    """
+    view = FileSystemView(table.storage, table.config, table.timeline, set(partitions), files)
     found: GroupsByPartition = {name: [] for name in partitions}
     for group in file_groups(table.timeline, view.unmerged_slices(), view.slices()):
         found[group.slice.partition].append(group)

@@ -23,6 +23,7 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
@@ -30,10 +31,21 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 class RestOfPartitions:
     """The files beside those of a commit that is about to complete."""
 
-    def __init__(self, data: Table, metadata: CommitMetadata) -> None:
-        """`data`: as it is now. `metadata`: of the commit."""
+    def __init__(
+        self,
+        data: Table,
+        metadata_table: MetadataTable,
+        metadata: CommitMetadata,
+        listing: FileSource,
+    ) -> None:
+        """`data`, `metadata_table`: as they are now. `metadata`: of the commit.
+
+        listing: has the files of the data table.
+        """
         self._data = data
+        self._metadata_table = metadata_table
         self._metadata = metadata
+        self._listing = listing
         self._lacking: dict[str, set[str]] = {}
 
     def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
@@ -43,7 +55,7 @@ class RestOfPartitions:
     @cached_property
     def known(self) -> tuple[MetadataGroup, ...]:
         """The file groups of `column_stats` before the commit."""
-        return tuple(self._table.file_groups(COLUMN_STATS))
+        return tuple(self._metadata_table.file_groups(COLUMN_STATS))
 
     def late_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
         """Those that came after other files of a partition: it has no statistics of them."""
@@ -67,12 +79,7 @@ class RestOfPartitions:
 
     @cached_property
     def _whole(self) -> _native.MetadataPartition:
-        return open_together(self._table.file_groups(PARTITION_STATS))
-
-    @cached_property
-    def _table(self) -> MetadataTable:
-        data = self._data
-        return MetadataTable(data.storage, data.config, data.timeline)
+        return open_together(self._metadata_table.file_groups(PARTITION_STATS))
 
     def _slices(self, partition: str) -> Iterator[FileSlice]:
         """Those that live on: neither replaced nor rewritten. A log file rewrites nothing."""
@@ -80,7 +87,7 @@ class RestOfPartitions:
         gone = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
         rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
         data = self._data
-        view = FileSystemView(data.storage, data.config, data.timeline, {partition})
+        view = FileSystemView(data.storage, data.config, data.timeline, {partition}, self._listing)
         for slice_ in view.slices():
             if slice_.file_id not in gone and slice_.file_id not in rewritten:
                 yield slice_

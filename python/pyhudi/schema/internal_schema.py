@@ -8,6 +8,7 @@ batch is the Rust core's part. Rules: `InternalSchemaCache`, `InternalSchemaMerg
 
 from __future__ import annotations
 
+import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -149,10 +150,9 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
     The version that the table had before it was first evolved has the instant "". With the file's
     text; "" and nothing without a file.
     """
-    files = (entry.name for entry in storage.list_dir(SCHEMA_FOLDER)[1])
     counted = [
         name
-        for name in sorted(files)
+        for name in _files_of(storage, timeline)
         if name.endswith(SCHEMA_SUFFIX) and timeline.is_committed(instant_of_file(name))
     ]
     if not counted:
@@ -167,6 +167,20 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path, error) from error
     return text, found
+
+
+def _files_of(storage: Storage, timeline: Timeline) -> tuple[str, ...]:
+    """Names in `SCHEMA_FOLDER`, sorted; listed once for the same commits.
+
+    A file is there before its commit is complete, and counts with it alone.
+    """
+    commits = "\n".join(commit.file_name for commit in timeline.commits)
+    key = storage.uri, f"{SCHEMA_FOLDER}?{hashlib.sha256(commits.encode()).hexdigest()}"
+    known: tuple[str, ...] | None = storage.kept.get(key)
+    if known is None:
+        known = tuple(sorted(entry.name for entry in storage.list_dir(SCHEMA_FOLDER)[1]))
+        storage.kept.put(key, known, weight=len(known) + 1)
+    return known
 
 
 def instant_of_file(name: str) -> str:

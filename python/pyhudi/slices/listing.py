@@ -44,6 +44,24 @@ class StorageListing:
         return list_files(self._storage, partitions)
 
 
+class ListedOnce:
+    """The files that were on storage when somebody first asked: while nobody else writes."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: dict[str, list[Entry]] = {}
+
+    def list_files(
+        self, partitions: PartitionFilter | None = None
+    ) -> Iterator[tuple[str, list[Entry]]]:
+        """As `FileSource.list_files`; partitions that are given as paths are listed once."""
+        if partitions is None or callable(partitions):
+            return list_files(self._storage, partitions)
+        wanted = set(partitions)
+        self._known.update(list_files(self._storage, wanted - self._known.keys()))
+        return ((path, self._known[path]) for path in sorted(wanted))
+
+
 class GivenFiles:
     """Files that are known already, by partition path, such as those that some commits wrote."""
 
@@ -72,7 +90,9 @@ def list_files(
     """As `FileSource.list_files`, from storage."""
     if partitions is None or callable(partitions):
         return iter(sorted(walk_partitions(storage, partitions), key=lambda pair: pair[0]))
-    return ((path, storage.list_dir(path)[1]) for path in sorted(set(partitions)))
+    paths = sorted(set(partitions))
+    listed = storage.list_dirs(paths)
+    return ((path, files) for path, (_, files) in zip(paths, listed, strict=True))
 
 
 def walk_partitions(

@@ -10,14 +10,15 @@ Every change that Python makes to storage goes through the methods below, so a t
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pyhudi import _native
 from pyhudi.storage.kept import Kept
-from pyhudi.storage.options import check_storage_options
+from pyhudi.storage.options import check_storage_options, is_remote
 
 Paths: TypeAlias = list[str]
 
@@ -38,6 +39,8 @@ class Entry:
 
 Entries: TypeAlias = list[Entry]
 
+_AT_ONCE = 16
+"""Listings under way in a bucket."""
 _KEPT = 20_000
 """Write stats of commits, some 20 MB."""
 
@@ -125,6 +128,14 @@ class Storage:
         """One level: paths of folders, and files. A missing folder is empty."""
         folders, files = self.native.list_dir(prefix)
         return folders, [Entry(*found) for found in files]
+
+    def list_dirs(self, prefixes: Sequence[str]) -> Iterator[tuple[Paths, Entries]]:
+        """`list_dir` of several folders in their order, at once where each is a round trip."""
+        if len(prefixes) < 2 or not is_remote(self.uri):
+            yield from map(self.list_dir, prefixes)
+            return
+        with ThreadPoolExecutor(min(len(prefixes), _AT_ONCE)) as pool:
+            yield from pool.map(self.list_dir, prefixes)
 
     def put(self, path: str, data: bytes) -> None:
         """Writes a file in place of any older one; a reader sees all of one or all of the other."""

@@ -57,7 +57,7 @@ class Archive:
     def find(self, requested: str, action: str) -> Instant | None:
         """The archived instant of a time and a completed action."""
         found = self._format.instants(Span.closed(requested, requested))
-        return next((one for one in found if one.action == action), None)
+        return next((instant for instant in found if instant.action == action), None)
 
     def last_clean(self) -> Instant | None:
         """The newest archived clean."""

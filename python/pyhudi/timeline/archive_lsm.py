@@ -44,7 +44,7 @@ class LsmHistory:
         asked = span or Span()
         names = [name for name in self._files() if _may_hold(name, asked)]
         found = [instant for name in names for instant in self._instants(name, asked)]
-        once = {(one.requested, one.action): one for one in found}
+        once = {(instant.requested, instant.action): instant for instant in found}
         return [instant for instant in once.values() if asked.holds(instant)]
 
     def read(self, instant: Instant) -> dict[str, Any] | None:

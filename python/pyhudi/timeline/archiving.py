@@ -56,8 +56,8 @@ def _not_in_history(
     """Those that a writer which died has not archived already."""
     history = LsmHistory(storage, config.history_folder)
     span = Span.closed(instants[0].requested, instants[-1].requested)
-    known = {(one.requested, one.action) for one in history.instants(span)}
-    return [one for one in instants if (one.requested, one.action) not in known]
+    known = {(instant.requested, instant.action) for instant in history.instants(span)}
+    return [instant for instant in instants if (instant.requested, instant.action) not in known]
 
 
 def _row(

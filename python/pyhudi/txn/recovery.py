@@ -8,6 +8,7 @@ looked at within the section in which that is done, and no write can be complete
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from weakref import WeakKeyDictionary
 
 from pyhudi.config.actions import (
     COMMIT,
@@ -26,23 +27,43 @@ from pyhudi.timeline import Timeline
 from pyhudi.txn import heartbeat, restore, rollback, savepoint
 from pyhudi.txn.left_files import remove_left_files
 
+_LOOKED: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
+"""When it was last looked for files that dead writers left, by the handle's storage."""
+_LOOK_EVERY_MS = 60_000
 
-def recover(table: Table, check: Callable[[Timeline], None]) -> Timeline:
+
+def recover(
+    table: Table, check: Callable[[Timeline], None], timeline: Timeline | None = None
+) -> Timeline:
     """Makes the table fit for a new write and gives its timeline.
 
-    check: raises, with nothing changed, where pyhudi must not write. Raises `LockTimeout` where
-    there is something to take back, and others hold the lock.
+    check: raises, with nothing changed, where pyhudi must not write. timeline: where it was loaded
+    a moment ago. Raises `LockTimeout` where there is something to take back, and others hold the
+    lock.
     """
-    timeline = _load(table)
+    if timeline is None:
+        timeline = Timeline.load(table.storage, table.config)
+    table.generator.observe(timeline)
     check(timeline)
     left = [*timeline.pending(ROLLBACK), *failed_writes(timeline)]
-    if timeline.pending(SAVEPOINT, RESTORE) or _of_dead(table, left):
+    has_dead = bool(timeline.pending(SAVEPOINT, RESTORE) or _of_dead(table, left))
+    if has_dead:
         with table.guard.section():
             timeline = _taken_back(table)
-    folders = remove_left_files(table.storage, timeline, table.clock)
-    if markers.MARKER_FOLDER in folders:
-        _remove_left_markers(table, timeline)
+    if has_dead or _is_time_to_look(table):
+        folders = remove_left_files(table.storage, timeline, table.clock)
+        if markers.MARKER_FOLDER in folders:
+            _remove_left_markers(table, timeline)
     return timeline
+
+
+def _is_time_to_look(table: Table) -> bool:
+    """Files that nobody reads are not looked for with each of many small commits."""
+    now, last = table.clock.now_ms(), _LOOKED.get(table.storage)
+    if last is not None and 0 <= now - last < _LOOK_EVERY_MS:
+        return False
+    _LOOKED[table.storage] = now
+    return True
 
 
 def _of_dead(table: Table, pending: Collection[Instant]) -> list[Instant]:

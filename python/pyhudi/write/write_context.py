@@ -59,6 +59,8 @@ from pyhudi.txn.schema_history import SchemaHistoryFile
 from pyhudi.txn.task_inputs import committed_blocks, write_target
 from pyhudi.write import checks
 
+_FRESH_MS = 1000
+"""How long a timeline is as good as one that is loaded anew, before a write is planned on it."""
 _COMPANIONS = (SchemaHistoryFile(), HashRings(), MetadataCompanion())
 
 
@@ -185,7 +187,9 @@ class WriteContext:
         if self.is_recovered:
             return self
         table = self.table
-        timeline = recover(table, partial(checks.check_writable, table.storage, table.config))
+        check = partial(checks.check_writable, table.storage, table.config)
+        fresh = table.clock.now_ms() - self.started_ms < _FRESH_MS
+        timeline = recover(table, check, table.timeline if fresh else None)
         # The choice is made by what commits and dead writers left.
         chosen = self.chosen if timeline.instants == table.timeline.instants else None
         return replace(self, table=table.at(timeline), is_recovered=True, chosen=chosen)
@@ -271,7 +275,7 @@ class WriteContext:
         see `evolve`. The new schema is committed with the rows.
         """
         check_mode(mode)
-        rows = as_stored(to_table(data), self.config, self.schema.arrow)
+        rows = as_stored(to_table(data, self.schema.arrow), self.config, self.schema.arrow)
         if mode == "strict":
             return self, rows
         schema, rows = evolve(self.schema, self.config, rows)

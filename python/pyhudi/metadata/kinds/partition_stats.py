@@ -67,7 +67,7 @@ class PartitionStats(PartitionKind):
         columns = columns_of(change)
         if not columns.names:
             return
-        rest = RestOfPartitions(change.data, change.metadata)
+        rest = RestOfPartitions(change.data, change.known, change.metadata, change.rows.listing)
         for task in written(change, columns):
             if task.value_types:
                 yield replace(task, rest=rest.of(task.partition), known=rest.known)

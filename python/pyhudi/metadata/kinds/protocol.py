@@ -23,6 +23,7 @@ from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import Recording, RecordTask
 from pyhudi.schema.payloads import field_merge
+from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table import Clean, Commit, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
@@ -42,6 +43,13 @@ class Change:
     """The file groups that it touches."""
     groups: Mapping[str, Sequence[FileGroup]]
     """The file groups of each partition of the metadata table, in the order of their numbers."""
+    listing: FileSource
+    """Has the files of the metadata table."""
+
+    @cached_property
+    def known(self) -> MetadataTable:
+        """What the metadata table says before the commit."""
+        return MetadataTable.beside(self.data, self.metadata_table, self.listing)
 
     @property
     def instant(self) -> str:

@@ -10,18 +10,22 @@ from __future__ import annotations
 from itertools import pairwise
 
 from pyhudi.clock import Clock, Zone, parse_instant
-from pyhudi.config.actions import COMMIT, DELTA_COMMIT
+from pyhudi.config.actions import COMMIT, DELTA_COMMIT, Instant
 from pyhudi.config.concurrency_mode import ConcurrencyMode
 from pyhudi.config.lock_options import PROVIDER, LockOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.storage.storage import Storage
+from pyhudi.storage.storage import Entries, Paths, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import heartbeat
 from pyhudi.txn.locks.storage_lock import PATH
 
-_LOCK_FILES = (".hoodie/lock", ".hoodie/.aux/lock")
-"""Of `FileSystemBasedLockProvider`: by default, and as Flink and Hudi's tools have it."""
+_LOCK_FILE = f"{META_FOLDER}/lock"
+"""Of `FileSystemBasedLockProvider`, by default."""
+_AUX_FOLDER = f"{META_FOLDER}/.aux"
+_AUX_LOCK_FILE = f"{_AUX_FOLDER}/lock"
+"""The same as Flink and Hudi's tools have it."""
 _HINT = (
     f"Give open_table the lock's options, such as {PROVIDER}. Where no other writer is left, "
     "remove the lock file, or name StorageBasedLockProvider."
@@ -39,22 +43,35 @@ def check_no_other_lock(
     """
     if options.is_given or options.mode is ConcurrencyMode.SINGLE_WRITER:
         return
-    for path in _LOCK_FILES:
-        if storage.exists(path):
-            raise _other(f"the lock file {path} is there")
+    folders, files = _beside(storage, timeline)
+    if any(file.path == _LOCK_FILE for file in files):
+        raise _other(f"the lock file {_LOCK_FILE} is there")
+    if _AUX_FOLDER in folders and storage.exists(_AUX_LOCK_FILE):
+        raise _other(f"the lock file {_AUX_LOCK_FILE} is there")
     pending = {instant.requested for instant in timeline.pending()}
     for instant in heartbeat.live_of_hudi(storage, pending, clock):
         raise _other(f"a writer of Apache Hudi is at work on instant {instant}")
-    if timeline.completes_in_names and not storage.exists(PATH):
-        _check_one_by_one(timeline, config.timezone, clock)
+    both = _beside_each_other(timeline, config.timezone, clock)
+    # Where the storage lock is known, its holders may be.
+    if both is not None and not storage.exists(PATH):
+        raise _other(f"{both[0]} and {both[1]} were at work at the same time")
 
 
-def _check_one_by_one(timeline: Timeline, zone: Zone, clock: Clock) -> None:
-    """Looks at writes of late; nobody has had the storage lock yet.
+def _beside(storage: Storage, timeline: Timeline) -> tuple[Paths, Entries]:
+    """What there is in the table's `.hoodie` folder."""
+    return timeline.beside if timeline.folder == META_FOLDER else storage.list_dir(META_FOLDER)
+
+
+def _beside_each_other(
+    timeline: Timeline, zone: Zone, clock: Clock
+) -> tuple[Instant, Instant] | None:
+    """Two writes of late of which one began before the other was complete; None: there are none.
 
     Services run beside writes anyway, so an action that may be a service's does not count. Nor does
     a time of completion that a copy of the table has made up.
     """
+    if not timeline.completes_in_names:
+        return None
     action = DELTA_COMMIT if timeline.completed(DELTA_COMMIT) else COMMIT
     now = clock.now_ms()
     spans = []
@@ -67,7 +84,8 @@ def _check_one_by_one(timeline: Timeline, zone: Zone, clock: Clock) -> None:
             spans.append((begun, done, instant))
     for (_, done, one), (begun, _, other) in pairwise(sorted(spans, key=lambda span: span[:2])):
         if begun < done:
-            raise _other(f"{one} and {other} were at work at the same time")
+            return one, other
+    return None
 
 
 def _other(sign: str) -> UnsupportedTableFeature:
