@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyhudi._native import __version__
     from pyhudi.api.changes import Changes, Diff
     from pyhudi.api.create import create_table
+    from pyhudi.api.display.show import show
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.scan import Scan
     from pyhudi.api.table import HudiTable, open_table
@@ -70,6 +71,7 @@ __all__ = [
     "create_table",
     "open_table",
     "register_merger",
+    "show",
 ]
 
 _HOMES = {
@@ -85,6 +87,7 @@ _HOMES = {
     "create_table": "pyhudi.api.create",
     "open_table": "pyhudi.api.table",
     "register_merger": "pyhudi.schema.payloads",
+    "show": "pyhudi.api.display.show",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
 

@@ -35,6 +35,7 @@ __all__ = [
     "archive_block",
     "arrow_schema",
     "avro_schema",
+    "base_file_rows",
     "base_file_schema",
     "bucket_ids",
     "bucket_numbers",
@@ -709,6 +710,9 @@ def ring_places(keys: Sequence[str], fields: Sequence[str]) -> list[int]:
 
 def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
     """A base file's `parquet.avro.schema` (None where absent) and its Arrow schema."""
+
+def base_file_rows(store: Store, path: str) -> int:
+    """How many rows a base file's footer says that it has."""
 
 def has_partial_records(store: Store, logs: Sequence[str]) -> bool:
     """Whether any block of these log files holds records of some columns only."""

@@ -12,12 +12,12 @@ from tests.helpers.tables import unpack
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.md")])
 BLOCK = re.compile(r"^```python(?P<tag>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-ELSEWHERE = ("spark", "bucket")
+ELSEWHERE = ("spark", "bucket", "engine")
 LINK = re.compile(r"\]\((?!https?://|#)(?P<path>[^)#\s]+)")
 
 
 def blocks(page: Path) -> list[str]:
-    """The page's Python blocks, but those that want a session (`spark`) or a server (`bucket`)."""
+    """The page's Python blocks, but those that want a session, a server or another engine."""
     found = BLOCK.finditer(page.read_text(encoding="utf-8"))
     return [match["code"] for match in found if match["tag"].strip() not in ELSEWHERE]
 

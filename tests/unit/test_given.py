@@ -9,10 +9,12 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.given import given_batches, plain_schema
+from pyhudi.schema.given import given_batches, is_read_once, plain_schema
 
 
 def encoded() -> pa.Table:
@@ -183,14 +185,16 @@ def test_an_interrupt_is_no_error_of_the_rows() -> None:
         None,
         5,
         "rows",
-        {"a": [1]},
-        [{"a": 1}],
-        iter([pa.record_batch({"a": [1]})]),
+        [1],
+        [("a", 1)],
+        [{"a": 1}, None],
+        iter([{"a": 1}]),
+        iter([pa.record_batch({"a": [1]}), 5]),
+        [pa.record_batch({"a": [1]}), {"a": 1}],
         pa.array([1]),
         pa.chunked_array([[1]]),
         pd.Series([1]),
         pl.Series([1]),
-        pl.LazyFrame({"a": [1]}),
         object(),
     ],
     ids=lambda data: type(data).__name__,
@@ -198,7 +202,81 @@ def test_an_interrupt_is_no_error_of_the_rows() -> None:
 def test_what_is_no_rows(data: Any) -> None:
     with pytest.raises(ConfigError, match="cannot take rows from a ") as raised:
         taken(data)
-    assert "data frame" in raised.value.hint
+    assert "dicts" in raised.value.hint
+
+
+def many() -> pa.Table:
+    return pa.table({"a": range(5), "b": list("vwxyz")})
+
+
+def batches() -> list[pa.RecordBatch]:
+    return list(many().to_batches(max_chunksize=2))
+
+
+@pytest.mark.parametrize(
+    ("made", "once"),
+    [
+        (batches, False),
+        (lambda: tuple(batches()), False),
+        (lambda: iter(batches()), True),
+        (lambda: (batch for batch in batches()), True),
+        (lambda: [many().slice(0, 2), many().slice(2)], False),
+        (lambda: pds.dataset(many()), False),
+        (lambda: pds.dataset(many()).filter(pc.field("a") >= 0), False),
+        (lambda: pds.dataset(many()).scanner(columns=["a", "b"]), True),
+        (lambda: pl.LazyFrame(pl.DataFrame(many())), False),
+        (lambda: pl.LazyFrame(pl.DataFrame(many())).filter(pl.col("a") >= 0), False),
+        (lambda: duckdb.from_arrow(many()), True),
+        (lambda: many().to_pandas(), False),
+        (lambda: many().to_pandas().set_index("a"), False),
+        (lambda: many().to_pandas().set_index(["a", "b"]), False),
+        (lambda: many().to_pylist(), False),
+        (lambda: many().to_pydict(), False),
+    ],
+)
+def test_what_rows_come_in(made: Any, once: bool) -> None:
+    assert taken(made()).to_pylist() == many().to_pylist()
+    assert is_read_once(made()) is once
+
+
+def test_batches_are_taken_as_they_come() -> None:
+    asked: list[int] = []
+
+    def slowly() -> Iterator[pa.RecordBatch]:
+        for number in range(3):
+            asked.append(number)
+            yield pa.record_batch({"a": [number]})
+
+    _, given = given_batches(slowly())
+    assert asked == [0]
+    next(given), next(given)
+    assert asked == [0, 1]
+
+
+def test_batches_that_differ() -> None:
+    with pytest.raises(SchemaMismatch, match="columns a string, the first had a int64"):
+        taken([pa.record_batch({"a": [1]}), pa.record_batch({"a": ["x"]})])
+
+
+def test_an_iterator_of_nothing() -> None:
+    with pytest.raises(ConfigError, match="no schema"):
+        taken(iter([]))
+
+
+def test_a_polars_query_that_fails() -> None:
+    frame = pl.LazyFrame({"a": ["x"]})
+    with pytest.raises(ConfigError, match="polars query fails"):
+        taken(frame.select("nope"))
+    with pytest.raises(ConfigError, match="rows that were given cannot be read"):
+        taken(frame.select(pl.col("a").cast(pl.Int64)))
+    objects = pl.LazyFrame({"a": [object()]}, schema={"a": pl.Object})
+    with pytest.raises(SchemaMismatch, match="Python objects"):
+        taken(objects)
+
+
+def test_an_index_without_a_name_is_no_column() -> None:
+    frame = many().to_pandas().iloc[[3, 1]]
+    assert taken(frame).to_pylist() == many().take([3, 1]).to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
+from pyhudi import _native
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.partition_values import partition_filter, path_values
@@ -141,6 +142,15 @@ def test_a_limit_is_a_prefix_of_the_scan(limit: int, golden: GoldenTables) -> No
 def test_count_is_the_number_of_rows(name: str, golden: GoldenTables) -> None:
     table = open_golden(golden, name)
     assert table.scan().count() == table.scan().to_arrow().num_rows
+
+
+def test_a_count_of_base_files_reads_no_row(
+    golden: GoldenTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = open_golden(golden, "v9_cow_all_types")
+    rows = table.scan().to_arrow().num_rows
+    monkeypatch.setattr(_native, "read_slice", None)
+    assert table.scan().count() == rows > 0
 
 
 def test_a_partition_column_alone_can_be_read(golden: GoldenTables) -> None:

@@ -56,7 +56,7 @@ def test_whatever_has_arrow_data_is_taken(data: Any) -> None:
     assert conform(to_table(data), SCHEMA).column("n").to_pylist() == [1, None]
 
 
-@pytest.mark.parametrize("data", [[{"id": 1}], "rows", None])
+@pytest.mark.parametrize("data", [[5], "rows", None])
 def test_other_things_are_refused(data: Any) -> None:
     with pytest.raises(ConfigError, match="cannot take rows"):
         to_table(data)

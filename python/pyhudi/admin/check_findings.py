@@ -8,7 +8,12 @@ from typing import Literal
 
 import pyarrow as pa
 
+from pyhudi.config.shown import Shown
+
 Severity = Literal["error", "warning"]
+
+_LINES = 10
+"""Of a result's short form."""
 
 _SCHEMA = pa.schema(
     [
@@ -45,7 +50,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class CheckResult:
+class CheckResult(Shown):
     """What a check found: false as a condition when that is nothing, else its findings in order."""
 
     findings: Sequence[Finding]
@@ -76,6 +81,11 @@ class CheckResult:
 
     def __len__(self) -> int:
         return len(self.findings)
+
+    def __repr__(self) -> str:
+        lines = str(self).splitlines()
+        more = len(lines) - _LINES
+        return "\n".join(lines if more <= 1 else [*lines[:_LINES], f"and {more} more"])
 
     def __str__(self) -> str:
         looked = f"{self.files} files in {self.partitions} partitions"

@@ -21,6 +21,7 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
+from pyhudi.config.shown import Shown
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,
@@ -74,7 +75,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class MaintenanceResult:
+class MaintenanceResult(Shown):
     """What was done for a table, and how it was before and after."""
 
     before: Health
@@ -85,6 +86,9 @@ class MaintenanceResult:
     """What is worth doing and was not done, each with the reason."""
     duration_ms: int
     dry_run: bool = False
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         did = [f"{done.service}: {_did(done)}" for done in self.done] or ["nothing was done"]

@@ -25,9 +25,11 @@ from pyhudi.config import property_names as names
 from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
 from pyhudi.config.properties import CHECKSUM
 from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.shown import Shown
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.config.version_steps import VERSIONS, changed, steps
+from pyhudi.config.wording import names_text
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.definitions_file import change_definitions
@@ -51,7 +53,7 @@ _NULL_PARTITION = "default"
 
 
 @dataclass(frozen=True)
-class VersionChange:
+class VersionChange(Shown):
     """A change of a table's version, done or, with `dry_run`, thought through."""
 
     before: int
@@ -66,6 +68,18 @@ class VersionChange:
     compaction: str | None
     """Instant of the compaction that came first; None where there was nothing to compact."""
     dry_run: bool
+
+    def __repr__(self) -> str:
+        set_, gone = len(self.properties_set), len(self.properties_removed)
+        said = [f"properties: {set_} set, {gone} removed"]
+        if self.metadata_removed:
+            said.append(f"metadata table removed: {names_text(self.metadata_removed)}")
+        if self.metadata_made:
+            said.append(f"made again: {names_text(self.metadata_made)}")
+        if self.compaction is not None:
+            said.append(f"compacted first, at {self.compaction}")
+        kind = ", dry run" if self.dry_run else ""
+        return f"<VersionChange {self.before} to {self.after}{kind}: {'; '.join(said)}>"
 
 
 def change_version(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.config import arguments as arg
+from pyhudi.config.wording import count_text
 from pyhudi.errors import ConfigError
 from pyhudi.schema.alter_changes import Change
 from pyhudi.txn.result import WriteResult
@@ -29,6 +30,9 @@ class Alter:
     run: Callable[[tuple[Change, ...]], WriteResult]
     """What carries them out."""
     changes: tuple[Change, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Alter: {count_text(len(self.changes), 'change')}, not executed>"
 
     @arg.checked(
         column=arg.text,

@@ -13,8 +13,9 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from pyhudi.api.outputs import Outputs, check_limit, limited, stream
+from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
 from pyhudi.clock import Moment, instant_of
+from pyhudi.config.wording import count_text, shortened
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.query.cdc import check_changes, plan_changes
@@ -84,11 +85,32 @@ class Changes(Outputs):
             CorruptTable: a file is damaged or missing; also while the stream is read.
             ConfigError: the engine gives no Arrow stream.
         """
+        return self._stream(self.request.limit)
+
+    def __repr__(self) -> str:
+        request = self.request
+        bounds = request.start or "the beginning", request.end or "the last commit"
+        said = [f"Changes of {self.table.config.name!r} after {bounds[0]}, up to {bounds[1]}"]
+        if request.where is not None:
+            said.append(f"where {shortened(str(request.where.expression))}")
+        if request.limit is not None:
+            said.append(f"at most {count_text(request.limit, 'row')}")
+        return f"<{'; '.join(said)}>"
+
+    def _repr_html_(self) -> str:
+        from pyhudi.api.display.lazy import changes_html  # noqa: PLC0415 - only for notebooks
+
+        return changes_html(self)
+
+    def _at_most(self, most: int) -> pa.RecordBatchReader:
+        limit = self.request.limit
+        return self._stream(most if limit is None else min(most, limit))
+
+    def _stream(self, limit: int | None) -> pa.RecordBatchReader:
         from pyhudi.query.change_rows import change_task  # noqa: PLC0415 - planning needs no core
 
         label = f"changes {self.table.storage.uri}"
-        rows = stream(self.engine, change_task, self.tasks, self.schema, label)
-        return limited(rows, self.request.limit)
+        return stream_first(self.engine, change_task, self.tasks, self.schema, label, limit)
 
 
 @dataclass(frozen=True)
@@ -140,6 +162,15 @@ class Diff(Outputs):
         return pa.RecordBatchReader.from_batches(
             self.schema, (batch.select(names) for batch in found)
         )
+
+    def __repr__(self) -> str:
+        sides = (side.timeline.bound or "now" for side in (self.before, self.after))
+        return f"<Diff of {self.after.config.name!r}: {' to '.join(sides)}>"
+
+    def _repr_html_(self) -> str:
+        from pyhudi.api.display.lazy import diff_html  # noqa: PLC0415 - only for notebooks
+
+        return diff_html(self)
 
 
 def changes_schema(table: Table, images: Images) -> pa.Schema:

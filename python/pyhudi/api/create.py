@@ -188,7 +188,7 @@ def _check_absent(storage: Storage) -> None:
 def _schema_and_rows(given: Any) -> tuple[pa.Schema, pa.Table | None]:
     if isinstance(given, pa.Schema):
         return data_schema(plain_schema(given)), None
-    rows = to_table(given)
+    rows = to_table(given, uneven=True)
     return data_schema(rows.schema), rows
 
 

@@ -85,6 +85,15 @@ class Inspect:
     def __init__(self, table: Table) -> None:
         self._table = table
 
+    def __repr__(self) -> str:
+        tables = "timeline, commits, files, slices, partitions, logs, metadata and health"
+        return f"<Inspect of {self._table.config.name!r}: {tables}>"
+
+    def _repr_html_(self) -> str:
+        from pyhudi.api.display.show import timeline_html  # noqa: PLC0415 - only for notebooks
+
+        return timeline_html(self._table)
+
     @arg.checked(archived=arg.flag)
     def timeline(self, *, archived: bool = False) -> pa.Table:
         """The timeline: one row an instant, in its furthest state, oldest first.

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pyhudi.config import arguments as arg
+from pyhudi.config.wording import count_text
 from pyhudi.errors import ConfigError
 from pyhudi.txn.result import WriteResult
 from pyhudi.write.merge import MergeClause
@@ -31,6 +32,9 @@ class Merge:
     run: Callable[[tuple[MergeClause, ...]], WriteResult]
     """What carries it out."""
     clauses: tuple[MergeClause, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Merge: {count_text(len(self.clauses), 'clause')}, not executed>"
 
     @arg.checked(values=arg.by_name)
     def when_matched_update(

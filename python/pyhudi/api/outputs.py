@@ -54,17 +54,36 @@ class Outputs(LazyRows):
         """
         return self.to_reader().read_all()
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(
+        self,
+        *,
+        types_mapper: Callable[[pa.DataType], Any] | None = None,
+        dtype_backend: str | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
         """All rows as a pandas DataFrame. Needs the extra `pandas`.
 
+        Args:
+            types_mapper: gives the pandas type of an Arrow type, None for pyarrow's choice.
+            dtype_backend: "pyarrow" keeps every column in its Arrow type, nulls and all.
+            options: others of `pyarrow.Table.to_pandas`, such as `date_as_object`.
+
         Returns:
-            The rows, under pyarrow's mapping of types.
+            The rows, by default under pyarrow's mapping of types.
 
         Raises:
-            ConfigError: pandas is not installed.
+            ConfigError: pandas is not installed, `dtype_backend` is another one, or there are both
+                that and a `types_mapper`.
         """
-        _need("pandas")
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        needed("pandas")
+        if dtype_backend is not None:
+            if dtype_backend != "pyarrow" or types_mapper is not None:
+                msg = f"dtype_backend is {dtype_backend!r}"
+                raise ConfigError(msg, hint='It is "pyarrow", without a types_mapper, or left out.')
+            import pandas as pd  # noqa: PLC0415 - an extra
+
+            types_mapper = pd.ArrowDtype
+        frame: pd.DataFrame = self.to_arrow().to_pandas(types_mapper=types_mapper, **options)
         return frame
 
     def to_polars(self) -> pl.DataFrame:
@@ -76,7 +95,7 @@ class Outputs(LazyRows):
         Raises:
             ConfigError: polars is not installed.
         """
-        _need("polars")
+        needed("polars")
         import polars as pl  # noqa: PLC0415 - an extra
 
         return pl.DataFrame(self.to_arrow())
@@ -123,12 +142,45 @@ class Outputs(LazyRows):
         """
         return sum(batch.num_rows for batch in self.to_reader())
 
+    @arg.checked(n=arg.whole)
+    def head(self, n: int = 10) -> pa.Table:
+        """The first rows, read from as few files as they need.
+
+        Args:
+            n: at most so many rows.
+
+        Returns:
+            The rows, in the order of the stream. It raises what `to_reader` does.
+
+        Raises:
+            ConfigError: `n` is no number of rows, or the engine gives no Arrow stream.
+        """
+        check_limit(n)
+        return self._at_most(n).read_all()
+
+    def _at_most(self, most: int) -> pa.RecordBatchReader:
+        """The first rows as a stream."""
+        return limited(self.to_reader(), most)
+
+    def __len__(self) -> int:
+        """How many rows there are: `count()`, so it reads the files, anew each time."""
+        return self.count()
+
+    def __bool__(self) -> bool:
+        """True, and nothing is read: without it Python would take `if rows:` for `len(rows)`."""
+        return True
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule stream of the rows."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow PyCapsule schema of the rows; nothing is read for it."""
+        return self.schema.__arrow_c_schema__()
 
-def _need(extra: str) -> None:
+
+def needed(extra: str) -> None:
+    """Raises `ConfigError` where the package of an extra is not installed."""
     if find_spec(extra) is None:
         raise ConfigError(f"{extra} is not installed", hint=f"pip install 'pyhudi[{extra}]'")
 
@@ -148,6 +200,33 @@ def stream(
             hint="On Spark take to_spark(), or pyhudi.spark.read(spark, uri).",
         )
     return rows
+
+
+def stream_first(
+    engine: Engine,
+    work: Callable[[Task], Iterator[pa.RecordBatch]],
+    tasks: Sequence[Task],
+    schema: pa.Schema,
+    label: str,
+    limit: int | None,
+) -> pa.RecordBatchReader:
+    """The rows of all tasks, at most so many of them; all for None. Raises as `stream` does.
+
+    With a limit the engine gets one task, then two, four and so on. It reads ahead by as many
+    tasks as it has threads, which for a few rows would open files that nobody needs.
+    """
+    if limit is None:
+        return stream(engine, work, tasks, schema, label)
+    first = stream(engine, work, tasks[:1], schema, label)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from first
+        begin, size = 1, 2
+        while begin < len(tasks):
+            yield from stream(engine, work, tasks[begin : begin + size], schema, label)
+            begin, size = begin + size, size * 2
+
+    return limited(pa.RecordBatchReader.from_batches(schema, batches()), limit)
 
 
 def check_limit(limit: Any) -> None:

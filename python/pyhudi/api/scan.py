@@ -7,14 +7,16 @@ The scan belongs to the moment at which its table handle was loaded. What is rea
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.api.outputs import Outputs, check_limit, limited, stream
+from pyhudi.api.outputs import check_limit, stream_first
+from pyhudi.api.scan_outputs import ScanOutputs
+from pyhudi.config.wording import count_text, names_text, shortened
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.query.cleaned_since import watched
@@ -34,7 +36,7 @@ _LEAST_MEMORY = 1 << 20
 
 
 @dataclass(frozen=True)
-class Scan(Outputs):
+class Scan(ScanOutputs):
     """Rows of a table, described but not read. Made by `HudiTable.scan` and `incremental`.
 
     It can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
@@ -83,11 +85,13 @@ class Scan(Outputs):
             CorruptTable: a file is damaged or missing; also while the stream is read.
             ConfigError: the engine gives no Arrow stream.
         """
-        batches = watched(self._read(self.tasks, self.schema), self.table)
-        return pa.RecordBatchReader.from_batches(self.schema, batches)
+        return self._stream(self.tasks, self.request.limit)
 
     def count(self) -> int:
-        """How many rows the scan gives. Only columns that matter for it are read.
+        """How many rows the scan gives.
+
+        Of base files alone only footers are read, else the columns that matter for it. It runs on
+        every engine.
 
         Returns:
             The number of rows.
@@ -97,8 +101,17 @@ class Scan(Outputs):
             HistoryUnavailable: an incremental range cannot be read in whole.
             CorruptTable: a file is damaged or missing.
         """
+        from pyhudi.slices.read import count_task  # noqa: PLC0415 - planning needs no core
+
         narrow = replace(self, request=replace(self.request, output=(self._narrow_column(),)))
-        return sum(batch.num_rows for batch in narrow.to_reader())
+        if self.request.limit is not None:
+            return sum(batch.num_rows for batch in narrow.to_reader())
+
+        def counts() -> Iterator[int]:
+            label = f"count {self.table.storage.uri}"
+            yield from self.engine.run(count_task, narrow.tasks, label=label)
+
+        return sum(watched(counts(), self.table))
 
     def plan(self) -> pa.Table:
         """The file slices to be read, without reading them.
@@ -130,11 +143,36 @@ class Scan(Outputs):
             raise ConfigError("the files of an incremental query come from its commits: see plan()")
         return choose_slices(self.table, self.request).explanation
 
-    def _read(self, tasks: Sequence[ReadTask], schema: pa.Schema) -> pa.RecordBatchReader:
+    def __repr__(self) -> str:
+        request = self.request
+        kind = "Scan" if self.span is None else "Incremental scan"
+        said = [f"{kind} of {self.table.config.name!r}: {names_text(request.output)}"]
+        if request.where is not None:
+            said.append(f"where {shortened(str(request.where.expression))}")
+        if self.span is not None:
+            bounds = self.span.start or "the beginning", self.span.end or "the last commit"
+            said.append(f"after {bounds[0]}, up to {bounds[1]}")
+        if request.limit is not None:
+            said.append(f"at most {count_text(request.limit, 'row')}")
+        if request.read_optimized:
+            said.append("read-optimized")
+        return f"<{'; '.join(said)}>"
+
+    def _repr_html_(self) -> str:
+        from pyhudi.api.display.lazy import scan_html  # noqa: PLC0415 - only for notebooks
+
+        return scan_html(self)
+
+    def _at_most(self, most: int) -> pa.RecordBatchReader:
+        limit = most if self.request.limit is None else min(most, self.request.limit)
+        return self._stream([replace(task, limit=limit) for task in self.tasks], limit)
+
+    def _stream(self, tasks: Sequence[ReadTask], limit: int | None) -> pa.RecordBatchReader:
         from pyhudi.slices.read import read_task  # noqa: PLC0415 - planning needs no core
 
         label = f"scan {self.table.storage.uri}"
-        return limited(stream(self.engine, read_task, tasks, schema, label), self.request.limit)
+        rows = stream_first(self.engine, read_task, tasks, self.schema, label, limit)
+        return pa.RecordBatchReader.from_batches(self.schema, watched(rows, self.table))
 
     def _narrow_column(self) -> str:
         """A column that is cheap to read, one that the filter reads anyway if it has any."""

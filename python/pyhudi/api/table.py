@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi.api.history_verbs import HistoryVerbs
 from pyhudi.api.index_verbs import IndexVerbs
 from pyhudi.api.inspect import Inspect
+from pyhudi.api.looking_verbs import LookingVerbs
 from pyhudi.api.scan import Scan, new_scan
 from pyhudi.api.service_verbs import ServiceVerbs
 from pyhudi.api.write_verbs import WritingVerbs
@@ -79,7 +80,7 @@ def open_table(
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
 
 
-class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs):
+class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVerbs):
     """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
 
     Get one by `open_table` or `create_table`.
@@ -98,9 +99,6 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs):
         self.as_of = as_of
         """The time that the handle shows, None for the table as it is."""
         self._table = _load(storage, options, as_of)
-
-    def __repr__(self) -> str:
-        return f"HudiTable({self.uri!r}, type={self.type!r}, version={self.version})"
 
     @property
     def uri(self) -> str:

@@ -80,9 +80,8 @@ class WritingVerbs:
         Ctrl-C among them, rolls the write back.
 
         Args:
-            data: anything with the Arrow PyCapsule interface, such as a
-                `pyarrow.RecordBatchReader`, a pandas DataFrame, or a Spark DataFrame, whose session
-                then does the work.
+            data: Arrow data or a stream of it, a data frame, a list of dicts, and what else
+                docs/engines.md lists; or a Spark DataFrame, whose session then does the work.
             schema_mode: "strict" wants the table's columns, "merge" gives the table new ones and
                 wider numbers, and nulls to columns that the data lack; the same for every piece of
                 a stream, by its schema.

@@ -7,21 +7,22 @@ commits by default; a reader that is slower than those cannot go on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-
-import pyarrow as pa
+from typing import TypeVar
 
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
 from pyhudi.slices.table import Table
 
+Item = TypeVar("Item")
 
-def watched(batches: Iterable[pa.RecordBatch], table: Table) -> Iterator[pa.RecordBatch]:
-    """The batches of a scan of a table, which is as it was when the scan was made.
+
+def watched(found: Iterable[Item], table: Table) -> Iterator[Item]:
+    """What a scan of a table gives, which is as it was when the scan was made.
 
     Raises `HistoryUnavailable` for a file that was removed since by who was free to.
     """
     try:
-        yield from batches
+        yield from found
     except MissingFile as error:
         taken = _taken(table)
         if taken is None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from pyhudi.config.shown import Shown
 from pyhudi.slices.file_slice import FileSlice
 
 PRUNED = pa.schema(
@@ -39,9 +40,12 @@ class Step:
         gone = len(self.partitions) + len(self.slices)
         return f"{self.index}: left out {gone} of {self.before} {self.of}"
 
+    def __repr__(self) -> str:
+        return f"<Step {self}>"
+
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """How a scan was planned. `str()` of it is a text for people."""
 
     listing: str
@@ -77,6 +81,9 @@ class Explanation:
             for slice_ in step.slices
         ]
         return pa.Table.from_pylist(rows, PRUNED)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         lines = [f"files: {self.listing}", *map(str, self.steps)]

@@ -19,9 +19,9 @@ from pyhudi.schema.given import given_batches
 from pyhudi.schema.record_keys import META_COLUMNS
 
 
-def to_table(data: Any) -> pa.Table:
+def to_table(data: Any, like: pa.Schema | None = None, *, uneven: bool = False) -> pa.Table:
     """All rows of what `given_batches` takes. Raises as it does."""
-    schema, batches = given_batches(data)
+    schema, batches = given_batches(data, like, uneven=uneven)
     return pa.Table.from_batches(batches, schema)
 
 

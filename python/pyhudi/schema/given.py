@@ -8,28 +8,41 @@ of pyhudi's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
+from pyhudi.schema.given_objects import of_columns, of_dicts
 from pyhudi.schema.lazy_rows import LazyRows
 
-_HINT = "Pass an Arrow table or stream, a pandas or a polars data frame."
+_HINT = (
+    "Pass an Arrow table, stream or dataset, record batches in a list or an iterator, a pandas or "
+    "polars data frame, a polars LazyFrame, a DuckDB relation, a list of dicts or a dict of lists."
+)
 _AS_STORED = ("arrow.json", "arrow.uuid")
 """Extension types whose storage says all that they say."""
 
 
-def given_batches(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and the batches of Arrow data, a pandas or a polars frame.
+def given_batches(
+    data: Any, like: pa.Schema | None = None, *, uneven: bool = False
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema and the batches of Arrow data, data frames or Python objects.
 
-    Anything with `__arrow_c_stream__` or `__arrow_c_array__` will do. Raises `ConfigError` for
-    other things, and when whoever makes the rows fails, also while they are taken; `SchemaMismatch`
-    for a column that comes twice or whose type is somebody's own.
+    Anything with `__arrow_c_stream__` or `__arrow_c_array__` will do, as will pyarrow's datasets
+    and scanners, batches in a list or an iterator, a list of dicts and a dict of lists.
+
+    like: the columns of the table, whose types Python objects get. uneven: dicts may lack keys that
+    others have. Raises `ConfigError` for other things, and when whoever makes the rows fails, also
+    while they are taken; `SchemaMismatch` for a column that comes twice or whose type is somebody's
+    own, and for a value that does not fit.
     """
+    if isinstance(data, (list, tuple, Mapping)):
+        data = _of_objects(data, like, uneven=uneven)
     schema, batches = _taken(data)
     plain = plain_schema(schema)
     if plain == schema:
@@ -43,7 +56,9 @@ def is_read_once(data: Any) -> bool:
         return False
     if _is_frame(data, "pandas") or _is_frame(data, "polars"):
         return False
-    return isinstance(data, pa.RecordBatchReader) or hasattr(data, "__arrow_c_stream__")
+    if isinstance(data, (pa.RecordBatchReader, Iterator)) or _is_of_datasets(data, "Scanner"):
+        return True
+    return hasattr(data, "__arrow_c_stream__")
 
 
 def _taken(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -56,9 +71,14 @@ def _taken(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         return data.schema, iter([data])
     if isinstance(data, pa.RecordBatchReader):
         return data.schema, iter(data)
-    _check_no_objects(data)
+    if _is_frame(data, "polars"):
+        _check_no_objects(data)
+    if _is_frame(data, "polars", "LazyFrame"):
+        return _of_lazy_frame(data)
     if _is_frame(data, "pandas"):
         return _taken(_of_pandas(data))
+    if isinstance(data, Iterator):
+        return _of_batches(data)
     what = f"cannot take rows from a {type(data).__module__}.{type(data).__qualname__}"
     if hasattr(data, "__arrow_c_stream__"):
         with _named(what, _HINT):
@@ -67,26 +87,92 @@ def _taken(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if hasattr(data, "__arrow_c_array__"):
         with _named(what, _HINT):
             return _taken(pa.record_batch(data))
+    if _is_of_datasets(data, "Dataset"):
+        data = data.scanner()
+    if _is_of_datasets(data, "Scanner"):
+        with _named(what, _HINT):
+            return _taken(data.to_reader())
     raise ConfigError(what, hint=_HINT)
 
 
-def _is_frame(data: Any, library: str) -> bool:
+def _is_frame(data: Any, library: str, name: str = "DataFrame") -> bool:
     kind = type(data)
-    return kind.__module__.split(".")[0] == library and kind.__name__ == "DataFrame"
+    return kind.__module__.split(".")[0] == library and kind.__name__ == name
+
+
+def _is_of_datasets(data: Any, name: str) -> bool:
+    """Whether data are one of the classes of `pyarrow.dataset`, which takes long to import."""
+    return any(
+        kind.__module__ == "pyarrow._dataset" and kind.__name__ == name
+        for kind in type(data).__mro__
+    )
+
+
+def _of_objects(data: Any, like: pa.Schema | None, *, uneven: bool) -> Any:
+    if isinstance(data, Mapping):
+        return of_columns(data, like)
+    if data and isinstance(data[0], (pa.RecordBatch, pa.Table)):
+        return iter(data)
+    return of_dicts(data, like, uneven=uneven)
+
+
+def _of_batches(data: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Record batches or tables of one schema, taken as they come."""
+    given = _read(data)
+    first = _checked_batch(next(given, None), None)
+    schema = first.schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for part in chain([first], (_checked_batch(each, schema) for each in given)):
+            yield from part.to_batches() if isinstance(part, pa.Table) else [part]
+
+    return schema, batches()
+
+
+def _checked_batch(given: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Table:
+    if given is None:
+        raise ConfigError("the iterator gives no batch, so there is no schema", hint=_HINT)
+    if not isinstance(given, (pa.RecordBatch, pa.Table)):
+        msg = f"cannot take rows from a {type(given).__qualname__} that an iterator gives"
+        raise ConfigError(msg, hint=_HINT)
+    if schema is not None and not given.schema.equals(schema):
+        msg = f"a batch has the columns {_told(given.schema)}, the first had {_told(schema)}"
+        raise SchemaMismatch(msg)
+    return given
+
+
+def _told(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """A polars query, run by its streaming engine where this release gives batches of that."""
+    with _named("the polars query fails"):
+        _check_no_objects(frame)
+        schema = pa.RecordBatchReader.from_stream(frame.clear().collect()).schema
+        frames = frame.collect_batches() if hasattr(frame, "collect_batches") else None
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for part in [frame.collect()] if frames is None else frames:
+            yield from pa.RecordBatchReader.from_stream(part)
+
+    return schema, batches()
 
 
 def _check_no_objects(data: Any) -> None:
     """Polars gives Python objects away as their addresses, and says so nowhere."""
-    if not _is_frame(data, "polars"):
-        return
-    for name, kind in data.schema.items():
+    for name, kind in data.collect_schema().items():
         if str(kind) == "Object":
             msg = f"column {name!r} holds Python objects"
             raise SchemaMismatch(msg, hint="Give it a type that Arrow has.")
 
 
 def _of_pandas(frame: Any) -> pa.Table:
+    """The columns, levels of the index that have a name among them."""
+    levels = [name for name in frame.index.names if name is not None]
     try:
+        if levels:
+            frame = frame.reset_index(level=levels)
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         msg = f"the data frame has no form in Arrow: {_first_line(error)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.expression_tree import fields_of, implied, tree_of
 from pyhudi.schema.predicate_literals import fits_column, typed_scalar
 from pyhudi.schema.predicates import (
     And,
@@ -55,6 +56,11 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
         from pyhudi.schema.predicates_tuples import from_tuples  # noqa: PLC0415 - it needs the tree above
 
         condition = from_tuples(where)
+    return where_of(condition, schema)
+
+
+def where_of(condition: Condition, schema: pa.Schema) -> Where:
+    """The filter that a condition is. Raises as `parse_where`."""
     condition = _simplified(condition)
     _check_size(condition)
     names = {path[0] for path in _paths(condition)}
@@ -64,7 +70,7 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
 
 
 def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
-    """pyarrow does not tell which fields an expression names, but its text has every name in it."""
+    """A filter that pyarrow evaluates; what it implies for single columns rules out files."""
     text = str(expression)
     if "FieldPath(" in text:
         raise ConfigError(
@@ -75,7 +81,13 @@ def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
         schema.empty_table().filter(expression)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatch(f"where: {error}") from error
-    return Where(expression, tuple(name for name in schema.names if name in text))
+    tree = tree_of(expression)
+    if tree is None:
+        # Its text has every name in it.
+        return Where(expression, tuple(name for name in schema.names if name in text))
+    names = fields_of(tree)
+    columns = tuple(name for name in schema.names if name in names)
+    return Where(expression, columns, tuple(_conjuncts(implied(tree, schema), schema)))
 
 
 def _simplified(condition: Condition) -> Condition:

@@ -258,6 +258,16 @@ def _partition_columns(rows: pa.Table, spec: KeySpec) -> pa.Table | None:
     return pa.table(columns)
 
 
+def given_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
+    """The columns whose values are given in the type that the table stores them in.
+
+    Those of a timestamp generator may come as text, see `as_stored`.
+    """
+    if config.key_generator.removesuffix("_AVRO") != TIMESTAMP:
+        return schema
+    return pa.schema([field for field in schema if field.name not in config.partition_fields])
+
+
 def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Table:
     """The rows with a timestamp generator's column as the number that the table stores.
 

@@ -180,7 +180,7 @@ def _choice(table: Table, policy: ArchivingPolicy) -> _Choice:
     if not found:
         return commits
     bound = _first(policy.bounds(table))
-    chosen = [one for one in found if bound is None or one.requested < bound.time]
+    chosen = [instant for instant in found if bound is None or instant.requested < bound.time]
     held = commits.held if len(chosen) == len(found) else bound
     if timeline.completes_in_names:
         last = max((instant.requested for instant in chosen), default="")
@@ -204,7 +204,11 @@ def _horizon(timeline: Timeline, retained: CleanOptions) -> Instant | None:
     """What cleaning would retain now; hours are counted back from the last commit."""
     if timeline.last_commit is None:
         return None
-    last = datetime.strptime(timeline.last_commit.requested[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - the table's own zone
+    try:
+        last = datetime.strptime(timeline.last_commit.requested[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - the table's own zone
+    except ValueError:
+        # A bootstrap, whose instant is no time: nothing has come after it.
+        return None
     since = (last - timedelta(hours=retained.hours)).strftime("%Y%m%d%H%M%S")
     stays = retention(timeline, retained, since)
     return None if stays is None else stays.horizon

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pyhudi.config.shown import Shown
+from pyhudi.config.wording import count_text, duration_text, names_text, size_text
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True)
-class ServiceResult:
+class ServiceResult(Shown):
     """What one call of a table service did, or with `dry_run` would do."""
 
     service: str
@@ -33,6 +35,29 @@ class ServiceResult:
     """What was due and is left, each with the reason."""
     duration_ms: int = 0
     dry_run: bool = False
+
+    def __repr__(self) -> str:
+        counts = [
+            ("read", self.files_read, self.bytes_read),
+            ("wrote", self.files_written, self.bytes_written),
+            ("removed", self.files_removed, self.bytes_removed),
+        ]
+        said = [
+            f"{verb} {count_text(files, 'file')}" + (f" of {size_text(size)}" if size else "")
+            for verb, files, size in counts
+            if files
+        ]
+        if self.instants:
+            said.append(
+                f"{count_text(len(self.instants), 'instant')} {names_text(self.instants, 3)}"
+            )
+        if self.scheduled:
+            said.append(f"planned {names_text(self.scheduled, 3)}")
+        if self.left:
+            said.append(f"left: {names_text(self.left, 3)}")
+        kind = f"{self.service}, dry run" if self.dry_run else self.service
+        said = said or ["nothing to do"]
+        return f"<ServiceResult {kind}: {'; '.join(said)}; {duration_text(self.duration_ms)}>"
 
     def reading(self, slices: Iterable[FileSlice]) -> ServiceResult:
         """With slices that were read, or would be."""

@@ -20,6 +20,7 @@ from pyhudi.slices.merge_rules import field_rules
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
+    from pyhudi.engine.protocol import Attempt
     from pyhudi.schema.internal_schema import Evolution, FileNames
     from pyhudi.schema.predicates import Conjunct
     from pyhudi.schema.record_keys import KeySpec
@@ -50,6 +51,16 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
                 return
     finally:
         reader.close()
+
+
+def count_task(task: ReadTask, _attempt: Attempt) -> int:
+    """How many rows `read_task` gives; by the footer, where a base file is all there is."""
+    base = task.slice.base
+    parts = task.slice.logs or task.where or task.whole or task.base_part
+    if base is None or parts or task.limit is not None:
+        return sum(batch.num_rows for batch in read_task(task))
+    check_found(task.storage, task.slice)
+    return _native.base_file_rows(task.storage.native, base.path)
 
 
 def _complete(task: ReadTask) -> ReadTask:

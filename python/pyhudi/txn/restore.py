@@ -32,6 +32,8 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
+from pyhudi.config.shown import Shown
+from pyhudi.config.wording import count_text, names_text, size_text
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
 from pyhudi.slices.cleaned import check_versions
 from pyhudi.slices.file_system_view import FileSystemView
@@ -49,7 +51,7 @@ _WRITES = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING)
 
 
 @dataclass(frozen=True)
-class RestoreResult:
+class RestoreResult(Shown):
     """What a restore or a rollback did, or would do."""
 
     instant: str
@@ -66,13 +68,24 @@ class RestoreResult:
     """Partitions of the metadata table that could not follow, and were made anew."""
     dry_run: bool
 
+    def __repr__(self) -> str:
+        gone = f"{count_text(len(self.instants), 'instant')} taken back"
+        files = (
+            f"{count_text(self.files_deleted, 'file')} of {size_text(self.bytes_deleted)} deleted"
+        )
+        said = [gone, files, f"now at {self.restored_to or 'no commit'}"]
+        if self.metadata_made:
+            said.append(f"metadata table made anew: {names_text(self.metadata_made)}")
+        kind = "dry run" if self.dry_run else self.instant or "nothing to take back"
+        return f"<RestoreResult {kind}: {'; '.join(said)}>"
+
 
 def commit_at(timeline: Timeline, time: str) -> Instant:
     """The newest completed commit that was requested by a time.
 
     Raises `HistoryUnavailable` for a time before the first on the active timeline.
     """
-    found = [one for one in timeline.commits if one.requested <= time]
+    found = [commit for commit in timeline.commits if commit.requested <= time]
     if not found:
         msg = f"the active timeline has no completed commit of {time} or before"
         raise HistoryUnavailable(msg, hint="inspect.commits() tells what there is.")
@@ -88,7 +101,7 @@ def plan_restore(table: Table, to: Instant) -> list[Instant]:
     """
     timeline = table.timeline
     saved = saved_instants(timeline)
-    targets = [one for one in _writes(timeline) if one != to and _is_after(one, to, table)]
+    targets = [write for write in _writes(timeline) if write != to and _is_after(write, to, table)]
     if not targets:
         return []
     for target in targets:
@@ -108,7 +121,7 @@ def check_kept(table: Table, to: Instant) -> None:
     for pending in timeline.pending(CLEAN, INDEXING):
         hint = "Complete it with Apache Hudi first: it goes by what would be taken back."
         raise CommitConflict(f"{pending} is pending", hint=hint)
-    saved = next((one for one in savepoints(timeline) if one.instant == to.requested), None)
+    saved = next((point for point in savepoints(timeline) if point.instant == to.requested), None)
     if saved is None:
         cut = timeline_as_of(timeline, to.requested)
         check_versions(cut, FileSystemView(table.storage, table.config, cut), None)
@@ -132,7 +145,7 @@ def restore_to(table: Table, to: Instant, targets: Iterable[Instant]) -> str:
         companion.before_restore(table, [target.requested for target in targets])
     restore = OpenInstant(table, table.generator.next(), RESTORE)
     plan = {
-        "instantsToRollback": [_info(one.requested, one.action) for one in targets],
+        "instantsToRollback": [_info(target.requested, target.action) for target in targets],
         "version": _PLAN_VERSION,
         "savepointToRestoreTimestamp": to.requested,
     }
@@ -146,7 +159,7 @@ def restore_to(table: Table, to: Instant, targets: Iterable[Instant]) -> str:
 def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
     """The instants that a restore takes back, by its plan."""
     plan = timeline.plan(restore) or {}
-    return [one["commitTime"] for one in plan.get("instantsToRollback") or ()]
+    return [info["commitTime"] for info in plan.get("instantsToRollback") or ()]
 
 
 def resume(table: Table, timeline: Timeline, pending: Instant) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyhudi.config.shown import Shown
+from pyhudi.config.wording import count_text, duration_text, size_text
 from pyhudi.timeline.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True)
-class WriteResult:
+class WriteResult(Shown):
     """What a write did. `committed` is false for one that had nothing to change."""
 
     instant: str
@@ -52,6 +54,25 @@ class WriteResult:
     def committed(self) -> bool:
         """Whether there is a commit: a write that changes nothing makes none."""
         return self.instant != ""
+
+    def __repr__(self) -> str:
+        if not self.committed:
+            return f"<WriteResult {self.operation}: nothing to change, no commit>"
+        rows = f"{self.rows_inserted:,} inserted, {self.rows_updated:,} updated"
+        rows += f", {self.rows_deleted:,} deleted"
+        if self.rows_ignored:
+            rows += f", {self.rows_ignored:,} ignored"
+        if self.rows_kept_in_partition:
+            rows += f", {self.rows_kept_in_partition:,} kept in their partition"
+        files = f"{count_text(self.files_written, 'file')} of {size_text(self.bytes_written)}"
+        places = f"in {count_text(len(self.partitions), 'partition')}"
+        said = [rows, f"{files} {places}"]
+        if self.file_groups_replaced:
+            said.append(f"{count_text(self.file_groups_replaced, 'file group')} replaced")
+        said.append(
+            "written before" if self.was_written_before else duration_text(self.duration_ms)
+        )
+        return f"<WriteResult {self.operation} {self.instant}: {'; '.join(said)}>"
 
 
 def result_of(

@@ -97,7 +97,7 @@ def _taken(
     *,
     generate: bool,
 ) -> Rows:
-    schema, batches = given_batches(data)
+    schema, batches = given_batches(data, context.given_types, uneven=True)
     context, _ = context.evolved(schema.empty_table(), schema_mode)
     pieces = (
         context.with_keys(piece, schema_mode, instant=context.key_instant() if generate else None)

@@ -39,6 +39,7 @@ from pyhudi.schema.record_keys import (
     add_keys,
     as_stored,
     column_at,
+    given_types,
     key_spec,
     needs_existing_key,
 )
@@ -275,11 +276,16 @@ class WriteContext:
         see `evolve`. The new schema is committed with the rows.
         """
         check_mode(mode)
-        rows = as_stored(to_table(data, self.schema.arrow), self.config, self.schema.arrow)
+        rows = as_stored(to_table(data, self.given_types), self.config, self.schema.arrow)
         if mode == "strict":
             return self, rows
         schema, rows = evolve(self.schema, self.config, rows)
         return replace(self, table=self.table.with_schema(schema)), rows
+
+    @property
+    def given_types(self) -> pa.Schema:
+        """The types that values have which come without any."""
+        return given_types(self.config, self.schema.arrow)
 
     def with_keys(
         self,

@@ -24,6 +24,14 @@ pub fn base_file_schema(
 }
 
 #[pyfunction]
+pub fn base_file_rows(py: Python<'_>, store: PyRef<'_, Store>, path: &str) -> PyResult<i64> {
+    let store = &store.0;
+    py.detach(|| pyhudi_slice::base_schema(store, path))
+        .map(|found| found.rows)
+        .map_err(slice_error)
+}
+
+#[pyfunction]
 pub fn log_blocks<'py>(
     py: Python<'py>,
     store: PyRef<'py, Store>,

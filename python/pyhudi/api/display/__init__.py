@@ -1,0 +1,1 @@
+"""How tables and results look: HTML for notebooks, and the page of `HudiTable.report`."""

@@ -1,0 +1,61 @@
+"""The section of the report page that tells how the table grew, commit by commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyhudi.api.display import charts, style
+from pyhudi.api.display.html import Html, note, tag
+from pyhudi.api.display.instants import Commit
+from pyhudi.api.display.sections import section
+from pyhudi.api.display.survey import Survey
+from pyhudi.config.wording import count_text, instant_text
+
+_TAKES_AWAY = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
+"""Operations that take away rows which no figure of theirs counts."""
+
+
+def growth(survey: Survey) -> Html:
+    """Rows, bytes and files commit by commit."""
+    commits = survey.commits
+    if not commits:
+        return section("Growth", note("No commits yet."))
+    writes = [commit for commit in commits if not commit.is_service]
+    rows = (
+        ("inserted", style.INSERTED, [commit.inserted for commit in writes]),
+        ("updated", style.UPDATED, [commit.updated for commit in writes]),
+        ("deleted", style.DELETED, [commit.deleted for commit in writes]),
+    )
+    net = [commit.inserted - commit.deleted for commit in writes]
+    in_bytes, in_files = _by_kind(commits, "bytes"), _by_kind(commits, "files")
+    shown = [
+        _chart("Rows by commit", charts.bars(writes, rows), rows),
+        _chart("Rows inserted less deleted, in sum", charts.running_sum(writes, "rows", net)),
+        _chart("Bytes written", charts.bars(commits, in_bytes, in_bytes=True), in_bytes),
+        _chart("Files written", charts.bars(commits, in_files), in_files),
+    ]
+    return section("Growth", tag("div", *shown, class_="two"), note(_growth_note(survey)))
+
+
+def _chart(title: str, chart: Html, series: Sequence[charts.Series] = ()) -> Html:
+    keys = style.key(*((color, name) for name, color, _ in series))
+    return tag("div", tag("div", tag("h3", title), keys, class_="named"), chart)
+
+
+def _by_kind(commits: Sequence[Commit], figure: str) -> tuple[charts.Series, charts.Series]:
+    values = [int(getattr(commit, figure)) for commit in commits]
+    service = [commit.is_service for commit in commits]
+    wrote = [0 if other else value for value, other in zip(values, service, strict=True)]
+    other = [value if other else 0 for value, other in zip(values, service, strict=True)]
+    return ("writes", style.UPDATED, wrote), ("services", style.SERVICE, other)
+
+
+def _growth_note(survey: Survey) -> str:
+    commits = survey.commits
+    first = instant_text(commits[0].instant.requested)
+    said = f"{count_text(len(commits), 'commit')} from {first} on"
+    if len(survey.table.timeline.commits) > len(commits):
+        said += f", the newest of {len(survey.table.timeline.commits):,}"
+    if any(commit.operation.upper() in _TAKES_AWAY for commit in commits):
+        said += ". Rows that overwriting and deleting partitions took away are not counted"
+    return f"{said}."

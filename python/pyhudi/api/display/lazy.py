@@ -1,0 +1,172 @@
+"""Rows that are not read yet, in a notebook.
+
+A scan and changes are planned, which lists files, and not read. A difference is read only where the
+files to compare are small, since its counts are what one wants to see.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.api.display.html import Html, badge, facts, grid, joined, note, tag, value_text
+from pyhudi.api.display.style import fragment
+from pyhudi.config.wording import count_text, instant_text, shortened, size_text
+from pyhudi.errors import HudiError
+from pyhudi.query.match import MatchTask
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import ReadTask
+
+if TYPE_CHECKING:  # They ask this module for their looks.
+    from pyhudi.api.changes import Changes, Diff
+    from pyhudi.api.scan import Scan
+
+_READ_MOST = 16 * 1024 * 1024
+"""Bytes of files that a difference is read from without being asked."""
+_ROWS = 5
+_COLUMNS = 4
+_KINDS = {"i": "good", "u": "warm", "d": "bad"}
+_OPS = {"i": "inserted", "u": "updated", "d": "deleted"}
+
+
+def scan_html(scan: Scan) -> str:
+    """What a notebook shows of a scan: what it asks for, what it would read, no row."""
+    request = scan.request
+    asked: dict[str, object] = {}
+    if request.where is not None:
+        asked["where"] = tag("code", shortened(str(request.where.expression), 400))
+    if scan.span is not None:
+        asked["range"] = _range(scan.span.start, scan.span.end)
+    if request.limit is not None:
+        asked["limit"] = count_text(request.limit, "row")
+    if request.read_optimized:
+        asked["files"] = "base files alone (read-optimized)"
+    try:
+        slices = [task.slice for task in scan.tasks]
+        partitions = len({slice_.partition for slice_ in slices})
+        asked["to read"] = f"{_slices(slices)}, in {count_text(partitions, 'partition')}"
+    except HudiError as error:
+        asked["cannot be read"] = f"{type(error).__name__}: {error}"
+    kind = "incremental scan" if scan.span is not None else "scan"
+    return _lazy(kind, scan.table.config.name, asked, scan.schema)
+
+
+def changes_html(changes: Changes) -> str:
+    """What a notebook shows of a change query, likewise."""
+    request = changes.request
+    asked: dict[str, object] = {"range": _range(request.start, request.end)}
+    if request.where is not None:
+        asked["where"] = tag("code", shortened(str(request.where.expression), 400))
+    if request.limit is not None:
+        asked["limit"] = count_text(request.limit, "row")
+    try:
+        commits = len({task.instant for task in changes.tasks})
+        cases = Counter(task.case for task in changes.tasks)
+        told = ", ".join(f"{number:,} {case}" for case, number in sorted(cases.items()))
+        groups = count_text(len(changes.tasks), "file group")
+        asked["to read"] = f"{groups} of {count_text(commits, 'commit')}" + (told and f" ({told})")
+    except HudiError as error:
+        asked["cannot be read"] = f"{type(error).__name__}: {error}"
+    return _lazy("changes", changes.table.config.name, asked, changes.schema)
+
+
+def diff_html(diff: Diff) -> str:
+    """What a notebook shows of a difference: how many rows of each kind, and the first ones."""
+    sides = [side.timeline.bound for side in (diff.before, diff.after)]
+    name = diff.after.config.name
+    asked: dict[str, object] = {"between": " and ".join(instant_text(side) for side in sides)}
+    try:
+        slices = _compared(diff.tasks)
+        asked["to compare"] = _slices(slices)
+        if sum(slice_.size for slice_ in slices) > _READ_MOST:
+            more = note("Nothing was read: count() and head() do, whatever the size.")
+            return _lazy("diff", name, asked, diff.schema, more)
+        counts, first = _read(diff.to_reader())
+    except HudiError as error:
+        asked["cannot be read"] = f"{type(error).__name__}: {error}"
+        return _lazy("diff", name, asked, diff.schema)
+    shown = [badge(f"{counts[op]:,} {said}") for op, said in _OPS.items()]
+    rows = _rows(first, diff.after.config.record_key_fields)
+    head = tag("div", tag("b", name), badge("diff"), joined(shown), class_="head")
+    return fragment(head, facts(asked), rows)
+
+
+def _read(rows: pa.RecordBatchReader) -> tuple[Counter[str], pa.Table]:
+    counts: Counter[str] = Counter()
+    first: list[pa.RecordBatch] = []
+    held = 0
+    for batch in rows:
+        found = pc.value_counts(batch.column("op"))
+        ops, numbers = found.field("values").to_pylist(), found.field("counts").to_pylist()
+        counts.update(dict(zip(ops, numbers, strict=True)))
+        if held < _ROWS:
+            first.append(batch.slice(0, _ROWS - held))
+            held += first[-1].num_rows
+    return counts, pa.Table.from_batches(first, rows.schema)
+
+
+def _rows(first: pa.Table, keys: Sequence[str]) -> Html:
+    """The first rows: the key, and of an update the columns that differ."""
+    if not first.num_rows:
+        return Html()
+    rows = []
+    for row in first.to_pylist():
+        before, after, op = row["before"] or {}, row["after"] or {}, row["op"]
+        record = after or before
+        key = joined([tag("code", value_text(record.get(name))) for name in keys], ", ")
+        columns = row["changed"] if op == "u" else [name for name in record if name not in keys]
+        said = [
+            f"{name}: {_value(before, name)} → {_value(after, name)}"
+            if op == "u"
+            else f"{name}: {_value(record, name)}"
+            for name in columns[:_COLUMNS]
+        ]
+        more = len(columns) - _COLUMNS
+        said += [f"and {more} more"] if more > 0 else []
+        rows.append((badge(_OPS[op], _KINDS[op]), key, "; ".join(said)))
+    return grid(("", "key", "values"), rows)
+
+
+def _value(record: Mapping[str, Any], name: str) -> object:
+    value = value_text(record.get(name))
+    return "null" if value is None else value
+
+
+def _compared(tasks: Sequence[MatchTask]) -> list[FileSlice]:
+    """Each slice once, though tasks may share one."""
+    found = [side.slice for task in tasks for side in _sides(task)]
+    return list(dict.fromkeys(found))
+
+
+def _sides(task: MatchTask) -> list[ReadTask]:
+    return [side for side in (task.before, task.after) if side is not None]
+
+
+def _slices(slices: Sequence[FileSlice]) -> str:
+    size = size_text(sum(slice_.size for slice_ in slices))
+    logs = sum(len(slice_.logs) for slice_ in slices)
+    found = f"{count_text(len(slices), 'file slice')} of {size}"
+    return found + (f" with {count_text(logs, 'log file')}" if logs else "")
+
+
+def _range(start: str | None, end: str | None) -> str:
+    begun = instant_text(start) if start else "the beginning"
+    return f"after {begun}, up to {instant_text(end) if end else 'the last commit'}"
+
+
+def _lazy(kind: str, name: str, asked: dict[str, object], schema: pa.Schema, *more: object) -> str:
+    head = tag("div", tag("b", name), badge(kind), badge("not read yet"), class_="head")
+    return fragment(head, facts(asked), *more, _columns(schema))
+
+
+def _columns(schema: Iterable[pa.Field]) -> Html:
+    rows = [
+        (tag("code", value_text(column.name)), value_text(str(column.type))) for column in schema
+    ]
+    open_ = "" if len(rows) <= 12 else None
+    summary = tag("summary", f"{len(rows):,} columns")
+    return tag("details", summary, grid(("column", "type"), rows), open=open_)

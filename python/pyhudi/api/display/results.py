@@ -1,0 +1,169 @@
+"""What verbs did, in a notebook: what is not zero or empty of each result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from pyhudi.admin.check_findings import CheckResult, Finding
+from pyhudi.admin.health import Health
+from pyhudi.admin.maintain import MaintenanceResult
+from pyhudi.admin.upgrade import VersionChange
+from pyhudi.api.display.html import Html, badge, facts, grid, joined, note, tag
+from pyhudi.api.display.style import fragment
+from pyhudi.config.wording import count_text, duration_text, names_text, size_text
+from pyhudi.query.explain import Explanation
+from pyhudi.services.result import ServiceResult
+from pyhudi.txn.restore import RestoreResult
+from pyhudi.txn.result import WriteResult
+
+_FINDINGS_MOST = 50
+_NAMES_MOST = 12
+
+
+def result_html(result: Any) -> str:
+    """What a notebook shows of a result."""
+    return fragment(*_shown(result))
+
+
+def _shown(result: Any) -> list[Html]:
+    match result:
+        case WriteResult():
+            state = badge("committed", "good") if result.committed else badge("nothing to change")
+            left = ("operation", "instant", "partitions", "was_written_before")
+            more = {"partitions": _names([path or "(no partition)" for path in result.partitions])}
+            again = [badge("written before")] if result.was_written_before else []
+            parts = [state, *again]
+            given = {"instant": result.instant, **_figures(result, left), **more}
+            return [_head(result.operation, *parts), facts(_said(given))]
+        case ServiceResult():
+            given = {**_figures(result, ("service", "left", "dry_run"))}
+            idle = not (result.file_groups or result.instants or result.scheduled)
+            nothing = [badge("nothing to do")] if idle and not result.files_removed else []
+            left_over = [note(f"left: {reason}") for reason in result.left]
+            return [
+                _head(result.service, *nothing, *_dry(result.dry_run)),
+                facts(_said(given)),
+                *left_over,
+            ]
+        case RestoreResult():
+            given = _figures(result, ("dry_run",))
+            return [_head("restore", *_dry(result.dry_run)), facts(_said(given))]
+        case VersionChange():
+            given = _figures(result, ("before", "after", "dry_run"))
+            given["properties_set"] = _names(list(result.properties_set))
+            title = f"version {result.before} to {result.after}"
+            return [_head(title, *_dry(result.dry_run)), facts(_said(given))]
+        case Health():
+            return _health(result)
+        case MaintenanceResult():
+            return _maintained(result)
+        case CheckResult():
+            return _checked(result)
+        case Explanation():
+            return _explained(result)
+    raise TypeError(f"{type(result).__name__} has no looks")
+
+
+def _health(health: Health) -> list[Html]:
+    advice = [(badge(found.service, "warm"), found.reason) for found in health.advice]
+    state = badge(count_text(len(advice), "thing") + " to do", "warm") if advice else _fine()
+    shown = [_head("health", state)]
+    if advice:
+        shown.append(grid(("worth doing", "why"), advice))
+    return [*shown, facts(_figures(health, ("advice",), zeros=True))]
+
+
+def _maintained(result: MaintenanceResult) -> list[Html]:
+    rows = [
+        (done.service, done.file_groups, done.files_read, done.files_written, done.files_removed)
+        for done in result.done
+    ]
+    names = ("service", "file groups", "files read", "written", "removed")
+    did = [grid(names, rows, numbers=(1, 2, 3, 4))] if rows else [note("Nothing was done.")]
+    left = [note(f"left: {reason}") for reason in result.left]
+    took = badge(duration_text(result.duration_ms))
+    return [_head("maintenance", took, *_dry(result.dry_run)), *did, *left, *_health(result.after)]
+
+
+def _checked(result: CheckResult) -> list[Html]:
+    looked = f"{count_text(result.files, 'file')} in {count_text(result.partitions, 'partition')}"
+    errors = len(result.errors)
+    state = badge("no difference", "good")
+    if result.findings:
+        kind = "bad" if errors else "warm"
+        state = badge(f"{count_text(len(result.findings), 'finding')}, {errors:,} errors", kind)
+    shown = [_head("deep check" if result.deep else "check", state), note(looked)]
+    for title, found in (("found", result.findings), ("removed", result.repaired)):
+        if found:
+            shown.append(_findings(title, found))
+    return shown
+
+
+def _findings(title: str, findings: Sequence[Finding]) -> Html:
+    rows = [
+        (
+            badge(found.severity, "bad" if found.severity == "error" else "warm"),
+            found.kind,
+            found.partition,
+            tag("code", found.item),
+            found.expected,
+            found.found,
+        )
+        for found in findings[:_FINDINGS_MOST]
+    ]
+    shown = grid((title, "kind", "partition", "item", "expected", "found"), rows)
+    more = len(findings) - _FINDINGS_MOST
+    return shown if more <= 0 else joined([shown, note(f"and {more:,} more")])
+
+
+def _explained(result: Explanation) -> list[Html]:
+    rows = [
+        (step.index, step.of, step.before, len(step.partitions) + len(step.slices))
+        for step in result.steps
+    ]
+    read = f"{count_text(result.slices, 'file slice')} of {size_text(result.size)}"
+    said = {"files": result.listing, "partitions": result.partitions, "to read": read}
+    steps = grid(("index", "asked about", "of them", "left out"), rows, numbers=(2, 3))
+    return [_head("plan of a scan", badge("not read yet")), facts(said), *([steps] if rows else [])]
+
+
+def _head(title: str, *badges: Html) -> Html:
+    return tag("div", tag("b", title), *badges, class_="head")
+
+
+def _fine() -> Html:
+    return badge("nothing needs to be done", "good")
+
+
+def _dry(dry_run: bool) -> list[Html]:
+    return [badge("dry run", "warm")] if dry_run else []
+
+
+def _figures(result: Any, without: Iterable[str], *, zeros: bool = False) -> dict[str, object]:
+    """The fields of a result in words, those that say nothing left out."""
+    left = set(without)
+    return {
+        field.name.removesuffix("_ms").replace("_", " "): _text(field.name, value)
+        for field in fields(result)
+        if field.name not in left and ((value := getattr(result, field.name)) or zeros)
+    }
+
+
+def _text(name: str, value: Any) -> object:
+    if "bytes" in name:
+        return size_text(value)
+    if name.endswith("_ms"):
+        return duration_text(value)
+    if isinstance(value, tuple):
+        return _names(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _names(names: Sequence[str]) -> str:
+    return names_text(names, _NAMES_MOST)
+
+
+def _said(given: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value != ""}

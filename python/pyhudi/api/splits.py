@@ -1,0 +1,65 @@
+"""A scan cut into parts that can be read apart, in other processes too. Nothing is planned here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyhudi.api.outputs import Outputs
+from pyhudi.slices.packs import task_size
+from pyhudi.slices.read_tasks import ReadTask
+
+
+@dataclass(frozen=True)
+class Split(Outputs):
+    """Some rows of a scan: those of one file slice, or of a part of one. Made by `Scan.splits`.
+
+    It can be pickled, and read in any process that has pyhudi and reaches the storage.
+    """
+
+    task: ReadTask
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the scan, in order."""
+        task = self.task
+        fields = [task.schema.field(name) for name in task.output]
+        return pa.schema(
+            [f.with_type(pa.string()) if f.name in task.as_text else f for f in fields]
+        )
+
+    @property
+    def partition(self) -> str:
+        """Path of the partition, "" in a table without partitions."""
+        return self.task.slice.partition
+
+    @property
+    def file_id(self) -> str:
+        """The id of the file group."""
+        return self.task.slice.file_id
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the files to be read, all columns of them and before any filter.
+
+        How many rows these are is known only when they were read.
+        """
+        return task_size(self.task)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream, read by the thread that asks for them.
+
+        Returns:
+            Their batches.
+
+        Raises:
+            CorruptTable: a file is damaged or missing, also one that a cleaner took since the scan
+                was planned; comes while the stream is read.
+        """
+        from pyhudi.slices.read import read_task  # noqa: PLC0415 - a plan needs no core
+
+        return pa.RecordBatchReader.from_batches(self.schema, read_task(self.task))
+
+    def __repr__(self) -> str:
+        return f"<Split of {self.partition!r}, {self.file_id}: {self.bytes} bytes>"

@@ -1,0 +1,58 @@
+"""Numbers, times and lists as people read them, for texts that a result is shown by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+_SECOND = 1000
+_MINUTE = 60 * _SECOND
+_LONGEST = 160
+
+
+def size_text(size: float) -> str:
+    """Bytes, such as `870 bytes` or `1.2 MiB`."""
+    if size < _STEP:
+        return f"{size:.0f} bytes"
+    for unit in _UNITS[:-1]:
+        size /= _STEP
+        if size < _STEP:
+            return f"{size:.1f} {unit}"
+    return f"{size / _STEP:.1f} {_UNITS[-1]}"
+
+
+def count_text(number: int, thing: str) -> str:
+    """How many there are, such as `1 file` or `2,000 files`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def duration_text(milliseconds: float) -> str:
+    """A time span, such as `20 ms`, `1.5 s` or `3 min`."""
+    if milliseconds < _SECOND:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < _MINUTE:
+        return f"{milliseconds / _SECOND:.1f} s"
+    return f"{milliseconds / _MINUTE:,.0f} min"
+
+
+def instant_text(instant: str | None) -> str:
+    """An instant with its parts apart, `2026-01-31 12:30:00.123`; as it is where it is no time."""
+    if not instant or not instant.isdecimal() or len(instant) < 14:
+        return instant or ""
+    day = f"{instant[:4]}-{instant[4:6]}-{instant[6:8]}"
+    time = f"{instant[8:10]}:{instant[10:12]}:{instant[12:14]}"
+    return f"{day} {time}" + (f".{instant[14:]}" if instant[14:] else "")
+
+
+def names_text(names: Sequence[str], most: int = 8) -> str:
+    """Names with commas between them, the first of many."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most:,} more"
+
+
+def shortened(text: str, most: int = _LONGEST) -> str:
+    """The text on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."

@@ -1,0 +1,286 @@
+"""A `pyarrow.compute.Expression` taken apart, and the condition that it is.
+
+pyarrow shows an expression only as text, but pickles it in Arrow's own form, with each literal as a
+value of its type: one row, whose schema tells by its metadata what is called on what. What is not
+read without doubt has no tree, and then nobody is to act on it: a filter is applied by pyarrow in
+any case.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.predicate_literals import fits_column, is_text, typed_scalar
+from pyhudi.schema.predicates import (
+    And,
+    Compare,
+    Condition,
+    In,
+    IsNull,
+    Not,
+    Or,
+    column_type,
+)
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
+
+_LISTED_MOST = 1000
+"""Of a longer list only the ends rule files out: each value would be looked at in Python."""
+_LINE = re.compile(r"(\w+): '(.*)'")
+_COMPARISONS = {
+    "equal": ("=", "="),
+    "not_equal": ("!=", "!="),
+    "less": ("<", ">"),
+    "less_equal": ("<=", ">="),
+    "greater": (">", "<"),
+    "greater_equal": (">=", "<="),
+}
+"""As the left and as the right side of a value sees it."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column, or a field of a struct in it."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A value."""
+
+    value: pa.Scalar
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of Arrow's."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    options: Mapping[str, pa.Scalar]
+
+
+Node = Field | Literal | Call
+
+
+class _Unreadable(Exception):
+    """The expression is not in the form that is known here."""
+
+
+# --- taking it apart ------------------------------------------------------------------------------
+
+
+def tree_of(expression: pc.Expression) -> Node | None:
+    """The tree of an expression; None where it has none, as with a function of the user's own."""
+    try:
+        _, (written, *_) = expression.__reduce__()
+        with pa.ipc.open_file(written) as file:
+            row = file.read_all()
+        parts = _Parts(row)
+        node = parts.node()
+        parts.check_over()
+    except (pa.ArrowException, _Unreadable, ValueError, TypeError):
+        return None
+    return node
+
+
+def fields_of(node: Node) -> set[str]:
+    """Names of the columns that a tree looks at."""
+    match node:
+        case Field(path):
+            return {path[0]}
+        case Call(_, arguments):
+            return set().union(*map(fields_of, arguments))
+        case _:
+            return set()
+
+
+class _Parts:
+    """The metadata of the row, from left to right: `call: name`, its arguments, `end: name`."""
+
+    def __init__(self, row: pa.Table) -> None:
+        self._row = row
+        # As a mapping the metadata lose what comes twice; as text they are whole.
+        text = row.schema.to_string(truncate_metadata=False, show_field_metadata=False)
+        lines = text.partition("-- schema metadata --\n")[2].split("\n")
+        found = [_LINE.fullmatch(line) for line in lines]
+        self._left = [(part[1], part[2]) for part in found if part is not None]
+        if len(self._left) < len(lines):
+            raise _Unreadable
+        self._left.reverse()
+        self._values = 0
+
+    def node(self) -> Node:
+        what, text = self._next()
+        if what == "literal":
+            return Literal(self._value(text))
+        if what == "field_ref":
+            return Field((text,))
+        if what == "nested_field_ref":
+            names = [self._next() for _ in range(int(text))]
+            if not names or any(key != "field_ref" for key, _ in names):
+                raise _Unreadable
+            return Field(tuple(name for _, name in names))
+        if what == "call":
+            return self._call(text)
+        raise _Unreadable
+
+    def _call(self, name: str) -> Call:
+        arguments: list[Node] = []
+        options: Mapping[str, pa.Scalar] = {}
+        while self._left and self._left[-1][0] not in ("end", "options"):
+            arguments.append(self.node())
+        what, text = self._next()
+        if what == "options":
+            options = dict(self._value(text).items())
+            what, text = self._next()
+        if (what, text) != ("end", name):
+            raise _Unreadable
+        return Call(name, tuple(arguments), options)
+
+    def _value(self, text: str) -> pa.Scalar:
+        """Values stand in the row in the order in which they are named."""
+        if text != str(self._values):
+            raise _Unreadable
+        self._values += 1
+        return self._row.column(int(text))[0]
+
+    def _next(self) -> tuple[str, str]:
+        if not self._left:
+            raise _Unreadable
+        return self._left.pop()
+
+    def check_over(self) -> None:
+        if self._left or self._values != self._row.num_columns or self._row.num_rows != 1:
+            raise _Unreadable
+
+
+# --- the condition --------------------------------------------------------------------------------
+
+
+def implied(node: Node, schema: pa.Schema) -> Condition:
+    """What holds on every row on which an expression is true; the expression may say more.
+
+    The expression fits the schema.
+    """
+    match node:
+        case Call("and_kleene", (left, right)):
+            return And((implied(left, schema), implied(right, schema)))
+        case Call("if_else", (Call("is_valid", _), then, Literal(other))) if not other.is_valid:
+            return implied(then, schema)
+        case Call("is_in", (Field(path),), {"value_set": pa.ListScalar(values=values)}) if (
+            len(values) > _LISTED_MOST
+        ):
+            return _between(path, values, schema)
+        case _:
+            return condition_of(node, schema) or And(())
+
+
+def condition_of(node: Node, schema: pa.Schema) -> Condition | None:
+    """The condition that an expression is; None where it is none that a filter can have.
+
+    Both are true, false and null on the same rows, but for floating numbers: conditions compare
+    those by the rule of `predicate_floats.py`. The expression fits the schema.
+    """
+    match node:
+        case Call("and_kleene" | "or_kleene" as name, (left, right)):
+            parts = condition_of(left, schema), condition_of(right, schema)
+            if parts[0] is None or parts[1] is None:
+                return None
+            both = parts[0], parts[1]
+            return And(both) if name == "and_kleene" else Or(both)
+        case Call("invert", (inner,)):
+            part = condition_of(inner, schema)
+            return None if part is None else Not(part)
+        case Call("is_valid", (Field(path),)):
+            return Not(IsNull(path))
+        case Call("is_null", (Field(path),), options) if not _is_true(options.get("nan_is_null")):
+            return IsNull(path)
+        case Call("is_nan", (Field(path),)):
+            return Compare(path, "=", math.nan)
+        case Call("if_else", (Call("is_valid", (field,)), Call("is_in", (same,), options), other)):
+            # SQL's IN as DuckDB and pyhudi write it: null where the column is.
+            is_null = isinstance(other, Literal) and not other.value.is_valid
+            return _among(field, options, schema) if field == same and is_null else None
+        case Call("is_in", (Field(path) as field,), options):
+            found = _among(field, options, schema)
+            return None if found is None else And((Not(IsNull(path)), found))
+        case Call(name, (Field(path), Literal(value))) if name in _COMPARISONS:
+            return _comparison(path, _COMPARISONS[name][0], value, schema)
+        case Call(name, (Literal(value), Field(path))) if name in _COMPARISONS:
+            return _comparison(path, _COMPARISONS[name][1], value, schema)
+        case _:
+            return None
+
+
+def _comparison(
+    path: tuple[str, ...], op: str, value: pa.Scalar, schema: pa.Schema
+) -> Condition | None:
+    return Compare(path, op, value.as_py()) if _is_kept(value, column_type(path, schema)) else None
+
+
+def _among(field: Node, options: Mapping[str, pa.Scalar], schema: pa.Schema) -> Condition | None:
+    values = options.get("value_set")
+    if not isinstance(field, Field) or not isinstance(values, pa.ListScalar) or not values.values:
+        return None
+    kind = column_type(field.path, schema)
+    # Whether a null among the values finds nulls is an option of the call.
+    if not all(_is_kept(value, kind) for value in values.values):
+        return None
+    return In(field.path, tuple(values.as_py()))
+
+
+def _between(path: tuple[str, ...], values: pa.Array[Any], schema: pa.Schema) -> Condition:
+    """That a column is no less and no more than all of many values, which are not looked at."""
+    kind = column_type(path, schema)
+    if values.null_count or at.is_floating(kind) or at.is_boolean(kind):
+        return And(())
+    low, high = pc.min(values), pc.max(values)
+    if not _is_kept(low, kind) or not _is_kept(high, kind):
+        return And(())
+    return And((Compare(path, ">=", low.as_py()), Compare(path, "<=", high.as_py())))
+
+
+def _is_true(option: pa.Scalar | None) -> bool:
+    return option is not None and bool(option.as_py())
+
+
+def _is_kept(value: pa.Scalar, kind: pa.DataType) -> bool:
+    """Whether a value is compared in the column's type, without a change of it or of the column."""
+    if not value.is_valid or not any(
+        is_kind(kind) and is_value(value.type) for is_kind, is_value in _COMPARED
+    ):
+        return False
+    try:
+        given = value.as_py()
+        literal = typed_scalar(given, kind, "")
+    except (SchemaMismatch, ValueError):
+        return False  # such as nanoseconds, which Python lacks
+    if given != given:  # noqa: PLR0124 - NaN, which conditions compare by their own rule
+        return True
+    return fits_column(literal, kind) and bool(literal.as_py() == given)
+
+
+_COMPARED = (
+    (at.is_integer, at.is_integer),
+    (at.is_floating, lambda kind: at.is_floating(kind) or at.is_integer(kind)),
+    (at.is_decimal, lambda kind: at.is_decimal(kind) or at.is_integer(kind)),
+    (is_text, is_text),
+    (at.is_boolean, at.is_boolean),
+    (at.is_binary, at.is_binary),
+    (at.is_date, at.is_date),
+    (at.is_timestamp, at.is_timestamp),
+)
+"""Types of columns, and of values that pyarrow compares with them as they are."""

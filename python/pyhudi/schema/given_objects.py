@@ -1,0 +1,208 @@
+"""Rows that are Python objects: a list of dicts, or a dict of columns.
+
+Types come from the table's schema where it has the column, else from the values. pyarrow alone
+would take a float for an integer and cut it, and pass over the fields of a struct that the type
+lacks; so what the objects are is looked at first. What is found wrong is told with its row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import chain
+from numbers import Integral, Real
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+
+_FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What pyarrow raises for a value."""
+
+
+def of_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: bool) -> pa.Table:
+    """A list of dicts as a table: a key that a row lacks is null, one that no row has no column.
+
+    like: the table's columns, where there is a table. uneven: rows may have different keys. Raises
+    `SchemaMismatch` for a value that does not fit, `ConfigError` for what are no such rows.
+    """
+    _check_dicts(rows)
+    if not rows:
+        if like is None:
+            raise ConfigError("the list is empty, so it has no columns", hint="Give a schema.")
+        return like.empty_table()
+    keys = set(chain.from_iterable(rows))
+    if not uneven and set(map(len, rows)) != {len(keys)}:
+        at_fault = next(n for n, row in enumerate(rows) if len(row) < len(keys))
+        lacking = ", ".join(sorted(repr(key) for key in keys - set(rows[at_fault])))
+        msg = f"row {at_fault} lacks {lacking}, which other rows have"
+        raise ConfigError(msg, hint="Give all rows the same keys, None where there is no value.")
+    names = _in_order(keys, like)
+    return pa.table({name: _column([row.get(name) for row in rows], name, like) for name in names})
+
+
+def of_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
+    """A dict of lists or arrays as a table. Raises as `of_dicts`."""
+    names = _in_order(dict.fromkeys(columns), like)
+    arrays = {}
+    for name in names:
+        values = columns[name]
+        if isinstance(values, (list, tuple)):
+            arrays[name] = _column(values, name, like)
+        else:
+            arrays[name] = _as_array(values, name)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+        raise ConfigError(f"the columns differ in length: {shown}")
+    return pa.table(arrays)
+
+
+def _check_dicts(rows: Sequence[Any]) -> None:
+    odd = [kind for kind in set(map(type, rows)) if not issubclass(kind, dict)]
+    if odd:
+        row = next(n for n, given in enumerate(rows) if type(given) in odd)
+        msg = f"cannot take rows from a list: item {row} is a {type(rows[row]).__qualname__}"
+        raise ConfigError(msg, hint="Give a list of dicts, or of Arrow record batches.")
+
+
+def _in_order(keys: Any, like: pa.Schema | None) -> list[str]:
+    """The table's columns first, in its order; sets have none, so others come by name."""
+    for key in keys:
+        if not isinstance(key, str):
+            raise ConfigError(f"the key {key!r} is no name of a column")
+    known = [name for name in (like.names if like is not None else ()) if name in keys]
+    others = [key for key in keys if key not in known]
+    return [*known, *(sorted(others) if isinstance(keys, set) else others)]
+
+
+def _as_array(values: Any, name: str) -> pa.Array[Any] | pa.ChunkedArray[Any]:
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values)
+    except _FAILURES as error:
+        raise SchemaMismatch(f"column {name!r} has no form in Arrow: {error}") from error
+
+
+def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> pa.Array[Any]:
+    kind = like.field(name).type if like is not None and name in like.names else None
+    made: Callable[[Sequence[Any]], pa.Array[Any]] = pa.array
+    if kind is not None:
+        made = _typed(kind)
+    try:
+        return made(values)
+    except _FAILURES as error:
+        row, first = _first_failure(made, values, error)
+        wanted = f"which is {kind}" if kind is not None else "of other values before it"
+        msg = f"row {row} does not fit column {name!r}, {wanted}: {first}"
+        raise SchemaMismatch(msg, hint="Give each column values of one type.") from first
+
+
+def _first_failure(
+    made: Callable[[Sequence[Any]], pa.Array[Any]], values: Sequence[Any], error: Exception
+) -> tuple[int, Exception]:
+    """The first value at fault: the shortest beginning that fails ends with it."""
+    good, bad = 0, len(values)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            made(values[:middle])
+        except _FAILURES as found:
+            bad, error = middle, found
+        else:
+            good = middle
+    return bad - 1, error
+
+
+def _typed(kind: pa.DataType) -> Callable[[Sequence[Any]], pa.Array[Any]]:
+    def made(values: Sequence[Any]) -> pa.Array[Any]:
+        _check(values, kind)
+        return pa.array(values, kind)
+
+    return made
+
+
+def _check(values: Sequence[Any], kind: pa.DataType) -> None:
+    """Raises `TypeError` or `ValueError` for a value that pyarrow would change to fit."""
+    present = [value for value in values if value is not None]
+    if at.is_struct(kind):
+        _check_kinds(present, (dict,))
+        known = {field.name for field in kind}
+        unknown = set(chain.from_iterable(present)) - known
+        if unknown:
+            raise ValueError(f"there is no field {', '.join(sorted(map(repr, unknown)))}")
+        for field in kind:
+            _check([value.get(field.name) for value in present], field.type)
+    elif at.is_map(kind):
+        entries = [
+            entry
+            for value in present
+            for entry in (value.items() if isinstance(value, dict) else value)
+        ]
+        _check([key for key, _ in entries], kind.key_type)
+        _check([item for _, item in entries], kind.item_type)
+    elif at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
+        if any(isinstance(value, (str, bytes, dict)) for value in present):
+            raise TypeError("a list was expected")
+        _check(list(chain.from_iterable(present)), kind.value_type)
+    else:
+        _check_leaves(present, kind)
+
+
+def _check_leaves(values: Sequence[Any], kind: pa.DataType) -> None:
+    if at.is_integer(kind):
+        _check_kinds(values, (Integral, float), but=(bool,))
+        if any(isinstance(value, float) and not value.is_integer() for value in values):
+            raise ValueError("a number with a fraction, or none at all, is no integer")
+    elif at.is_floating(kind):
+        _check_kinds(values, (Real,), but=(bool,))
+        if at.is_float32(kind) and any(map(_is_beyond_float32, values)):
+            raise ValueError("the number is too large")
+    elif at.is_decimal(kind):
+        _check_kinds(values, (Integral, Decimal), but=(bool,))
+    elif at.is_string(kind):
+        _check_kinds(values, (str,))
+    elif at.is_binary(kind) or at.is_fixed_size_binary(kind):
+        _check_kinds(values, (bytes, bytearray, memoryview))
+    elif at.is_date(kind):
+        _check_kinds(values, (date,), but=(datetime,))
+    elif at.is_timestamp(kind):
+        _check_kinds(values, (datetime,))
+        _check_times(values, kind)
+    elif at.is_time(kind):
+        _check_kinds(values, (time,))
+        if any(value.tzinfo is not None for value in values):
+            raise ValueError("the column holds times without a zone")
+        if at.is_time32(kind) and any(value.microsecond % 1000 for value in values):
+            raise ValueError("the column holds milliseconds")
+
+
+def _check_times(values: Sequence[datetime], kind: pa.TimestampType) -> None:
+    if kind.tz is None and any(value.tzinfo is not None for value in values):
+        raise ValueError("the column holds local times, and the value has a zone")
+    if any(getattr(value, "nanosecond", 0) for value in values):
+        raise ValueError("nanoseconds would be lost: give a data frame or an Arrow array")
+    cut = {"s": 1_000_000, "ms": 1000}.get(kind.unit, 1)
+    if any(value.microsecond % cut for value in values):
+        raise ValueError(f"the column holds no more than {kind.unit}")
+
+
+def _check_kinds(
+    values: Sequence[Any], kinds: tuple[type, ...], *, but: tuple[type, ...] = ()
+) -> None:
+    for kind in set(map(type, values)):
+        if not issubclass(kind, kinds) or issubclass(kind, but):
+            raise TypeError(f"a {kind.__module__}.{kind.__qualname__}".replace("builtins.", ""))
+
+
+def _is_beyond_float32(value: Any) -> bool:
+    number = float(value)
+    return math.isfinite(number) and abs(number) > _FLOAT32_MOST
+
+
+_FLOAT32_MOST = float.fromhex("0x1.fffffep127")

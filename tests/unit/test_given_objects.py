@@ -1,0 +1,244 @@
+"""Rows that are Python objects get the table's types, or an error that names the row."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.given import given_batches
+from tests.helpers.table_builder import SMALL
+
+NOON = dt.datetime(2024, 1, 1, 12)  # noqa: DTZ001 - local time is what is tested
+UTC = dt.timezone.utc
+LIKE = pa.schema(
+    {
+        "n": pa.int32(),
+        "f": pa.float32(),
+        "text": pa.string(),
+        "raw": pa.binary(),
+        "flag": pa.bool_(),
+        "price": pa.decimal128(6, 2),
+        "day": pa.date32(),
+        "local": pa.timestamp("us"),
+        "at": pa.timestamp("ms", "UTC"),
+        "time": pa.time64("us"),
+        "tags": pa.list_(pa.string()),
+        "inner": pa.struct({"x": pa.int64(), "more": pa.list_(pa.struct({"y": pa.float64()}))}),
+        "pairs": pa.map_(pa.string(), pa.int64()),
+    }
+)
+
+
+def taken(data: Any, like: pa.Schema | None = LIKE, *, uneven: bool = True) -> pa.Table:
+    schema, batches = given_batches(data, like, uneven=uneven)
+    return pa.Table.from_batches(batches, schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("n", 5, 5),
+        ("n", 5.0, 5),
+        ("n", np.int64(5), 5),
+        ("f", 1, 1.0),
+        ("f", 0.1, float(np.float32(0.1))),
+        ("f", float("inf"), float("inf")),
+        ("text", "é", "é"),
+        ("raw", bytearray(b"a"), b"a"),
+        ("flag", False, False),
+        ("price", Decimal("2.5"), Decimal("2.50")),
+        ("price", 3, Decimal("3.00")),
+        ("day", dt.date(2024, 2, 29), dt.date(2024, 2, 29)),
+        ("local", NOON, NOON),
+        ("local", pd.Timestamp(NOON), NOON),
+        ("at", NOON.replace(tzinfo=UTC), NOON.replace(tzinfo=UTC)),
+        ("at", NOON.astimezone(dt.timezone(dt.timedelta(hours=2))), None),
+        ("at", NOON, NOON.replace(tzinfo=UTC)),
+        ("time", dt.time(1, 2), dt.time(1, 2)),
+        ("tags", ("a", None), ["a", None]),
+        ("tags", np.array(["a"]), ["a"]),
+        ("inner", {"x": 1}, {"x": 1, "more": None}),
+        ("inner", {"more": [{"y": 1}, {}]}, {"x": None, "more": [{"y": 1.0}, {"y": None}]}),
+        ("pairs", {"a": 1}, [("a", 1)]),
+        ("pairs", [("a", 1)], [("a", 1)]),
+    ],
+)
+def test_values_that_fit(name: str, value: Any, stored: Any) -> None:
+    for rows in (taken([{name: None}, {name: value}]), taken({name: [None, value]})):
+        assert rows.schema == pa.schema([LIKE.field(name)])
+        if stored is None:
+            stored = value.astimezone(UTC)
+        assert rows.column(name).to_pylist() == [None, stored]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n", 1.5),
+        ("n", float("nan")),
+        ("n", 2**31),
+        ("n", 2**70),
+        ("n", "5"),
+        ("n", True),
+        ("n", Decimal("1.5")),
+        ("f", "x"),
+        ("f", Decimal("0.1")),
+        ("f", 1e39),
+        ("f", 2**30 + 1),
+        ("text", 5),
+        ("text", b"a"),
+        ("text", float("nan")),
+        ("raw", "a"),
+        ("flag", 1),
+        ("price", Decimal("0.005")),
+        ("price", 100000),
+        ("price", 0.5),
+        ("day", NOON),
+        ("day", "2024-01-01"),
+        ("local", NOON.replace(tzinfo=UTC)),
+        ("local", "2024-01-01"),
+        ("local", dt.date(2024, 1, 1)),
+        ("local", pd.Timestamp("2024-01-01 00:00:00.000000001")),
+        ("local", pd.NaT),
+        ("at", NOON.replace(microsecond=1)),
+        ("time", dt.time(1, tzinfo=UTC)),
+        ("tags", "abc"),
+        ("tags", ["a", 1]),
+        ("tags", 5),
+        ("inner", {"z": 1}),
+        ("inner", {"more": [{"y": 1}, {"z": 1}]}),
+        ("inner", {"x": 0.5}),
+        ("inner", [1]),
+        ("pairs", {"a": 0.5}),
+        ("pairs", {1: 1}),
+        ("pairs", 5),
+    ],
+)
+@pytest.mark.parametrize("row", [0, 2, 6])
+def test_a_value_that_does_not_fit_is_told_with_its_row(name: str, value: Any, row: int) -> None:
+    fitting = {"n": 1, "tags": ["a"], "inner": {"x": 1}}.get(name)
+    values = [fitting] * 7
+    values[row] = value
+    values[6] = value
+    for given in ([{name: each} for each in values], {name: values}):
+        with pytest.raises(SchemaMismatch, match=rf"^row {row} does not fit column '{name}'"):
+            taken(given)
+
+
+def test_keys_that_are_missing_are_null_and_columns_are_in_order() -> None:
+    rows = taken([{"text": "a"}, {"n": 1}, {}])
+    assert rows.schema.names == ["n", "text"]
+    assert rows.to_pylist() == [
+        {"n": None, "text": "a"},
+        {"n": 1, "text": None},
+        {"n": None, "text": None},
+    ]
+
+
+def test_where_a_missing_key_would_say_something_rows_have_all_keys() -> None:
+    with pytest.raises(ConfigError, match="row 1 lacks 'n', which other rows have"):
+        taken([{"n": 1, "text": "a"}, {"text": "b"}], uneven=False)
+    assert taken([{"n": 1}, {"n": None}], uneven=False).num_rows == 2
+
+
+def test_without_a_table_types_come_from_the_values() -> None:
+    rows = taken([{"b": 1, "a": "x"}, {"b": 2.5, "c": True}], None)
+    assert rows.schema == pa.schema({"a": pa.string(), "b": pa.float64(), "c": pa.bool_()})
+    with pytest.raises(SchemaMismatch, match="row 1 does not fit column 'a'"):
+        taken([{"a": 1}, {"a": "x"}], None)
+    with pytest.raises(ConfigError, match="no columns"):
+        taken([], None)
+
+
+def test_columns_of_arrays_keep_their_types() -> None:
+    given = {"n": np.array([1, 2], "int16"), "text": pa.chunked_array([["a"], ["b"]])}
+    assert taken(given).schema == pa.schema({"n": pa.int16(), "text": pa.string()})
+    with pytest.raises(ConfigError, match="'n' has 2, 'text' has 1"):
+        taken({"n": [1, 2], "text": ["a"]})
+    with pytest.raises(SchemaMismatch, match="no form in Arrow"):
+        taken({"n": object()})
+    with pytest.raises(ConfigError, match="no name of a column"):
+        taken({5: [1]})
+
+
+# --- by verbs -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> pyhudi.HudiTable:
+    rows = [
+        {"id": "a", "city": "lisbon", "fare": 1.5, "at": NOON.replace(tzinfo=UTC)},
+        {"id": "b", "city": "osaka"},
+    ]
+    options = {"hoodie.metadata.enable": "false", **SMALL}
+    return pyhudi.create_table(tmp_path / "t", rows, key="id", partition_by="city", options=options)
+
+
+def ids(table: pyhudi.HudiTable) -> dict[str, Any]:
+    rows = table.scan(columns=["id", "fare"]).to_arrow()
+    return dict(zip(*rows.to_pydict().values(), strict=True))
+
+
+def test_a_table_of_dicts_is_written_with_dicts(table: pyhudi.HudiTable) -> None:
+    assert table.schema.field("fare").type == pa.float64()
+    table.upsert([{"id": "a", "city": "lisbon", "fare": 2, "at": None}, {"id": "c", "city": "x"}])
+    table.insert({"id": ["d"], "city": ["x"], "fare": [4], "at": [NOON]})
+    assert ids(table) == {"a": 2.0, "b": None, "c": None, "d": 4.0}
+    table.upsert([{"id": "b", "city": "osaka", "fare": 7}], partial=True)
+    table.delete_keys([{"id": "a", "city": "lisbon"}])
+    source = [{"id": "c", "city": "x", "fare": 1.0}]
+    table.merge(source).when_matched_update({"fare": "source.fare + 1"}).execute()
+    assert ids(table) == {"b": 7.0, "c": 2.0, "d": 4.0}
+    assert table.upsert([]).rows_updated == 0
+
+
+def test_what_verbs_refuse(table: pyhudi.HudiTable) -> None:
+    with pytest.raises(SchemaMismatch, match="the table has no column 'fair'"):
+        table.upsert([{"id": "a", "city": "lisbon", "fare": 2, "at": None, "fair": 1}])
+    with pytest.raises(SchemaMismatch, match="the data lack the table's column 'at'"):
+        table.upsert([{"id": "a", "city": "lisbon", "fare": 2}])
+    with pytest.raises(ConfigError, match="row 1 lacks 'fare'"):
+        table.upsert(
+            [{"id": "a", "city": "lisbon", "fare": 2}, {"id": "b", "city": "osaka"}], partial=True
+        )
+    with pytest.raises(ConfigError, match="row 1 lacks 'city'"):
+        table.delete_keys([{"id": "a", "city": "lisbon"}, {"id": "b"}])
+    with pytest.raises(SchemaMismatch, match="row 1 does not fit column 'fare'"):
+        table.upsert([{"id": "a", "fare": 1}, {"id": "b", "fare": "2"}], partial=True)
+    assert ids(table) == {"a": 1.5, "b": None}
+
+
+def test_rows_that_were_read_come_back(tmp_path: Path) -> None:
+    """The column of a timestamp generator is read as text, and stored as a number."""
+    rows = pa.table({"id": ["a", "b"], "ms": [1_700_000_000_000, 1_800_000_000_000]})
+    options = {
+        "hoodie.metadata.enable": "false",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy",
+        **SMALL,
+    }
+    table = pyhudi.create_table(
+        tmp_path / "t", rows, key="id", partition_by="ms:TIMESTAMP", options=options
+    )
+    before = table.scan().to_arrow().to_pylist()
+    assert table.upsert(before).rows_updated == 2
+    assert table.upsert([{"id": "a", "ms": 1_700_000_000_000}]).rows_updated == 1
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["a", "b"]
+    assert table.scan().to_arrow().to_pylist() == before
+
+
+def test_new_columns_of_dicts_widen_the_table_where_that_is_asked_for(
+    table: pyhudi.HudiTable,
+) -> None:
+    table.upsert([{"id": "a", "city": "lisbon", "note": "new"}], schema_mode="merge")
+    assert table.schema.field("note").type == pa.string()
+    assert ids(table) == {"a": None, "b": None}
