@@ -1,0 +1,29 @@
+"""The command line `pyhudi`. Thin: a command opens a table, calls a verb and shows what came of it.
+
+It needs the extra `cli` (typer and rich), which nothing else in the package does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+_NEEDED = ("typer", "rich")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        arguments: of the command; those of the process by default.
+
+    Returns:
+        The exit code: see `docs/cli.md`.
+    """
+    if any(find_spec(name) is None for name in _NEEDED):
+        sys.stderr.write("The command line needs typer and rich: pip install 'pyhudi[cli]'\n")
+        return 2
+    from pyhudi.cli.app import run  # noqa: PLC0415 - it needs the extra
+
+    return run(arguments)

@@ -1,0 +1,184 @@
+"""Commands about the table as a whole: making it, checking it, its version, its indexes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from pyhudi.cli.arguments import DryRun, FileFormat, Location, Yes, format_of, names, pairs
+from pyhudi.cli.command import FOUND, Call, Work, command, commands
+from pyhudi.cli.files import FileRows
+from pyhudi.cli.making import Index, Key, Kind, OrderBy, PartitionBy, Type, Version, new_table
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands."""
+    works: dict[str, Work] = {
+        "create": create,
+        "check": check,
+        "upgrade": upgrade,
+        "downgrade": downgrade,
+        "rebuild-metadata": rebuild_metadata,
+    }
+    commands(app, works)
+    indexes = typer.Typer(help="Indexes in the metadata table.", no_args_is_help=True)
+    command(indexes, "list")(index_list)
+    command(indexes, "create")(index_create)
+    command(indexes, "drop")(index_drop)
+    app.add_typer(indexes, name="index")
+
+
+def create(
+    call: Call,
+    table: Location,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            exists=True, dir_okay=False, help="A file with the columns; no row is taken."
+        ),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", help="The columns, such as 'id string, n long'.")
+    ] = None,
+    key: Key = None,
+    partition_by: PartitionBy = None,
+    order_by: OrderBy = None,
+    kind: Type = Kind.cow,
+    version: Version = 9,
+    index: Index = None,
+    form: FileFormat = None,
+) -> None:
+    """Makes a table without rows, with the columns of a file or of --schema."""
+    if (file is None) is (schema is None):
+        raise typer.BadParameter("give a file, or --schema")
+    if file is not None:
+        columns = FileRows(file, format_of(file, form)).schema
+    else:
+        from pyhudi.cli.schema_text import schema_of  # noqa: PLC0415 - other commands start sooner
+
+        columns = schema_of(schema or "")
+    made = new_table(
+        call,
+        table,
+        columns,
+        key=key,
+        partition_by=partition_by,
+        order_by=order_by,
+        kind=kind,
+        version=version,
+        index=index,
+    )
+    words = f"made {made.name} at {made.uri}"
+    call.out.done(words, name=made.name, location=made.uri, type=made.type, version=made.version)
+
+
+def check(
+    call: Call,
+    table: Location,
+    *,
+    deep: Annotated[bool, typer.Option("--deep", help="Look into files too.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Before that, remove what is nobody's.")
+    ] = False,
+) -> int:
+    """Compares timeline, files and metadata table; code 1 where there are findings."""
+    found = call.open(table).check(deep=deep, repair=repair)
+    if call.out.json or not call.out.quiet:
+        call.out.text(str(found), found)
+    return FOUND if found else 0
+
+
+def upgrade(
+    call: Call,
+    table: Location,
+    to: Annotated[int, typer.Option("--to", help="The table version.")] = 9,
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Makes the table one of a later version."""
+    call.out.result(call.open(table).upgrade(to, dry_run=dry_run))
+
+
+def downgrade(
+    call: Call,
+    table: Location,
+    to: Annotated[int, typer.Option("--to", help="The table version.")],
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Makes the table one of an earlier version."""
+    opened = call.open(table)
+    if not dry_run:
+        call.confirm(lambda: f"Make version {to} of version {opened.version}?", yes=yes)
+    call.out.result(opened.downgrade(to, dry_run=dry_run))
+
+
+def rebuild_metadata(call: Call, table: Location) -> None:
+    """Makes the metadata table anew from what is on storage."""
+    made = call.open(table).rebuild_metadata()
+    call.out.done(f"made {', '.join(made) or 'nothing'}", made=made)
+
+
+def index_list(call: Call, table: Location) -> int:
+    """The partitions of the metadata table; code 1 where there are none."""
+    found = call.open(table).config.metadata_partitions
+    call.out.rows(pa.table({"index": pa.array(found, pa.string())}))
+    return 0 if found else FOUND
+
+
+def index_create(
+    call: Call,
+    table: Location,
+    kind: Annotated[
+        str, typer.Argument(help="column_stats, bloom_filters, record_index or secondary_index.")
+    ],
+    columns: Annotated[
+        str | None, typer.Option("--columns", "-c", metavar="A,B", help="Those it is over.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Of a secondary or expression index.")
+    ] = None,
+    function: Annotated[
+        str | None, typer.Option("--function", help="Of an expression index, such as lower.")
+    ] = None,
+    index_option: Annotated[
+        list[str] | None,
+        typer.Option("--index-option", metavar="NAME=VALUE", help="Of the expression."),
+    ] = None,
+    *,
+    partitioned: Annotated[
+        bool, typer.Option("--partitioned", help="Each partition has its own keys.")
+    ] = False,
+    concurrently: Annotated[
+        bool, typer.Option("--concurrently", help="Let writers go on meanwhile.")
+    ] = False,
+) -> None:
+    """Adds an index; every write keeps it up to date from then on."""
+    made = call.open(table).create_index(
+        kind,
+        names(columns) or (),
+        name=name,
+        function=function,
+        options=pairs(index_option, "--index-option") or None,
+        partitioned=partitioned,
+        concurrently=concurrently,
+    )
+    call.out.done(f"made {', '.join(made)}", made=made)
+
+
+def index_drop(
+    call: Call,
+    table: Location,
+    name: Annotated[str, typer.Argument(help="The index; files: the whole metadata table.")],
+    *,
+    yes: Yes = False,
+) -> None:
+    """Takes an index away."""
+    opened = call.open(table)
+    call.confirm(lambda: f"Drop the index {name}?", yes=yes)
+    gone = opened.drop_index(name)
+    call.out.done(f"dropped {', '.join(gone)}", dropped=gone)

@@ -1,0 +1,119 @@
+"""Commands about a table's past: who did what, keeping it, going back to it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pyhudi.cli.arguments import DryRun, Limit, Location, Yes
+from pyhudi.cli.command import Call, Work, command, commands
+from pyhudi.config.wording import count_text, size_text
+from pyhudi.txn.restore import RestoreResult
+
+Archived = Annotated[
+    bool, typer.Option("--archived", help="With the instants that have left the active timeline.")
+]
+OfCommit = Annotated[str, typer.Argument(metavar="INSTANT", help="The commit's instant.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands."""
+    works: dict[str, Work] = {
+        "timeline": timeline,
+        "commits": commits,
+        "history": history,
+        "rollback": rollback,
+        "restore": restore,
+    }
+    commands(app, works)
+    savepoints = typer.Typer(help="Commits whose files cleaners spare.", no_args_is_help=True)
+    command(savepoints, "create")(create)
+    command(savepoints, "list")(list_)
+    command(savepoints, "delete")(delete)
+    app.add_typer(savepoints, name="savepoint")
+
+
+def timeline(call: Call, table: Location, *, archived: Archived = False) -> None:
+    """One row an instant, in its furthest state, oldest first."""
+    call.out.rows(call.open(table).inspect.timeline(archived=archived))
+
+
+def commits(call: Call, table: Location) -> None:
+    """Completed commits of the active timeline and what they wrote, oldest first."""
+    call.out.rows(call.open(table).inspect.commits())
+
+
+def history(
+    call: Call,
+    table: Location,
+    limit: Limit = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Requested after it.")] = None,
+    *,
+    archived: Archived = False,
+) -> None:
+    """Who did what to the table, the newest first, with what writers had commits say."""
+    call.out.rows(call.open(table).history(limit, archived=archived, since=since))
+
+
+def rollback(
+    call: Call, table: Location, instant: OfCommit, *, dry_run: DryRun = False, yes: Yes = False
+) -> None:
+    """Takes the newest completed commit back, or a failed write that is pending."""
+    opened = call.open(table)
+    if not dry_run:
+
+        def question() -> str:
+            return f"Take {instant} back, {_what_goes(opened.rollback(instant, dry_run=True))}?"
+
+        call.confirm(question, yes=yes)
+    call.out.result(opened.rollback(instant, dry_run=dry_run))
+
+
+def restore(
+    call: Call,
+    table: Location,
+    to: Annotated[str, typer.Argument(metavar="TIME", help="A commit's instant, or a time.")],
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Brings the table back to an earlier commit: everything after it goes, for good."""
+    opened = call.open(table)
+    if not dry_run:
+
+        def question() -> str:
+            return f"Go back to {to}, {_what_goes(opened.restore(to, dry_run=True))}?"
+
+        call.confirm(question, yes=yes)
+    call.out.result(opened.restore(to, dry_run=dry_run))
+
+
+def create(
+    call: Call,
+    table: Location,
+    comment: Annotated[str, typer.Option("--comment", help="Why.")] = "",
+    instant: Annotated[
+        str | None, typer.Option("--instant", help="Of the commit; the newest by default.")
+    ] = None,
+) -> None:
+    """Saves a commit."""
+    saved = call.open(table).savepoint(comment, instant)
+    call.out.done(f"saved {saved}", instant=saved)
+
+
+def list_(call: Call, table: Location) -> None:
+    """The saved commits, oldest first."""
+    call.out.rows(call.open(table).savepoints())
+
+
+def delete(call: Call, table: Location, instant: OfCommit) -> None:
+    """Takes a savepoint away; the commit stays."""
+    call.open(table).delete_savepoint(instant)
+    call.out.done(f"{instant} is saved no more", instant=instant)
+
+
+def _what_goes(planned: RestoreResult) -> str:
+    instants = count_text(len(planned.instants), "instant")
+    files = count_text(planned.files_deleted, "file")
+    return f"losing {instants}, {files} of {size_text(planned.bytes_deleted)}"

@@ -1,0 +1,142 @@
+"""Commands that look into a table: what it is, its files, its log blocks, its metadata table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from pyhudi.api.table import HudiTable
+from pyhudi.cli.arguments import AsOf, Location
+from pyhudi.cli.command import FOUND, Call, command
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands."""
+    command(app, "show")(show)
+    command(app, "schema")(schema)
+    for name in _SAID:
+        _add_inspection(app, name)
+    command(app, "metadata")(metadata)
+    command(app, "health")(health)
+    command(app, "report")(report)
+
+
+def show(
+    call: Call,
+    table: Location,
+    as_of: AsOf = None,
+    *,
+    properties: Annotated[
+        bool, typer.Option("--properties", help="All that hoodie.properties says, instead.")
+    ] = False,
+) -> None:
+    """What the table is: type, version, keys, indexes, columns, commits, size."""
+    opened = call.open(table, as_of)
+    config, out = opened.config, call.out
+    if properties:
+        out.facts(config.properties)
+        return
+    partitions, commits = opened.inspect.partitions(), opened.inspect.commits()
+    last = commits["requested"].to_pylist()[-1:]
+    facts = {
+        "name": opened.name,
+        "location": opened.uri,
+        "type": opened.type,
+        "version": opened.version,
+        "key": config.record_key_fields,
+        "partitioned_by": config.partition_fields,
+        "ordered_by": config.ordering_fields,
+        "merge_mode": config.merge.mode,
+        "change_data_capture": config.cdc_enabled,
+        "metadata_partitions": config.metadata_partitions,
+        "commits": commits.num_rows,
+        "last_commit": last[0] if last else None,
+        "partitions": partitions.num_rows,
+        "file_groups": sum(partitions["file_groups"].to_pylist()),
+        "log_files": sum(partitions["log_files"].to_pylist()),
+        "size": sum(partitions["size"].to_pylist()),
+    }
+    columns = {column.name: str(column.type) for column in opened.schema}
+    if out.json:
+        out.facts({**facts, "columns": columns})
+        return
+    out.facts(facts)
+    out.rows(_columns(opened))
+
+
+def schema(call: Call, table: Location, as_of: AsOf = None) -> None:
+    """The columns in order, with types and what each is for."""
+    call.out.rows(_columns(call.open(table, as_of)))
+
+
+def metadata(
+    call: Call,
+    table: Location,
+    partition: Annotated[
+        str, typer.Argument(help="files, record_index, column_stats, partition_stats, …")
+    ] = "files",
+    *,
+    column: Annotated[
+        str | None, typer.Option("--column", help="The one whose statistics are wanted.")
+    ] = None,
+) -> None:
+    """What a partition of the metadata table says."""
+    call.out.rows(call.open(table).inspect.metadata(partition, column))
+
+
+def health(call: Call, table: Location) -> int:
+    """Figures, and what is worth doing; code 1 where something is. `maintain` does it."""
+    found = call.open(table).inspect.health()
+    call.out.text(str(found), found)
+    return FOUND if found.advice else 0
+
+
+def report(
+    call: Call,
+    table: Location,
+    file: Annotated[Path, typer.Argument(help="The HTML file to write, which is replaced.")],
+    as_of: AsOf = None,
+) -> None:
+    """Writes a page about the table, for a browser."""
+    made = call.open(table, as_of).report(file)
+    call.out.done(f"wrote {made}", file=made)
+
+
+_SAID = {
+    "files": "Every base and log file on storage, outdated and uncommitted ones too.",
+    "slices": "Every committed file slice, the newest of a group first.",
+    "partitions": "Partitions with what a snapshot reads there.",
+    "logs": "The blocks of the log files that a snapshot reads.",
+}
+
+
+def _add_inspection(app: typer.Typer, name: str) -> None:
+    def inspection(call: Call, table: Location, as_of: AsOf = None) -> None:
+        call.out.rows(getattr(call.open(table, as_of).inspect, name)())
+
+    inspection.__doc__ = _SAID[name]
+    command(app, name)(inspection)
+
+
+def _columns(table: HudiTable) -> pa.Table:
+    config = table.config
+    roles = {
+        "key": config.record_key_fields,
+        "partition": config.partition_fields,
+        "ordering": config.ordering_fields,
+    }
+    rows = [
+        {
+            "column": column.name,
+            "type": str(column.type),
+            "nullable": column.nullable,
+            "role": [role for role, names in roles.items() if column.name in names],
+        }
+        for column in table.schema
+    ]
+    kinds = [pa.string(), pa.string(), pa.bool_(), pa.list_(pa.string())]
+    names = ("column", "type", "nullable", "role")
+    return pa.Table.from_pylist(rows, pa.schema(list(zip(names, kinds, strict=True))))

@@ -1,0 +1,71 @@
+"""Making a table by command: the arguments that say what it is, for `create` and `import`."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from pyhudi.api.table import HudiTable
+from pyhudi.cli.arguments import names
+from pyhudi.cli.command import Call
+
+
+class Kind(str, Enum):
+    """Types of tables."""
+
+    cow = "cow"
+    mor = "mor"
+
+
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key", "-k", metavar="A,B", help="Columns that tell rows apart; none: generated."
+    ),
+]
+PartitionBy = Annotated[
+    str | None,
+    typer.Option("--partition-by", "-p", metavar="A,B", help="What folders are named by."),
+]
+OrderBy = Annotated[
+    str | None,
+    typer.Option("--order-by", metavar="A,B", help="Whose greater value wins among rows of a key."),
+]
+Type = Annotated[Kind, typer.Option("--type", help="Copy-on-write or merge-on-read.")]
+Version = Annotated[int, typer.Option("--table-version", help="6, 8 or 9.")]
+Index = Annotated[
+    str | None,
+    typer.Option("--index", help="How writes find keys, such as record_index or bucket."),
+]
+
+
+def new_table(
+    call: Call,
+    location: str,
+    columns: pa.Schema,
+    *,
+    key: str | None,
+    partition_by: str | None,
+    order_by: str | None,
+    kind: Kind,
+    version: int,
+    index: str | None,
+) -> HudiTable:
+    """Makes a table without rows."""
+    from pyhudi.api.create import create_table  # noqa: PLC0415 - other commands start sooner
+
+    return create_table(
+        location,
+        columns,
+        key=names(key),
+        partition_by=names(partition_by),
+        order_by=names(order_by),
+        type=kind.value,
+        version=version,
+        index=index,
+        options=call.options,
+        storage_options=call.storage_options,
+    )

@@ -1,0 +1,228 @@
+"""How results are shown: tables and facts for people, JSON for machines.
+
+Results go to standard output, all else to standard error. Colours and frames are rich's, which
+leaves colours out where there is no terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from json import dumps
+from typing import Any
+
+import pyarrow as pa
+from rich import box
+from rich.console import Console, ConsoleOptions
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from pyhudi.cli.json_text import cell_text, json_lines
+from pyhudi.config.wording import count_text, duration_text, size_text
+
+_UNBOUNDED = 100_000
+"""Columns of a line that goes to a file or a pipe: nothing is cut or folded there."""
+_SIZES = ("size", "bytes", "base_size", "log_size")
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where one command's words go."""
+
+    json: bool
+    quiet: bool
+
+    def rows(self, rows: pa.Table) -> None:
+        """All rows of a table; each as a list of its values where lines would be too wide."""
+        if self.json:
+            self.lines(rows.to_batches())
+            return
+        grid = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
+        for column in rows.schema:
+            right = _is_number(column.type)
+            grid.add_column(column.name, justify="right" if right else "left", overflow="fold")
+        columns = [
+            _sizes(rows.column(name)) if name in _SIZES else cell_text(rows.column(name))
+            for name in rows.column_names
+        ]
+        for cells in zip(*columns, strict=True):
+            grid.add_row(*cells)
+        console = _console()
+        if console.measure(grid, options=_unbounded(console)).maximum <= console.width:
+            _draw(grid)
+            return
+        for cells in zip(*columns, strict=True):
+            _draw(_facts(zip(rows.column_names, cells, strict=True)))
+            console.print()
+
+    def lines(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Rows as JSON, one a line, as they come."""
+        for batch in batches:
+            if batch.num_rows:
+                sys.stdout.write(json_lines(batch))
+
+    def stream(self, rows: Any) -> int:
+        """What a scan or the like gives, and how many rows that were."""
+        if not self.json:
+            found = rows.to_arrow()
+            self.rows(found)
+            return int(found.num_rows)
+        count = 0
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal count
+            for batch in rows.to_reader():
+                count += batch.num_rows
+                yield batch
+
+        self.lines(counted())
+        return count
+
+    def value(self, value: Any) -> None:
+        """One value, such as a count."""
+        sys.stdout.write(f"{dumps(plain(value)) if self.json else value}\n")
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """Names and values."""
+        if self.json:
+            sys.stdout.write(f"{dumps(plain(facts))}\n")
+            return
+        words = (name.removesuffix("_ms").replace("_", " ") for name in facts)
+        values = (_shown(name, value) for name, value in facts.items())
+        _draw(_facts(zip(words, values, strict=True)))
+
+    def result(self, result: Any) -> None:
+        """What a verb did; what is nothing is left out for people."""
+        facts = {each.name: getattr(result, each.name) for each in fields(result)}
+        if self.json:
+            self.facts(facts)
+        elif not self.quiet:
+            self.facts({name: value for name, value in facts.items() if _is_something(value)})
+
+    def text(self, text: str, result: Any) -> None:
+        """What has a text of its own for people; for machines the result."""
+        if self.json:
+            self.facts(plain(result))
+        else:
+            _console().print(text)
+
+    def done(self, words: str, **facts: Any) -> None:
+        """What was done, in a few words; for machines as facts."""
+        if self.json:
+            self.facts(facts)
+        elif not self.quiet:
+            _console().print(words)
+
+    def note(self, words: str) -> None:
+        """Something beside the result."""
+        if not self.quiet and not self.json:
+            _console(stderr=True).print(words, style="dim")
+
+    def warning(self, words: str) -> None:
+        """A warning."""
+        _console(stderr=True).print(f"warning: {words}", style="yellow")
+
+    def error(self, words: str, hint: str) -> None:
+        """What went wrong, and what to do about it."""
+        console = _console(stderr=True)
+        console.print(f"error: {words}", style="bold red")
+        if hint:
+            console.print(f"hint: {hint}")
+
+    @contextmanager
+    def counting(self, label: str) -> Iterator[Any]:
+        """Draws a count of rows while the block runs; gives what to call with more of them."""
+        console = _console(stderr=True)
+        parts = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        drawn = console.is_terminal and not self.quiet
+        with Progress(*parts, console=console, transient=True, disable=not drawn) as bar:
+            task, count = bar.add_task(label), 0
+
+            def more(rows: int) -> None:
+                nonlocal count
+                count += rows
+                bar.update(task, description=f"{label}: {count_text(count, 'row')}")
+
+            yield more
+
+
+def plain(value: Any) -> Any:
+    """A result in JSON's own types; whatever has no such type is text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        if all(isinstance(name, str) for name in value):
+            return {name: plain(each) for name, each in value.items()}
+        return [[plain(name), plain(each)] for name, each in value.items()]
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return [plain(each) for each in value]
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """A console that takes texts as they are, as wide as they need where nobody looks."""
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _UNBOUNDED
+    return console
+
+
+def _unbounded(console: Console) -> ConsoleOptions:
+    return console.options.update(width=_UNBOUNDED)
+
+
+def _facts(pairs: Iterable[tuple[str, str]]) -> Table:
+    """Names and values, one pair a line; those without a value are left out."""
+    grid = Table(box=None, show_header=False, pad_edge=False)
+    grid.add_column(style="bold cyan", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            grid.add_row(name, value)
+    return grid
+
+
+def _draw(grid: Table) -> None:
+    """Shows a table; in a file or a pipe its lines end where their words do."""
+    console = _console()
+    if console.is_terminal:
+        console.print(grid)
+        return
+    with console.capture() as drawn:
+        console.print(grid)
+    for line in drawn.get().splitlines():
+        sys.stdout.write(f"{line.rstrip()}\n")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _is_something(value: Any) -> bool:
+    return value is not None and value is not False and value not in (0, "", (), {}, [])
+
+
+def _sizes(column: pa.ChunkedArray) -> Sequence[str]:
+    return ["" if size is None else size_text(size) for size in column.to_pylist()]
+
+
+def _shown(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and ("bytes" in name or name == "size"):
+        return size_text(value)
+    if isinstance(value, int) and name.endswith("_ms"):
+        return duration_text(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return "\n".join(f"{key}={each}" for key, each in value.items()) or "-"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(str, value)) or "-"
+    return str(value)

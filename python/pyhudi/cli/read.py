@@ -1,0 +1,193 @@
+"""Commands that read rows: of now, of then, what changed, by SQL, into a file."""
+
+from __future__ import annotations
+
+from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyhudi.cli.arguments import (
+    AsOf,
+    Columns,
+    End,
+    FileFormat,
+    Limit,
+    Location,
+    Start,
+    Where,
+    format_of,
+    names,
+)
+from pyhudi.cli.command import FOUND, Call, Work, commands
+from pyhudi.cli.files import written
+from pyhudi.errors import ConfigError
+
+MetaFields = Annotated[bool, typer.Option("--meta-fields", help="Hudi's own columns too.")]
+
+
+class Hollow(str, Enum):
+    """What an incremental query does about a pending write below version 8."""
+
+    fail = "fail"
+    block = "block"
+    transition_time = "transition_time"
+
+
+class Images(str, Enum):
+    """How changed records are given."""
+
+    struct = "struct"
+    json = "json"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands."""
+    works: dict[str, Work] = {
+        "head": head,
+        "count": count,
+        "query": query,
+        "export": export,
+        "incremental": incremental,
+        "changes": changes,
+        "diff": diff,
+    }
+    commands(app, works)
+
+
+def head(
+    call: Call,
+    table: Location,
+    number: Annotated[
+        int, typer.Option("-n", "--number", min=0, help="At most so many rows.")
+    ] = 10,
+    columns: Columns = None,
+    where: Where = None,
+    as_of: AsOf = None,
+    *,
+    meta_fields: MetaFields = False,
+    read_optimized: Annotated[
+        bool, typer.Option("--read-optimized", help="Base files alone, without log files.")
+    ] = False,
+) -> int:
+    """The first rows; code 1 where there are none."""
+    scan = call.open(table, as_of).scan(
+        names(columns), where, meta_fields=meta_fields, read_optimized=read_optimized
+    )
+    found = scan.head(number)
+    call.out.rows(found)
+    return 0 if found.num_rows else FOUND
+
+
+def count(call: Call, table: Location, where: Where = None, as_of: AsOf = None) -> None:
+    """How many rows there are."""
+    call.out.value(call.open(table, as_of).count(where))
+
+
+def query(
+    call: Call,
+    table: Location,
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help="The table is `t`, and has its own name.")
+    ],
+    as_of: AsOf = None,
+) -> None:
+    """SQL over the table, run by DuckDB."""
+    if find_spec("duckdb") is None:
+        raise ConfigError("duckdb is not installed", hint="pip install 'pyhudi[duckdb]'")
+    import duckdb  # noqa: PLC0415 - an extra
+
+    opened = call.open(table, as_of)
+    with duckdb.connect() as connection:
+        for name in {"t", opened.name}:
+            opened.scan().to_duckdb(connection, name)
+        try:
+            found = connection.sql(sql)
+            rows = None if found is None else found.to_arrow_table()
+        except duckdb.Error as error:
+            raise typer.BadParameter(str(error)) from error
+    if rows is not None:
+        call.out.rows(rows)
+
+
+def export(
+    call: Call,
+    table: Location,
+    file: Annotated[Path, typer.Argument(help="What to write; - is standard output.")],
+    columns: Columns = None,
+    where: Where = None,
+    as_of: AsOf = None,
+    limit: Limit = None,
+    form: FileFormat = None,
+    *,
+    meta_fields: MetaFields = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Writes rows to a file: Parquet, CSV, JSON lines or Arrow, by the end of its name."""
+    chosen = format_of(file, form)
+    if file.exists() and not force:
+        raise typer.BadParameter(f"{file} is there already; --force replaces it")
+    scan = call.open(table, as_of).scan(names(columns), where, limit=limit, meta_fields=meta_fields)
+    rows = 0
+    with call.out.counting("export") as more, written(file, chosen, scan.schema) as write:
+        for batch in scan.to_reader():
+            write(batch)
+            more(batch.num_rows)
+            rows += batch.num_rows
+    if str(file) != "-":
+        call.out.done(f"{rows:,} rows to {file}", file=str(file), format=chosen.value, rows=rows)
+
+
+def incremental(
+    call: Call,
+    table: Location,
+    start: Start = None,
+    end: End = None,
+    columns: Columns = None,
+    where: Where = None,
+    limit: Limit = None,
+    *,
+    meta_fields: MetaFields = False,
+    hollow_commits: Annotated[
+        Hollow, typer.Option(help="Below version 8, about a pending write before completed ones.")
+    ] = Hollow.fail,
+) -> int:
+    """Rows that commits of a range wrote, as they stand at its end; code 1 where there are none."""
+    found = call.open(table).incremental(
+        start,
+        end,
+        columns=names(columns),
+        where=where,
+        limit=limit,
+        meta_fields=meta_fields,
+        hollow_commits=hollow_commits.value,
+    )
+    return 0 if call.out.stream(found) else FOUND
+
+
+def changes(
+    call: Call,
+    table: Location,
+    start: Start = None,
+    end: End = None,
+    where: Where = None,
+    limit: Limit = None,
+    images: Annotated[
+        Images, typer.Option(help="Records as columns, or as Hudi's text.")
+    ] = Images.struct,
+) -> int:
+    """What commits changed, record by record, under change data capture; code 1 for nothing."""
+    found = call.open(table).changes(start, end, where=where, limit=limit, images=images.value)
+    return 0 if call.out.stream(found) else FOUND
+
+
+def diff(
+    call: Call,
+    table: Location,
+    before: Annotated[str, typer.Argument(metavar="A", help="The moment before.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="The moment after.")],
+) -> int:
+    """What differs between two moments, by key; code 1 where something does, as diff has it."""
+    return FOUND if call.out.stream(call.open(table).diff(before, after)) else 0

@@ -1,0 +1,65 @@
+"""A table's columns as text, `id string, n long not null`, in the types of Spark's SQL."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import typer
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+_Kind = exp.DataType.Type
+_TYPES = {
+    _Kind.BOOLEAN: pa.bool_(),
+    _Kind.INT: pa.int32(),
+    _Kind.BIGINT: pa.int64(),
+    _Kind.FLOAT: pa.float32(),
+    _Kind.DOUBLE: pa.float64(),
+    _Kind.TEXT: pa.string(),
+    _Kind.BINARY: pa.binary(),
+    _Kind.DATE: pa.date32(),
+    _Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    _Kind.TIMESTAMP: pa.timestamp("us", "UTC"),
+    _Kind.TIMESTAMPNTZ: pa.timestamp("us"),
+}
+
+
+def schema_of(text: str) -> pa.Schema:
+    """The columns that the text names. Raises `BadParameter` for what is none."""
+    try:
+        # The line's end ends a comment, too.
+        parsed = parse_one(f"CREATE TABLE t ({text}\n)", dialect="spark")
+    except SqlglotError:
+        raise typer.BadParameter(f"--schema is {text!r}; give 'id string, n long'") from None
+    columns = parsed.this.expressions if isinstance(parsed.this, exp.Schema) else []
+    if not columns:
+        raise typer.BadParameter(f"--schema is {text!r}, which has no column")
+    return pa.schema([_field(column) for column in columns])
+
+
+def _field(column: exp.Expression) -> pa.Field:
+    kind = column.args.get("kind")
+    if not isinstance(column, exp.ColumnDef) or kind is None:
+        raise typer.BadParameter(
+            f"--schema has {column.sql('spark')!r}, which is no column and type"
+        )
+    required = any(
+        isinstance(each.kind, exp.NotNullColumnConstraint)
+        for each in column.args["constraints"] or ()
+    )
+    return pa.field(column.name, _type(kind), nullable=not required)
+
+
+def _type(kind: exp.Expression) -> pa.DataType:
+    inner = kind.expressions
+    if kind.this is _Kind.DECIMAL:
+        digits = [int(part.name) for part in inner]
+        return pa.decimal128(*digits) if digits else pa.decimal128(10, 0)
+    if kind.this is _Kind.ARRAY and inner:
+        return pa.list_(_type(inner[0]))
+    if kind.this is _Kind.MAP and inner:
+        return pa.map_(_type(inner[0]), _type(inner[1]))
+    if kind.this is _Kind.STRUCT and inner:
+        return pa.struct([_field(column) for column in inner])
+    if kind.this not in _TYPES:
+        raise typer.BadParameter(f"--schema has the type {kind.sql('spark')!r}, which tables lack")
+    return _TYPES[kind.this]

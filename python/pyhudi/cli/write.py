@@ -1,0 +1,258 @@
+"""Commands that change rows. Data come from files, deletes and updates also from filters."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyhudi.api.table import HudiTable
+from pyhudi.cli.arguments import (
+    CommitId,
+    CommitMetadata,
+    DataFile,
+    FileFormat,
+    Format,
+    Location,
+    Memory,
+    Where,
+    Yes,
+    format_of,
+    names,
+    pairs,
+    said,
+)
+from pyhudi.cli.command import Call, Work, commands
+from pyhudi.cli.files import FileRows
+from pyhudi.cli.making import Index, Key, Kind, OrderBy, PartitionBy, Type, Version, new_table
+from pyhudi.errors import TableNotFound
+
+
+class SchemaMode(str, Enum):
+    """What may become of the table's columns."""
+
+    strict = "strict"
+    merge = "merge"
+
+
+class Sort(str, Enum):
+    """How a bulk insert sorts."""
+
+    none = "none"
+    within = "partition"
+    whole = "global"
+
+
+Mode = Annotated[
+    SchemaMode, typer.Option("--schema-mode", help="merge gives the table new and wider columns.")
+]
+Sorted = Annotated[Sort, typer.Option("--sort", help="How far rows are sorted.")]
+SortBy = Annotated[
+    str | None, typer.Option("--sort-by", metavar="A,B", help="By what; by key by default.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands."""
+    works: dict[str, Work] = {
+        "upsert": upsert,
+        "insert": insert,
+        "bulk-insert": bulk_insert,
+        "import": import_,
+        "update": update,
+        "delete": delete,
+    }
+    commands(app, works)
+
+
+def upsert(
+    call: Call,
+    table: Location,
+    file: DataFile,
+    form: FileFormat = None,
+    schema_mode: Mode = SchemaMode.strict,
+    commit_id: CommitId = None,
+    commit_metadata: CommitMetadata = None,
+    memory_limit: Memory = None,
+    *,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="The file may lack columns, which rows then keep.")
+    ] = False,
+) -> None:
+    """Replaces rows whose keys the table has, adds the others."""
+    opened = call.open(table)
+    result = opened.upsert(
+        _rows(opened, file, form),
+        schema_mode=schema_mode.value,
+        partial=partial,
+        memory_limit=memory_limit,
+        commit_metadata=said(commit_metadata),
+        commit_id=commit_id,
+        progress=call.progress,
+    )
+    call.out.result(result)
+
+
+def insert(
+    call: Call,
+    table: Location,
+    file: DataFile,
+    form: FileFormat = None,
+    schema_mode: Mode = SchemaMode.strict,
+    commit_id: CommitId = None,
+    commit_metadata: CommitMetadata = None,
+    memory_limit: Memory = None,
+) -> None:
+    """Adds rows without looking for their keys."""
+    opened = call.open(table)
+    result = opened.insert(
+        _rows(opened, file, form),
+        schema_mode=schema_mode.value,
+        memory_limit=memory_limit,
+        commit_metadata=said(commit_metadata),
+        commit_id=commit_id,
+        progress=call.progress,
+    )
+    call.out.result(result)
+
+
+def bulk_insert(
+    call: Call,
+    table: Location,
+    file: DataFile,
+    form: FileFormat = None,
+    sort: Sorted = Sort.none,
+    sort_by: SortBy = None,
+    schema_mode: Mode = SchemaMode.strict,
+    commit_id: CommitId = None,
+    commit_metadata: CommitMetadata = None,
+    memory_limit: Memory = None,
+) -> None:
+    """Adds rows to new files, without looking for their keys."""
+    opened = call.open(table)
+    result = opened.bulk_insert(
+        _rows(opened, file, form),
+        sort=sort.value,
+        sort_columns=names(sort_by) or (),
+        schema_mode=schema_mode.value,
+        memory_limit=memory_limit,
+        commit_metadata=said(commit_metadata),
+        commit_id=commit_id,
+        progress=call.progress,
+    )
+    call.out.result(result)
+
+
+def import_(
+    call: Call,
+    table: Location,
+    file: DataFile,
+    key: Key = None,
+    partition_by: PartitionBy = None,
+    order_by: OrderBy = None,
+    kind: Type = Kind.cow,
+    version: Version = 9,
+    index: Index = None,
+    form: FileFormat = None,
+    sort: Sorted = Sort.none,
+    sort_by: SortBy = None,
+    commit_id: CommitId = None,
+    commit_metadata: CommitMetadata = None,
+    memory_limit: Memory = None,
+) -> None:
+    """Bulk inserts a file into the table, which is made first if there is none."""
+    try:
+        opened = call.open(table)
+    except TableNotFound:
+        columns = FileRows(file, format_of(file, form)).schema
+        opened = new_table(
+            call,
+            table,
+            columns,
+            key=key,
+            partition_by=partition_by,
+            order_by=order_by,
+            kind=kind,
+            version=version,
+            index=index,
+        )
+    result = opened.bulk_insert(
+        _rows(opened, file, form),
+        sort=sort.value,
+        sort_columns=names(sort_by) or (),
+        memory_limit=memory_limit,
+        commit_metadata=said(commit_metadata),
+        commit_id=commit_id,
+        progress=call.progress,
+    )
+    call.out.result(result)
+
+
+def update(
+    call: Call,
+    table: Location,
+    where: Annotated[str, typer.Option("--where", "-w", metavar="SQL", help="Which rows.")],
+    values: Annotated[
+        list[str],
+        typer.Option("--set", metavar="COLUMN=SQL", help="A new value, such as fare=fare*2."),
+    ],
+    commit_id: CommitId = None,
+    commit_metadata: CommitMetadata = None,
+    memory_limit: Memory = None,
+) -> None:
+    """Gives the rows that a filter finds new values."""
+    result = call.open(table).update(
+        where,
+        pairs(values, "--set"),
+        memory_limit=memory_limit,
+        commit_metadata=said(commit_metadata),
+        commit_id=commit_id,
+        progress=call.progress,
+    )
+    call.out.result(result)
+
+
+def delete(
+    call: Call,
+    table: Location,
+    keys: Annotated[
+        Path | None,
+        typer.Argument(exists=True, dir_okay=False, help="A file of key columns."),
+    ] = None,
+    where: Where = None,
+    form: FileFormat = None,
+    commit_id: CommitId = None,
+    commit_metadata: CommitMetadata = None,
+    memory_limit: Memory = None,
+    *,
+    yes: Yes = False,
+) -> None:
+    """Removes the rows with the keys in a file, or those that --where finds."""
+    if (keys is None) is (where is None):
+        raise typer.BadParameter("give a file of keys, or --where")
+    opened = call.open(table)
+    metadata = said(commit_metadata)
+    if keys is not None:
+        result = opened.delete_keys(
+            _rows(opened, keys, form),
+            memory_limit=memory_limit,
+            commit_metadata=metadata,
+            commit_id=commit_id,
+            progress=call.progress,
+        )
+    else:
+        call.confirm(lambda: f"Delete the rows where {where}?", yes=yes)
+        result = opened.delete(
+            where,
+            memory_limit=memory_limit,
+            commit_metadata=metadata,
+            commit_id=commit_id,
+            progress=call.progress,
+        )
+    call.out.result(result)
+
+
+def _rows(table: HudiTable, file: Path, form: Format | None) -> FileRows:
+    return FileRows(file, format_of(file, form), table.schema)

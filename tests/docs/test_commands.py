@@ -1,0 +1,93 @@
+"""What docs/cli.md shows works: its commands run in order, and say what the page says they do."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from pyhudi.cli import main
+from pyhudi.cli.app import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+FLAGS = re.MULTILINE | re.DOTALL
+BLOCK = re.compile(r"^```bash\n(?P<code>.*?)^```\n(?:\n```text\n(?P<said>.*?)^```)?", FLAGS)
+VARYING = re.compile(r"\d[\d.,]*|─+|\s+")
+"""Instants and sizes, and what is as wide as they are."""
+GROUPS = ("savepoint", "index")
+ASKING = """
+pyhudi() {
+  printf '%s\\0' "$@" > "$PIPES/asked"
+  cat "$PIPES/said"
+  return "$(cat "$PIPES/code")"
+}
+"""
+"""The command as a function of bash that asks this process: to start Python takes longer than most
+commands do."""
+
+
+def blocks() -> list[tuple[str, str]]:
+    """The page's commands with what it shows below them, "" for nothing."""
+    found = BLOCK.finditer(PAGE.read_text(encoding="utf-8"))
+    return [(match["code"], match["said"] or "") for match in found]
+
+
+def alike(text: str, folder: str) -> str:
+    """The text without what no two runs have in common."""
+    return VARYING.sub(" ", text.replace(folder, "")).strip()
+
+
+def answer(pipes: Path) -> None:
+    """Runs each command that is asked for, until one without arguments."""
+    while asked := (pipes / "asked").read_bytes():
+        said, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+        with redirect_stdout(said), redirect_stderr(errors):
+            code = main(asked.decode().split("\0")[:-1])
+        said.seek(0)
+        (pipes / "code").write_text(str(code))
+        (pipes / "said").write_text(said.read() + errors.getvalue(), encoding="utf-8")
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """An environment for bash in which `pyhudi` is the command line, in a folder of its own."""
+    folder, pipes = tmp_path / "work", tmp_path / "pipes"
+    folder.mkdir()
+    pipes.mkdir()
+    for name in ("asked", "said"):
+        os.mkfifo(pipes / name)
+    (pipes / "python").symlink_to(sys.executable)
+    monkeypatch.chdir(folder)
+    answering = threading.Thread(target=answer, args=(pipes,))
+    answering.start()
+    yield {**os.environ, "PIPES": str(pipes), "PATH": f"{pipes}:{os.environ['PATH']}"}
+    (pipes / "asked").write_bytes(b"")
+    answering.join()
+
+
+def test_commands_run_in_order_and_say_what_is_shown(shell: dict[str, str]) -> None:
+    for code, said in blocks():
+        called = ["bash", "-euo", "pipefail", "-c", ASKING + code]
+        done = subprocess.run(called, check=False, env=shell, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), code
+        assert alike(done.stdout, str(Path.cwd())) == alike(said, "/data"), code
+
+
+def test_the_table_names_commands_that_there_are() -> None:
+    top: Any = get_command(app)
+    known = set(top.commands) - set(GROUPS)
+    known |= {f"{group} {name}" for group in GROUPS for name in top.commands[group].commands}
+    lines = PAGE.read_text(encoding="utf-8").split("## Beside Apache Hudi's tools")[1].splitlines()
+    rows = [line.split("|")[4] for line in lines if line.startswith("| ")][1:]
+    named = [name.split() for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert {" ".join(name[: 2 if name[0] in GROUPS else 1]) for name in named} == known
