@@ -42,6 +42,7 @@ from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
     InterruptedAfterCommit,
+    MissingFile,
     overtaken,
     without_hint,
 )
@@ -208,7 +209,12 @@ class Transaction:
             self._open.keep_only(metadata)
             commit = Commit(self.instant, metadata, schema, self.by_record_index)
             self._told_companions = True
-            metadata = in_step(now, commit, self.companions)
+            try:
+                metadata = in_step(now, commit, self.companions)
+            except MissingFile:
+                # Of a writer that stood still others may have taken the files away.
+                self._check_alive()
+                raise
             data = metadata.encode(table.config.version, self._open.action, table.clock)
             began_ms = table.clock.now_ms()
             completion = table.generator.next()
