@@ -17,7 +17,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,6 +81,13 @@ SMALL = {
     "hoodie.index.bloom.num_entries": "16",
     "hoodie.write.lock.wait_time_ms": "60000",
 }
+RINGS = {
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.max.num.buckets": "4",
+    "hoodie.bucket.index.min.num.buckets": "1",
+    "hoodie.parquet.max.file.size": "1000000",
+    "hoodie.bucket.index.split.threshold": "0.000001",
+}
 CITIES = ("rome", "oslo")
 
 
@@ -98,10 +105,13 @@ class Kind:
     """What may be cleaned and archived is."""
     writers_first: bool = False
     """Clusterings give way to writers."""
+    rings: bool = False
+    """Buckets are split and merged."""
 
     def __str__(self) -> str:
         more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
         more += "-forgets" * self.forgets + "-writers-first" * self.writers_first
+        more += "-rings" * self.rings
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
@@ -111,7 +121,7 @@ class Kind:
         found = (
             ("compact", self.type == "mor"),
             ("log_compact", self.type == "mor"),
-            ("cluster", self.index != "BUCKET" and not makes_index),
+            ("cluster", (self.index != "BUCKET" or self.rings) and not makes_index),
             ("index", makes_index),
             ("clean", self.forgets),
             ("archive", self.forgets),
@@ -123,6 +133,8 @@ class Kind:
         chosen = {"hoodie.index.type": self.index}
         if self.index == "BUCKET":
             chosen["hoodie.bucket.index.num.buckets"] = "2"
+        if self.rings:
+            chosen |= RINGS
         if not self.gives_way:
             chosen[MODE] = ConcurrencyMode.NON_BLOCKING.value
         if self.index == "SIMPLE" and self.version == 9:
@@ -146,6 +158,8 @@ KINDS = [
     Kind(6, "mor", "SIMPLE", forgets=True),
     Kind(8, "mor", "SIMPLE", writers_first=True),
     Kind(6, "cow", "SIMPLE", writers_first=True),
+    Kind(9, "mor", "BUCKET", rings=True),
+    Kind(6, "mor", "BUCKET", rings=True, forgets=True),
 ]
 KEPT = [
     Kind(9, "cow", "RECORD_INDEX", metadata=True),
@@ -378,6 +392,9 @@ def logs_compacted(handle: Handle, clock: WorldClock) -> object:
 
 def clustered(handle: Handle, clock: WorldClock) -> object:
     joining = ClusteringOptions(single_group=False)
+    if "hoodie.index.bucket.engine" in handle.options and clock.now_ms() % 2:
+        merging = {"hoodie.bucket.index.split.threshold": "1000"}
+        handle = replace(handle, options={**handle.options, **merging})
     return services.cluster(handle, ClusteringRequest(), joining, clock=clock)
 
 
@@ -494,8 +511,13 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
     """A last writer, alone."""
 
     def work(task: Task) -> None:
-        history.doing[task.name] = Attempt(lambda state: {**state, **rows})
         handle = Handle(WorldStorage(uri, world), LocalEngine(1), kind.options)
+        if kind.rings:
+            # It gives way to a plan that somebody has left.
+            history.doing[task.name] = Attempt(dict)
+            left = ClusteringRequest(schedule=False)
+            services.cluster(handle, left, ClusteringOptions(), clock=WorldClock(world, task))
+        history.doing[task.name] = Attempt(lambda state: {**state, **rows})
         upsert.upsert(handle, rows_of(rows), clock=WorldClock(world, task))
         for name in kind.services:
             history.doing[task.name] = Attempt(dict)

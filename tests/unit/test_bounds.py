@@ -16,8 +16,8 @@ from pyhudi.config.json_text import MAX_SCHEMA, parse_json
 from pyhudi.config.properties import parse_properties
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, HudiError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.index.ring_files import committed_ring, ring_folder
 from pyhudi.metadata.definitions import DEFAULT_PATH, index_definitions
+from pyhudi.slices.ring_files import committed_ring, ring_folder
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.lsm_manifest import current_manifest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,7 +15,10 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
+from pyhudi.metadata.companion import MetadataCompanion
+from pyhudi.slices.table import Commit, Table
 from pyhudi.txn.guard import LockGuard
+from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from tests.helpers.pairwise import pairwise
@@ -518,3 +521,25 @@ class TestNonBlocking:
         table = self.make(tmp_path / "table", version, kind, **options)
         with pytest.raises(UnsupportedTableFeature, match=self.MODE):
             table.upsert(rows_of(START))
+
+
+def test_files_that_others_took_away_from_one_who_stood_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "table", "v9-cow-record-index")
+    keep_step = MetadataCompanion.before_complete
+    taken: list[str] = []
+
+    def stood_still(self: MetadataCompanion, data: Table, commit: Commit) -> Mapping[str, str]:
+        if not taken:
+            late = property(lambda beat: commit.instant in beat._path)  # noqa: SLF001
+            monkeypatch.setattr(Heartbeat, "is_late", late)
+            taken.extend(commit.metadata.paths)
+            for path in taken:
+                data.storage.delete(path)
+        return keep_step(self, data, commit)
+
+    monkeypatch.setattr(MetadataCompanion, "before_complete", stood_still)
+    table.upsert(rows_of({"a": ("rome", 5)}))
+    assert read(table) == {**START, "a": ("rome", 5)}
+    assert taken

@@ -5,7 +5,6 @@ Nothing changes here, and no data file is read: a listing of the table and its t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
@@ -13,15 +12,19 @@ import pyarrow as pa
 
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.metadata_names import FOLDER
-from pyhudi.services import archiving, cleaning
+from pyhudi.config.shown import Shown
+from pyhudi.config.wording import size_text
+from pyhudi.services import archiving, cleaning, resizing
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
 
 _LOGS_MOST = 8
@@ -46,9 +49,12 @@ class Advice:
     groups: Mapping[GroupKey, int] = field(default_factory=dict)
     """The file groups to work on with the bytes that are read of each, the most worth it first."""
 
+    def __repr__(self) -> str:
+        return f"<Advice {self.service}: {self.reason}>"
+
 
 @dataclass(frozen=True)
-class Health:
+class Health(Shown):
     """A table's figures at a moment, and what to do about them."""
 
     partitions: int
@@ -85,24 +91,20 @@ class Health:
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _lines(self) -> Iterator[str]:
-        newest = f"{self.base_files} base files of {_size(self.base_bytes)}"
-        logs = f"{self.log_files} log files of {_size(self.log_bytes)}"
+        newest = f"{self.base_files} base files of {size_text(self.base_bytes)}"
+        logs = f"{self.log_files} log files of {size_text(self.log_bytes)}"
         yield f"{self.file_groups} file groups in {self.partitions} partitions: {newest}, {logs}"
-        yield f"older states: {self.old_files} files of {_size(self.old_bytes)}"
+        yield f"older states: {self.old_files} files of {size_text(self.old_bytes)}"
         yield f"timeline: {self.active_instants} instants, {self.pending} of them pending"
-        yield f"metadata table: {self.metadata_files} files of {_size(self.metadata_bytes)}"
+        yield f"metadata table: {self.metadata_files} files of {size_text(self.metadata_bytes)}"
         for advice in self.advice:
             yield f"{advice.service}: {advice.reason}"
         if not self.advice:
             yield "nothing needs to be done"
-
-
-def _size(size: float) -> str:
-    if size < 1024:
-        return f"{size:.0f} bytes"
-    scale = min(int(math.log(size, 1024)), 3)
-    return f"{size / 1024**scale:.1f} {('', 'KiB', 'MiB', 'GiB')[scale]}"
 
 
 def look(table: Table) -> Health:
@@ -160,7 +162,7 @@ def _cleaning(table: Table) -> Iterator[Advice]:
     if planned.left:
         yield Advice("clean", f"{len(planned.left)} planned cleans wait to be carried out")
     elif planned.files_removed:
-        size = _size(planned.bytes_removed)
+        size = size_text(planned.bytes_removed)
         yield Advice("clean", f"{planned.files_removed} files of {size} are of no retained commit")
 
 
@@ -192,7 +194,7 @@ def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
     if worth:
         worth.sort(key=_log_share, reverse=True)
         logs = [log for slice_ in worth for log in slice_.logs]
-        size = _size(sum(log.size for log in logs))
+        size = size_text(sum(log.size for log in logs))
         reason = f"each read merges {len(logs)} log files of {size} in {len(worth)} file groups"
         groups = {slice_.key: slice_.size for slice_ in worth}
         yield Advice("compact", reason, groups)
@@ -210,11 +212,24 @@ def _clustering(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
         yield Advice("cluster", f"{len(waiting)} planned clusterings wait to be carried out")
         return
     planned = pending_compactions(table.timeline)
-    free = (slice_ for slice_ in slices if slice_.key not in planned)
+    free = [slice_ for slice_ in slices if slice_.key not in planned]
+    if has_rings(table.storage):
+        yield from _resizing(table, free)
+        return
     small = [slice_ for found in small_files(free).values() for slice_ in found]
     if small:
         partitions = len({slice_.partition for slice_ in small})
-        size = _size(sum(slice_.size for slice_ in small))
+        size = size_text(sum(slice_.size for slice_ in small))
         reason = f"{len(small)} small files of {size} in {partitions} partitions can be joined"
         groups = {slice_.key: slice_.size for slice_ in small}
         yield Advice("cluster", reason, groups)
+
+
+def _resizing(table: Table, free: list[FileSlice]) -> Iterator[Advice]:
+    if not table.config.is_merge_on_read or resizing.waits_for(table):
+        return
+    options = ClusteringOptions.of(table.options)
+    chosen = resizing.choose_buckets(table, free, options, hour=0)
+    groups = {slice_.key: slice_.size for group in chosen.groups for slice_ in group.slices}
+    if groups:
+        yield Advice("cluster", f"{len(groups)} buckets can be split or merged", groups)

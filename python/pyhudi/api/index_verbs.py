@@ -89,7 +89,9 @@ class IndexVerbs:
     def drop_index(self, name: str) -> tuple[str, ...]:
         """Takes an index away, also one that pyhudi does not make.
 
-        Statistics of partitions go with those of columns.
+        Statistics of partitions go with those of columns. An index that Apache Hudi has begun to
+        make and not ended is taken back, with all that the same indexing was to make: only once
+        its writer is dead, which no heartbeat tells for certain.
 
         Args:
             name: a partition of the metadata table, or the name that Hudi's SQL gave the index;
@@ -100,7 +102,8 @@ class IndexVerbs:
 
         Raises:
             ConfigError: there is no such index, or another one needs it.
-            UnsupportedTableFeature: another writer is building an index.
+            UnsupportedTableFeature: another writer is building another index.
+            CommitConflict: another writer is at work on the index.
         """
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
 

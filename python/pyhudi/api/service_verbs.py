@@ -287,6 +287,9 @@ class ServiceVerbs:
         deletes rows of a file group that waits for a clustering gets `CommitConflict`. What fails
         or is interrupted leaves the plan, which the next call carries out, or Apache Hudi.
 
+        Buckets of hash rings (`hoodie.index.bucket.engine` CONSISTENT_HASHING) are split where they
+        are large and merged where they are small, instead.
+
         Args:
             sort_by: columns to sort the rows of a new plan by, so that scans with filters on them
                 leave more files out. By default `hoodie.clustering.plan.strategy.sort.columns`.
@@ -306,8 +309,8 @@ class ServiceVerbs:
             were taken off since others had changed their file groups.
 
         Raises:
-            UnsupportedTableFeature: the table's file groups are buckets, a plan asks for what
-                pyhudi does not do, log files are merged by a rule that pyhudi lacks, or pyhudi
+            UnsupportedTableFeature: the table's file groups are simple buckets, a plan asks for
+                what pyhudi does not do, log files are merged by a rule that pyhudi lacks, or pyhudi
                 does not write to the table.
             CommitConflict: another writer is at a pending clustering, or changed its file groups or
                 the table's columns meanwhile.

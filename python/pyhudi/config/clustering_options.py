@@ -73,12 +73,27 @@ _PLANNERS: Mapping[str, Filter | None] = {
     "SparkRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
     "JavaRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
     "SparkSelectedPartitionsClusteringPlanStrategy": "SELECTED_PARTITIONS",
+    "SparkConsistentBucketClusteringPlanStrategy": None,
+    "FlinkConsistentBucketClusteringPlanStrategy": None,
 }
-"""Classes by what they are short for: older ones name a partition filter."""
-_RUNNERS = ("SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy")
+"""Classes by what they are short for: older ones name a partition filter.
+
+Buckets are split and merged where the table has consistent-hashing ones, whatever is named.
+"""
+_RUNNERS = (
+    "SparkSortAndSizeExecutionStrategy",
+    "JavaSortAndSizeExecutionStrategy",
+    "SparkConsistentBucketClusteringExecutionStrategy",
+    "SingleSparkJobConsistentHashingExecutionStrategy",
+)
 _LAYOUTS = ("linear", "zorder", "hilbert")
 _ALLOW = "SparkAllowUpdateStrategy"
-_UPDATES = ("SparkRejectUpdateStrategy", _ALLOW)
+_UPDATES = (
+    "SparkRejectUpdateStrategy",
+    _ALLOW,
+    # Hudi then writes to the old and the new buckets; to give way is as good.
+    "SparkConsistentBucketDuplicateUpdateStrategy",
+)
 
 
 @dataclass(frozen=True)

@@ -73,12 +73,6 @@ _PARTS = {
         "hoodie.datasource.compaction.",
     ),
     "compaction by time": ("hoodie.metadata.compact.max.delta.seconds",),
-    "splitting and merging of buckets": (
-        "hoodie.bucket.index.max.",
-        "hoodie.bucket.index.min.",
-        "hoodie.bucket.index.split.",
-        "hoodie.bucket.index.merge.",
-    ),
     "clustering": ("hoodie.clustering.", "hoodie.datasource.clustering.", "hoodie.layout."),
     "cleaning of data tables": ("hoodie.clean.", "hoodie.cleaner."),
     "archiving of data tables": ("hoodie.archive.", "hoodie.commits.archival."),

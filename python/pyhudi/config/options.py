@@ -27,6 +27,7 @@ from pyhudi.config.property_names import (
     TIMEZONE,
     URL_ENCODE,
 )
+from pyhudi.config.resize_options import RESIZE_OPTIONS, ResizeOptions
 from pyhudi.config.service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
 from pyhudi.config.ttl_options import TTL_OPTIONS, TtlOptions
 from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
@@ -49,6 +50,7 @@ KNOWN_OPTIONS = frozenset(
         *LOG_COMPACTION_OPTIONS,
         *TTL_OPTIONS,
         *CLUSTERING_OPTIONS,
+        *RESIZE_OPTIONS,
         *CLEAN_OPTIONS,
         *ARCHIVE_OPTIONS,
     )
@@ -97,6 +99,7 @@ def check_options(
     LogCompactionOptions.of(checked)
     TtlOptions.of(checked)
     ClusteringOptions.of(checked)
+    ResizeOptions.of(checked)
     CleanOptions.of(checked)
     ArchiveOptions.of(checked)
     return checked

@@ -75,6 +75,9 @@ class TableVersion:
     times of their own)."""
     clean_inflight_has_plan: bool
     """The inflight file of a clean repeats the plan (else: it is empty)."""
+    confirms_rings: bool
+    """A file beside a hash ring says that it counts (0.15 goes by base files, and fails on the next
+    resize beside such a file)."""
 
 
 def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
@@ -106,6 +109,7 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         metadata_starts_with_data=True,
         metadata_services_have_suffixes=True,
         clean_inflight_has_plan=True,
+        confirms_rings=False,
     )
 
 
@@ -147,6 +151,7 @@ def _layout_2_version(
         metadata_starts_with_data=False,
         metadata_services_have_suffixes=False,
         clean_inflight_has_plan=False,
+        confirms_rings=True,
     )
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi import _native
 from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
@@ -29,6 +28,7 @@ from pyhudi.index.renewal import taken_away
 from pyhudi.index.traces import last_written
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.key_hash import KeyHash, key_hashes
 from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
 from pyhudi.slices.write_tasks import FileGroup
 
@@ -36,23 +36,6 @@ _SAMPLED_SLICES = 4
 _DIGITS = 8
 _SHARED_ENDING = "-0000-0000-0000-000000000000-0"
 """Of file ids that several writers make alike (Flink with non-blocking concurrency control)."""
-
-
-@dataclass(frozen=True)
-class KeyHash:
-    """How record keys are hashed."""
-
-    fields: tuple[str, ...]
-    scan: bool
-    """Field values are cut out of keys as Hudi 1.x does (else: as 0.15.0)."""
-
-    def buckets(self, keys: pa.Array[Any], count: int) -> pa.Array[Any]:
-        """The bucket number of each key."""
-        return _native.bucket_numbers(keys, self.fields, count, scan=self.scan)
-
-    def places(self, keys: pa.Array[Any]) -> pa.Array[Any]:
-        """The place of each key on a hash ring."""
-        return _native.ring_hashes(keys, self.fields, scan=self.scan)
 
 
 def tag(
@@ -171,15 +154,13 @@ def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) 
     sampled = slices[:_SAMPLED_SLICES]
     tasks = [SampleTask(table.key_source, slice_) for slice_ in sampled]
     found = table.engine.run(sample_keys, tasks, label="check buckets of keys")
-    fields = table.options.index.bucket_fields or tuple(table.config.record_key_fields)
-    first = not table.config.version.splits_bucket_keys
-    for scan in (first, not first):
-        key_hash = KeyHash(fields, scan)
+    ways = key_hashes(table.config, table.options.index)
+    for key_hash in ways:
         if all(holds(key_hash, slice_, keys) for slice_, keys in zip(sampled, found, strict=True)):
             return key_hash
-    options = table.options.index
+    fields = ",".join(ways[0].fields)
     msg = (
-        f"{BUCKETS} is {options.buckets} and {BUCKET_FIELDS} is {','.join(fields)}, but the "
+        f"{BUCKETS} is {table.options.index.buckets} and {BUCKET_FIELDS} is {fields}, but the "
         f"table's keys are in other buckets"
     )
     raise ConfigError(msg, hint="Give both as the table's other writers do.")

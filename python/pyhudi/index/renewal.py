@@ -15,27 +15,21 @@ from dataclasses import replace
 
 from pyhudi.errors import CorruptTable
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.ring_files import (
-    RING_COMMITTED,
-    RING_FOLDER,
-    RING_SUFFIX,
-    Ring,
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.ring_files import (
+    StoredRing,
+    committed_ring,
+    confirm_rings,
+    forget_rings,
     put_ring,
-    ring_folder,
     ring_to_write_by,
 )
-from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.rings import Ring, file_id_of
 from pyhudi.slices.table import Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.storage.storage import Storage
 
 Renewed = Mapping[str, Mapping[str, str]]
 """For each partition with a new ring the new file ids by the old ones."""
-
-
-def file_id_of(prefix: str) -> str:
-    """The file id of a node of a ring."""
-    return f"{prefix}-0"
 
 
 def renew_rings(
@@ -69,32 +63,16 @@ def _new_id(group: FileGroup, renewed: Renewed) -> str:
     return renewed.get(slice_.partition, {}).get(slice_.file_id, slice_.file_id)
 
 
-def confirm_rings(storage: Storage, renewed: Renewed, instant: str) -> None:
-    """Says beside new rings that they count, for when their commit is archived.
-
-    instant: "" where there was nothing to commit, so that no ring is new.
-    """
-    for partition in renewed if instant else ():
-        storage.put_if_absent(f"{ring_folder(partition)}/{instant}{RING_COMMITTED}", b"")
-
-
 class HashRings(Companion):
     """Keeps rings of writes that are taken back from counting."""
 
     def on_rollback(self, table: Table, rollback: Rollback) -> None:
         """Removes the rings of the write."""
-        _forget_rings(table.storage, rollback.target)
+        forget_rings(table.storage, rollback.target)
 
     def on_removal(self, table: Table, instant: str) -> None:
         """Removes the rings of the write."""
-        _forget_rings(table.storage, instant)
-
-
-def _forget_rings(storage: Storage, instant: str) -> None:
-    for entry in storage.list(RING_FOLDER):
-        # That it counts goes first.
-        if entry.name in (f"{instant}{RING_COMMITTED}", f"{instant}{RING_SUFFIX}"):
-            storage.delete(entry.path)
+        forget_rings(table.storage, instant)
 
 
 def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) -> Ring:
@@ -102,10 +80,11 @@ def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) ->
 
     Gives what is stored there, where another writer was faster.
     """
-    known = table.storage.list_dir(ring_folder(partition))[1]
-    number = sum(1 for entry in known if entry.name.endswith(RING_SUFFIX))
+    known = committed_ring(table.storage, table.timeline, partition)
+    number, buckets = (known.number + 1, known.buckets) if known else (0, len(ring))
     new = [(value, table.new_file_id().rpartition("-")[0]) for value, _ in ring]
-    return put_ring(table.storage, partition, new, instant, number)
+    stored = StoredRing(new, number, buckets)
+    return put_ring(table.storage, partition, stored, instant).nodes
 
 
 def taken_away(table: IndexedTable) -> Mapping[str, Mapping[str, str]]:
@@ -143,5 +122,6 @@ def usable_ring(
     if not lost:
         return ring
     new = store_ring(table, partition, ring, lost[-1])
-    confirm_rings(table.storage, {partition: {}}, lost[-1])
+    # Of log files alone Hudi 0.15 does not tell that the ring counts.
+    confirm_rings(table.storage, [partition], lost[-1])
     return new

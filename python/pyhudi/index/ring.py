@@ -1,7 +1,7 @@
 """The consistent-hashing bucket index: a ring of hash ranges for each partition, stored as JSON.
 
-A new partition gets the ring that Hudi starts with. Rings are never resized here, and not written
-to while a resize is on its way; rings with new file ids are `renewal.py`'s part. Sources:
+A new partition gets the ring that Hudi starts with. Buckets are split and merged by clustering
+(`services/resizing.py`); rings with new file ids are `renewal.py`'s part. Sources:
 `HoodieConsistentHashingMetadata`, `ConsistentBucketIndexUtils` (Hudi 0.15.0, 1.2.0).
 """
 
@@ -14,13 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.index.bucket import KeyHash, place, proven_hash, to_be_made
+from pyhudi.index.bucket import place, proven_hash, to_be_made
 from pyhudi.index.located import Located
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.renewal import file_id_of, taken_away, usable_ring
-from pyhudi.index.ring_files import Ring, put_ring, ring_to_write_by
+from pyhudi.index.renewal import taken_away, usable_ring
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.key_hash import KeyHash
+from pyhudi.slices.ring_files import StoredRing, put_ring, ring_to_write_by
+from pyhudi.slices.rings import Ring, file_id_of
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
@@ -121,4 +123,5 @@ def _ring(table: IndexedTable, partition: str, *, make: bool) -> Ring:
 
 def first_ring(storage: Storage, partition: str, buckets: int) -> Ring:
     """Stores the ring that a partition starts with, unless another writer has just done so."""
-    return put_ring(storage, partition, _native.first_ring(partition, buckets))
+    first = StoredRing(_native.first_ring(partition, buckets), buckets=buckets)
+    return put_ring(storage, partition, first).nodes

@@ -12,13 +12,14 @@ from pyhudi.config.file_names import is_bucket
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index.ring_files import RING_FOLDER
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.slices.ring_files import RING_FOLDER
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
-_BY_PARTITION = ".hoodie/.bucket_index/partition_bucket_index_meta"
+_FOLDER = RING_FOLDER.rpartition("/")[0]
+_BY_PARTITION = f"{_FOLDER}/partition_bucket_index_meta"
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,12 @@ class Traces:
 
         Raises `UnsupportedTableFeature` for numbers of buckets that differ by partition.
         """
-        if self.storage.list(_BY_PARTITION):
+        # An object store has no empty folders, a file system may.
+        folders, _ = self.storage.list_dir(_FOLDER)
+        if _BY_PARTITION in folders and self.storage.list(_BY_PARTITION):
             msg = f"hoodie.bucket.index.partition.expressions: the table has {_BY_PARTITION}"
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
-        return bool(self.storage.list(RING_FOLDER))
+        return RING_FOLDER in folders and bool(self.storage.list(RING_FOLDER))
 
     @cached_property
     def has_buckets(self) -> bool:

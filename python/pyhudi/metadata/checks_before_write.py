@@ -14,7 +14,8 @@ from pyhudi.metadata.kinds.registry import kind_of, kinds_of
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 
-_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+BEING_MADE = "hoodie.table.metadata.partitions.inflight"
+"""Indexes that a writer of Apache Hudi has begun to make."""
 
 
 def check_partitions(config: TableConfig) -> None:
@@ -33,10 +34,11 @@ def check_partitions(config: TableConfig) -> None:
 
 def check_not_building(config: TableConfig) -> None:
     """Raises `UnsupportedTableFeature` while another writer builds an index."""
-    building = config.properties.get(_INFLIGHT, "").strip()
+    building = config.properties.get(BEING_MADE, "").strip()
     if building:
-        msg = f"{_INFLIGHT} is {building}: another writer is building an index"
-        raise UnsupportedTableFeature(msg, hint="Complete the indexing with Apache Hudi first.")
+        msg = f"{BEING_MADE} is {building}: another writer is building an index"
+        hint = "Complete the indexing with Apache Hudi. drop_index takes one back that has died."
+        raise UnsupportedTableFeature(msg, hint=hint)
 
 
 def check_replaceable(config: TableConfig) -> None:

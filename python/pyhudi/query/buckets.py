@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pyhudi import _native
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.index.ring_files import RING_FOLDER, committed_ring
 from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.ring_files import RING_FOLDER, committed_ring
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
@@ -106,9 +106,9 @@ class HashRings:
     def _load(self, partition: str) -> tuple[frozenset[str], frozenset[str]] | None:
         """The file id prefixes of all nodes and of the wanted ones; None to keep everything."""
         found = committed_ring(self._storage, self._timeline, partition)
-        if found is None or found[1] or not found[0]:
+        if found is None or found.resizing or not found.nodes:
             return None
-        return self._chosen(found[0])
+        return self._chosen(found.nodes)
 
     def _chosen(self, nodes: Sequence[tuple[int, str]]) -> tuple[frozenset[str], frozenset[str]]:
         values = [value for value, _ in nodes]

@@ -9,9 +9,9 @@ same is taken off, since nobody could carry it out without losing rows. Sources:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, takewhile
+from itertools import takewhile
 
 from pyhudi.config.actions import (
     CLUSTERING,
@@ -28,25 +28,34 @@ from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken
 from pyhudi.schema import schema_history
+from pyhudi.services import resizing
 from pyhudi.services.clustering_choice import Chosen, Settled, choose
+from pyhudi.services.clustering_since import changed_since, check_unchanged
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cluster import ClusterTask, cluster_group, cluster_tasks
-from pyhudi.slices.clustering_plan import OPERATION, ClusteringPlan, clustering_record, read_plan
+from pyhudi.slices.clustering_plan import (
+    OPERATION,
+    ClusteringPlan,
+    clustering_record,
+    new_buckets,
+    read_plan,
+    written_early,
+)
 from pyhudi.slices.file_groups import pending_clusterings
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.grouping import GroupKey, groups_of_plan
+from pyhudi.slices.grouping import groups_of_plan
+from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.txn.conflicts import AS_IT_WAS, Since, check_writers, touched
+from pyhudi.txn.conflicts import Since, check_writers
 from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
 from pyhudi.txn.task_inputs import write_target
 
 _SERVICE = "cluster"
 _STAGE = 1
 _MEMORY = 1024 * 1024 * 1024
-_RINGS = ".hoodie/.bucket_index"
 
 
 @dataclass(frozen=True)
@@ -115,10 +124,8 @@ def pending(timeline: Timeline) -> list[Instant]:
 
 
 def _check(table: Table, options: ClusteringOptions) -> None:
-    """Refuses a table whose file groups are buckets, and columns that it lacks."""
-    if table.storage.list_dir(_RINGS) != ([], []):
-        msg = "hoodie.index.bucket.engine is CONSISTENT_HASHING: pyhudi does not resize buckets"
-        raise UnsupportedTableFeature(msg, hint="Cluster this table with Apache Hudi.")
+    """Refuses a table whose buckets cannot be resized, and columns that it lacks."""
+    resizing.check_table(table)
     unknown = [name for name in options.sort_columns if name not in table.columns.names]
     if unknown:
         msg = f"{SORT_COLUMNS} has {unknown[0]!r}, which is no column of the table"
@@ -140,6 +147,8 @@ def _scheduled(
             return None
         others = pending(now.timeline)
         waits = f"no clustering is planned while {others[0]} is pending" if others else ""
+        if not waits and has_rings(now.storage):
+            waits = resizing.waits_for(now)
         chosen = _choice(now, options, instant)
         if waits or not chosen.groups:
             return None
@@ -185,6 +194,10 @@ def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
     }
     taken |= set(pending_clusterings(timeline))
     slices = FileSystemView(table.storage, table.config, timeline).slices()
+    hour = int(instant[8:10])
+    if has_rings(table.storage):
+        whole = (slice_ for slice_ in slices if slice_.key not in taken)
+        return resizing.choose_buckets(table, whole, options, hour)
     if slices and all(is_bucket(slice_.file_id) for slice_ in slices):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
         raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
@@ -192,7 +205,7 @@ def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
     wanted = ",".join(options.sort_columns)
     settled = _settled(timeline, free) if wanted else Settled({})
     write = WriteOptions.of(table.options)
-    return choose(free, options, write, settled, wanted, hour=int(instant[8:10]))
+    return choose(free, options, write, settled, wanted, hour=hour)
 
 
 def _settled(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
@@ -224,11 +237,14 @@ def _with_plan(
 
     Also one that was made just now: who stood still in between has planned on what was then.
     """
-    instant = next((one for one in pending(table.timeline) if one.requested == time), None)
+    instant = next((plan for plan in pending(table.timeline) if plan.requested == time), None)
     if instant is None:
         msg = f"the clustering {time} is not pending any more"
         raise overtaken(msg)
-    changed = _changed_since(table, instant)
+    changed = changed_since(table, instant) or resizing.another_ring(table, _plan(table, instant))
+    if changed and written_early(table.storage, table.timeline.plan(instant)):
+        msg = f"{instant} stays as it is: {changed}, and other writers have written to its buckets"
+        return replace(result, left=(*result.left, msg))
     if changed:
         unschedule(table, instant.requested, instant.action)
         msg = f"{instant} was taken off the timeline: {changed} since it was planned"
@@ -242,36 +258,6 @@ def _plan(table: Table, instant: Instant) -> ClusteringPlan:
     return read_plan(table.storage, table.timeline.plan(instant) or {})
 
 
-def _changed_since(table: Table, instant: Instant) -> str:
-    """What was done to file groups of a plan since it was made, "" for nothing."""
-    timeline = table.timeline
-    groups = list((timeline.plan(instant) or {}).get("clusteringPlan", {})["inputGroups"] or ())
-    planned = {
-        (slice_["partitionPath"] or "", slice_["fileId"]): {
-            path.rsplit("/", 1)[-1]
-            for path in (slice_.get("dataFilePath") or "", *(slice_.get("deltaFilePaths") or ()))
-        }
-        for slice_ in chain.from_iterable(group.get("slices") or () for group in groups)
-    }
-    for commit in timeline.commits:
-        if commit.requested > instant.requested:
-            metadata = timeline.commit_metadata(commit)
-            if metadata.operation_type not in AS_IT_WAS and touched(metadata) & planned.keys():
-                return f"{commit} has changed file groups of it"
-    partitions = {partition for partition, _ in planned}
-    view = FileSystemView(table.storage, table.config, timeline, partitions)
-    there = {slice_.key: slice_ for slice_ in view.slices()}
-    for key, names in planned.items():
-        if key not in there or not _names(there[key]) <= names:
-            return f"the file group {key[1]} of partition {key[0]!r} has changed"
-    return ""
-
-
-def _names(slice_: FileSlice) -> set[str]:
-    base = {slice_.base.name} if slice_.base else set()
-    return base | {log.name for log in slice_.logs}
-
-
 def _carried_out(
     table: Table,
     instant: Instant,
@@ -280,9 +266,10 @@ def _carried_out(
     asked: ClusteringRequest,
 ) -> list[WriteStat]:
     inputs = plan.inputs.keys()
+    children = new_buckets(table.timeline.plan(instant))
 
     def check(since: Since, _: CommitMetadata) -> None:
-        _check_unchanged(inputs, since)
+        check_unchanged(inputs, children, since)
         if LockOptions.of(table.options).prefers_writers:
             check_writers(since.table, inputs)
 
@@ -290,8 +277,12 @@ def _carried_out(
     tasks = _tasks(table, instant, plan, options, asked)
     with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
         label = f"cluster files of {instant.requested}"
-        results = table.engine.run(cluster_group, tasks, stage=_STAGE, label=label)
-        stats = [stat for written in results for stat in written]
+        if plan.resized or has_rings(table.storage):
+            stats = resizing.write_buckets(table, plan, tasks, label)
+            resizing.with_new_rings(txn, table, plan)
+        else:
+            results = table.engine.run(cluster_group, tasks, stage=_STAGE, label=label)
+            stats = [stat for written in results for stat in written]
         txn.commit(stats, schema, plan.replaced)
     return stats
 
@@ -314,11 +305,3 @@ def _tasks(
         target_bytes=options.target_bytes,
         memory_limit=asked.memory_limit // table.engine.tasks_per_process,
     )
-
-
-def _check_unchanged(inputs: Collection[GroupKey], since: Since) -> None:
-    """Raises `CommitConflict` where another one has changed a file group while it was clustered."""
-    for other, metadata in since.commits:
-        for partition, file_id in sorted(touched(metadata).intersection(inputs))[:1]:
-            msg = f"{other} has changed file group {file_id} of partition {partition!r} meanwhile"
-            raise overtaken(msg)

@@ -63,7 +63,7 @@ def choose(
     for slice_ in slices:
         if (slice_.base.size if slice_.base else 0) < options.small_file_limit:
             small.setdefault(slice_.partition, []).append(slice_)
-    kept = set(_partitions(sorted(small), options, hour))
+    kept = set(wanted_partitions(sorted(small), options, hour))
     groups, candidates = [], set()
     for path in sorted(small):
         found = [
@@ -89,7 +89,7 @@ def _is_worth_it(group: PlannedGroup, options: ClusteringOptions) -> bool:
 # --- partitions -----------------------------------------------------------------------------------
 
 
-def _partitions(paths: Sequence[str], options: ClusteringOptions, hour: int) -> Iterable[str]:
+def wanted_partitions(paths: Sequence[str], options: ClusteringOptions, hour: int) -> Iterable[str]:
     """Those of some partitions, sorted, that the options let be clustered."""
     if options.selected:
         return set(options.selected).intersection(paths)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.config.clustering_options import Layout
@@ -77,19 +79,41 @@ def cluster_tasks(
 
 def cluster_group(task: ClusterTask, attempt: Attempt) -> tuple[WriteStat, ...]:
     """Writes the merged rows of all slices, with the commit times they have."""
+    stats, merged = write_sorted(task, attempt)
+    written = sum(stat.num_writes for stat in stats)
+    if merged != written:
+        msg = f"{merged} rows were to be clustered, and {written} were written"
+        raise AssertionError(msg)
+    return stats
+
+
+def write_sorted(
+    task: ClusterTask,
+    attempt: Attempt,
+    chosen: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] | None = None,
+) -> tuple[tuple[WriteStat, ...], int]:
+    """Writes the merged rows of all slices in order, and counts them.
+
+    chosen: leaves out rows that are not to be written, though they count; None writes all.
+    """
     opened = [open_counted(read) for read in task.reads]
-    rows = _native.sort_rows(
+    rows: _native.BatchReader | pa.RecordBatchReader = _native.sort_rows(
         [reader for reader, _ in opened],
         columns=list(task.sort_columns),
         layout=task.layout,
         memory_limit=task.memory_limit // 2,
     )
+    if chosen is not None:
+        rows = pa.RecordBatchReader.from_batches(rows.schema, chosen(rows))
     names = _Names(task, attempt)
     written = write_base.store_base_files(task.target, names, rows, task.target_bytes)
     merged = sum(stats.base_rows - stats.deleted + stats.inserted for _, stats in opened)
-    if merged != sum(file.rows for file in written):
-        msg = f"{merged} rows were to be clustered, and {sum(f.rows for f in written)} were written"
-        raise AssertionError(msg)
+    return _stats(task, names.given, written), merged
+
+
+def _stats(
+    task: ClusterTask, file_ids: Sequence[str], written: Sequence[_native.BaseFile]
+) -> tuple[WriteStat, ...]:
     return tuple(
         WriteStat(
             file_id=file_id,
@@ -101,7 +125,7 @@ def cluster_group(task: ClusterTask, attempt: Attempt) -> tuple[WriteStat, ...]:
             partition_path=task.partition,
             runtime_stats=RuntimeStats(),
         )
-        for file_id, file in zip(names.given, written, strict=True)
+        for file_id, file in zip(file_ids, written, strict=True)
     )
 
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.config.clustering_options import LAYOUT, RUN_PACKAGE, SORT_COLUMNS, Layout
 from pyhudi.config.file_names import parse_base_name, parse_log_name
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.config.json_text import parse_json
+from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.compaction_plan import io_metrics
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.planned import planned_slices
+from pyhudi.slices.rings import Child, file_id_of
 from pyhudi.storage.storage import Storage
 
 OPERATION = "CLUSTER"
 _PLAN_VERSION = 1
 _CHILDREN = "clustering.group.child.node"
-"""Of a group whose consistent hashing bucket is split or merged."""
+"""Of a group whose consistent-hashing buckets are split or merged."""
+_NUMBER = "clustering.group.sequence.no"
+_PARTITION = "clustering.group.partition"
+_PREFIX = re.compile(r"[A-Za-z0-9-]+")
+"""Of a file id, which is to be a file's name."""
+_RESIZING = (
+    "ConsistentBucketClusteringExecutionStrategy",
+    "JobConsistentHashingExecutionStrategy",
+)
 _SORTING = ("SortAndSizeExecutionStrategy", "SingleFileSortExecutionStrategy")
 _COPYING = ("BinaryCopyExecutionStrategy", "StreamCopyClusteringExecutionStrategy")
 """Strategies of which all that counts is that the same rows are written."""
@@ -31,6 +43,10 @@ class PlannedGroup:
     slices: tuple[FileSlice, ...]
     outputs: int
     """File groups that they become, at most."""
+    children: tuple[Child, ...] = ()
+    """Of buckets that are split or merged: what becomes of their nodes."""
+    ring: int = 0
+    """The number of the ring that these nodes are of."""
 
     @property
     def partition(self) -> str:
@@ -53,6 +69,15 @@ class ClusteringPlan:
         return {slice_.key: slice_ for group in self.groups for slice_ in group.slices}
 
     @property
+    def resized(self) -> dict[str, tuple[PlannedGroup, ...]]:
+        """The groups that split and merge buckets, by partition path."""
+        found: dict[str, tuple[PlannedGroup, ...]] = {}
+        for group in self.groups:
+            if group.children:
+                found[group.partition] = (*found.get(group.partition, ()), group)
+        return found
+
+    @property
     def replaced(self) -> dict[str, tuple[str, ...]]:
         """File ids that go, by partition path."""
         found: dict[str, tuple[str, ...]] = {}
@@ -72,6 +97,9 @@ def clustering_record(
 
     root: the table's URI: Hudi's executors want absolute paths. missing: as a compaction plan's.
     """
+    groups = list(groups)
+    resizes = any(group.children for group in groups)
+    strategy = "ConsistentBucketClustering" if resizes else "SortAndSize"
     params = {SORT_COLUMNS: ",".join(sort_columns)} if sort_columns else {}
     return {
         "operationType": OPERATION,
@@ -80,7 +108,7 @@ def clustering_record(
         "clusteringPlan": {
             "inputGroups": [_group(root.rstrip("/"), group) for group in groups],
             "strategy": {
-                "strategyClassName": f"{RUN_PACKAGE}SparkSortAndSizeExecutionStrategy",
+                "strategyClassName": f"{RUN_PACKAGE}Spark{strategy}ExecutionStrategy",
                 "strategyParams": params,
                 "version": _PLAN_VERSION,
             },
@@ -111,8 +139,24 @@ def _group(root: str, group: PlannedGroup) -> dict[str, Any]:
         ],
         "metrics": metrics,
         "numOutputFileGroups": group.outputs,
-        "extraMetadata": None,
+        "extraMetadata": _of_nodes(group) if group.children else None,
         "version": _PLAN_VERSION,
+    }
+
+
+def _of_nodes(group: PlannedGroup) -> dict[str, str]:
+    nodes = [
+        {
+            "value": child.value,
+            "fileIdPrefix": child.prefix,
+            "tag": "DELETE" if child.prefix is None else "REPLACE",
+        }
+        for child in group.children
+    ]
+    return {
+        _PARTITION: group.partition,
+        _CHILDREN: json.dumps(nodes, indent=2),
+        _NUMBER: str(group.ring),
     }
 
 
@@ -131,12 +175,12 @@ def read_plan(storage: Storage, record: Mapping[str, Any]) -> ClusteringPlan:
         raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.")
     groups = []
     for group in plan.get("inputGroups") or ():
-        if _CHILDREN in (group.get("extraMetadata") or {}):
-            msg = f"a clustering plan has {_CHILDREN}: it splits or merges buckets"
-            raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.")
-        slices = planned_slices(storage, map(_operation, group.get("slices") or ()))
+        extra = group.get("extraMetadata") or {}
+        children, ring = _nodes(extra) if _CHILDREN in extra else ((), 0)
+        slices = tuple(planned_slices(storage, map(_operation, group.get("slices") or ())))
         if slices:
-            groups.append(PlannedGroup(tuple(slices), group.get("numOutputFileGroups") or 1))
+            outputs = group.get("numOutputFileGroups") or 1
+            groups.append(PlannedGroup(slices, outputs, children, ring))
     columns = (strategy.get("strategyParams") or {}).get(SORT_COLUMNS) or ""
     layout = (plan.get("extraMetadata") or {}).get(LAYOUT, "").lower()
     return ClusteringPlan(
@@ -146,6 +190,52 @@ def read_plan(storage: Storage, record: Mapping[str, Any]) -> ClusteringPlan:
     )
 
 
+def new_buckets(record: Mapping[str, Any] | None) -> dict[GroupKey, frozenset[GroupKey]]:
+    """By file group that a plan splits or merges those that it becomes; none of another plan.
+
+    Hudi's writers may write to both meanwhile (`SparkConsistentBucketDuplicateUpdateStrategy`).
+    Such a log file bears the clustering's instant, so it counts with the clustering.
+    """
+    found = {}
+    for group in ((record or {}).get("clusteringPlan") or {}).get("inputGroups") or ():
+        extra = group.get("extraMetadata") or {}
+        prefixes = [child.prefix for child in _nodes(extra)[0]] if _CHILDREN in extra else []
+        for slice_ in group.get("slices") or () if prefixes else ():
+            partition = slice_["partitionPath"] or ""
+            ids = frozenset((partition, file_id_of(prefix)) for prefix in prefixes if prefix)
+            found[partition, slice_["fileId"]] = ids
+    return found
+
+
+def written_early(storage: Storage, record: Mapping[str, Any] | None) -> bool:
+    """Whether there are log files of buckets that a plan is to make."""
+    ids = frozenset().union(*new_buckets(record).values())
+    return any(
+        (partition, log.file_id) in ids
+        for partition in {partition for partition, _ in ids}
+        for file in storage.list_dir(partition)[1]
+        if (log := parse_log_name(file.name)) is not None
+    )
+
+
+def _nodes(extra: Mapping[str, Any]) -> tuple[tuple[Child, ...], int]:
+    """What a group says of nodes, and of which ring."""
+    try:
+        nodes = parse_json(extra[_CHILDREN], _CHILDREN, is_file=False)
+        return tuple(map(_child, nodes)), int(extra[_NUMBER])
+    except (CorruptTable, KeyError, TypeError, ValueError) as error:
+        msg = f"a clustering plan has a {_CHILDREN} that names no buckets: {error!r}"
+        raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.") from error
+
+
+def _child(node: Mapping[str, Any]) -> Child:
+    if node["tag"] == "DELETE":
+        return Child(int(node["value"]), None)
+    if not (node["tag"] == "REPLACE" and _PREFIX.fullmatch(node["fileIdPrefix"])):
+        raise ValueError(node)
+    return Child(int(node["value"]), node["fileIdPrefix"])
+
+
 def _check_version(version: int | None) -> None:
     if version is not None and version > _PLAN_VERSION:
         msg = f"a clustering plan of version {version}"
@@ -153,7 +243,7 @@ def _check_version(version: int | None) -> None:
 
 
 def _check_class(name: str) -> None:
-    if name and not name.endswith((*_SORTING, *_COPYING)):
+    if name and not name.endswith((*_SORTING, *_COPYING, *_RESIZING)):
         msg = f"hoodie.clustering.execution.strategy.class of a clustering plan is {name}"
         raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.")
 

@@ -15,6 +15,7 @@ from pyhudi.config.actions import Instant, State
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices import markers
+from pyhudi.slices.clustering_plan import written_early
 from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
@@ -50,11 +51,15 @@ def schedule(table: Table, action: str, plan: Callable[[Table, str], bytes | Non
 def unschedule(table: Table, instant: str, action: str) -> None:
     """Takes a plan off the timeline, with what was begun of it.
 
-    Raises `CommitConflict` where somebody is carrying it out, or it is not pending any more.
+    Raises `CommitConflict` where somebody is carrying it out, or it is not pending any more, or
+    writers count on it.
     """
     with table.guard.section():
         timeline = conflicts.timeline_of_now(table)
-        _check_free(table, timeline, instant, action)
+        planned = timeline.plan(_check_free(table, timeline, instant, action))
+        if written_early(table.storage, planned):
+            msg = f"writers have written to the buckets that the {action} {instant} is to make"
+            raise CommitConflict(msg, hint="Carry it out with cluster().")
         table.guard.check()
         opened = OpenInstant(table, instant, action)
         _back_to_plan(opened, timeline)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.index.copies import groups_with_copies
-from pyhudi.index.renewal import Renewed, confirm_rings, in_place, renew_rings
+from pyhudi.index.renewal import Renewed, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema
+from pyhudi.slices.ring_files import confirm_rings
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import Recheck
@@ -128,7 +129,8 @@ def write_buckets(
 def new_rings(context: WriteContext, txn: Transaction, replaced: Replaced) -> Renewed:
     """Rings for the buckets of a commit that takes file groups away; they count once it does."""
     renewed = renew_rings(context, replaced, txn.instant)
-    txn.on_completed(lambda: confirm_rings(context.storage, renewed, txn.instant))
+    if context.config.version.confirms_rings:
+        txn.on_completed(lambda: confirm_rings(context.storage, renewed, txn.instant))
     return renewed
 
 

@@ -57,7 +57,7 @@ from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.other_layout import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes
-from pyhudi.write import index_beside
+from pyhudi.write import index_beside, index_left
 from pyhudi.write.incoming import memory_limit
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_whole
 
@@ -269,6 +269,9 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
     """Takes an index away; see `HudiTable.drop_index`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
+    left_by_hudi = index_left.take_back(handle, name, clock)
+    if left_by_hudi:
+        return left_by_hudi
     with _at_work(handle, clock) as (config, by):
         gone = _dropped(config, name)
         undone = Unfinished.of(config)

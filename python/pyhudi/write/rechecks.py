@@ -21,6 +21,8 @@ from pyhudi.query.select_rows import count_rows
 from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.ring_files import committed_ring
+from pyhudi.slices.rings import file_id_of
 from pyhudi.txn.conflicts import FileGroups, Recheck, Since
 from pyhudi.write.plan import Counts
 from pyhudi.write.rows import Placed
@@ -112,8 +114,20 @@ def buckets_are_new(context: WriteContext, counts: Counts) -> Recheck:
             for partition, file_id in sorted(groups):
                 if (partition, index.identity(file_id)) in mine:
                     raise _met(instant, f"file group {file_id} of the same bucket")
+        if mine and index.has_rings and since.commits:
+            _check_rings(since, mine)
 
     return check
+
+
+def _check_rings(since: Since, made: Collection[tuple[str, str]]) -> None:
+    """File groups that are made are of the rings of now. made: partition paths with file ids."""
+    table = since.table
+    for partition in sorted({partition for partition, _ in made}):
+        ring = committed_ring(table.storage, table.timeline, partition)
+        known = {file_id_of(prefix) for _, prefix in ring.nodes} if ring else set()
+        if not all(file_id in known for path, file_id in made if path == partition):
+            raise _met(since.commits[-1][0], f"another ring of buckets to partition {partition!r}")
 
 
 def _changed(context: WriteContext, since: Since) -> Iterator[FileSlice]:

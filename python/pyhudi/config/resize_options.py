@@ -1,0 +1,53 @@
+"""The options of splitting and merging consistent-hashing buckets (`HoodieIndexConfig`, 1.2.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.option_values import number, whole_number
+from pyhudi.config.write_options import WriteOptions
+
+MAX_BUCKETS = "hoodie.bucket.index.max.num.buckets"
+MIN_BUCKETS = "hoodie.bucket.index.min.num.buckets"
+SPLIT_THRESHOLD = "hoodie.bucket.index.split.threshold"
+MERGE_THRESHOLD = "hoodie.bucket.index.merge.threshold"
+RESIZE_OPTIONS = (MAX_BUCKETS, MIN_BUCKETS, SPLIT_THRESHOLD, MERGE_THRESHOLD)
+"""Every option that `ResizeOptions.of` reads, but for those of the index and of writes."""
+
+
+@dataclass(frozen=True)
+class ResizeOptions:
+    """Which buckets of a partition are split, and which are merged."""
+
+    most: int
+    """Buckets of a partition beyond which none is split."""
+    fewest: int
+    """Buckets of a partition below which none are merged."""
+    split_bytes: int
+    """A bucket of more is split."""
+    merge_bytes: int
+    """Neighbours of no more each are merged, up to about so much together."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ResizeOptions:
+        """From `hoodie.…` options, with Hudi's defaults: as many buckets as there are at first.
+
+        Bounds that the first number is not within are moved to it, as Hudi does. Raises
+        `ConfigError` for a value that is none.
+        """
+        first = IndexOptions.of(options).buckets
+        largest = WriteOptions.of(options).max_file_size
+        split = number(options, SPLIT_THRESHOLD, _is_share, "above 0", 2.0)
+        merge = number(options, MERGE_THRESHOLD, _is_share, "above 0", 0.2)
+        return cls(
+            max(first, whole_number(options, MAX_BUCKETS, default=first)),
+            min(first, whole_number(options, MIN_BUCKETS, default=first)),
+            int(largest * split),
+            int(largest * merge),
+        )
+
+
+def _is_share(value: float) -> bool:
+    return 0 < value < float("inf")

@@ -1,0 +1,73 @@
+"""Whether a clustering's plan still holds: what writers have done to its file groups meanwhile.
+
+A write that changed one of them and not what becomes of it would be lost. Hudi's writers may write
+to buckets that are split or merged and to those that they become
+(`SparkConsistentBucketDuplicateUpdateStrategy`): such a write is there either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import chain
+
+from pyhudi.config.actions import Instant
+from pyhudi.errors import overtaken
+from pyhudi.slices.clustering_plan import new_buckets
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.table import Table
+from pyhudi.txn.conflicts import AS_IT_WAS, Since, touched
+
+Becomes = Mapping[GroupKey, frozenset[GroupKey]]
+"""By file group of a plan the buckets that it becomes, where those are named."""
+
+
+def changed_since(table: Table, instant: Instant) -> str:
+    """What was done to file groups of a plan since it was made, "" for nothing that matters."""
+    timeline = table.timeline
+    record = timeline.plan(instant) or {}
+    groups = list(record.get("clusteringPlan", {})["inputGroups"] or ())
+    planned = {
+        (slice_["partitionPath"] or "", slice_["fileId"]): {
+            path.rsplit("/", 1)[-1]
+            for path in (slice_.get("dataFilePath") or "", *(slice_.get("deltaFilePaths") or ()))
+        }
+        for slice_ in chain.from_iterable(group.get("slices") or () for group in groups)
+    }
+    becomes, twice = new_buckets(record), set[GroupKey]()
+    for commit in timeline.commits:
+        if commit.requested > instant.requested:
+            metadata = timeline.commit_metadata(commit)
+            if metadata.operation_type in AS_IT_WAS:
+                continue
+            written = touched(metadata)
+            if planned.keys() & _missed(written, becomes):
+                return f"{commit} has changed file groups of it"
+            twice |= written
+    partitions = {partition for partition, _ in planned}
+    view = FileSystemView(table.storage, table.config, timeline, partitions)
+    there = {slice_.key: slice_ for slice_ in view.slices()}
+    for key, names in planned.items():
+        if key not in there or not (key in twice or _names(there[key]) <= names):
+            return f"the file group {key[1]} of partition {key[0]!r} has changed"
+    return ""
+
+
+def check_unchanged(inputs: Collection[GroupKey], becomes: Becomes, since: Since) -> None:
+    """Raises `CommitConflict` where another one has changed a file group while it was clustered."""
+    for other, metadata in since.commits:
+        missed = _missed(touched(metadata), becomes).intersection(inputs)
+        for partition, file_id in sorted(missed)[:1]:
+            msg = f"{other} has changed file group {file_id} of partition {partition!r} meanwhile"
+            raise overtaken(msg)
+
+
+def _missed(written: Collection[GroupKey], becomes: Becomes) -> set[GroupKey]:
+    """The file groups that a write changed without what becomes of them."""
+    return {key for key in written if becomes.get(key, frozenset()).isdisjoint(written)}
+
+
+def _names(slice_: FileSlice) -> set[str]:
+    base = {slice_.base.name} if slice_.base else set()
+    return base | {log.name for log in slice_.logs}

@@ -1,0 +1,99 @@
+"""Which buckets of a hash ring are split and merged: file slices and a ring in, groups out. Pure.
+
+A bucket beyond a size becomes two, neighbours below another size become one. Hudi writes all other
+buckets of the partition anew, too, to have their rows sorted, and whenever it is asked; here they
+are left alone. Source: `BaseConsistentHashingBucketClusteringPlanStrategy` (Hudi 0.15.0, 1.0.2,
+1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from pyhudi.config.resize_options import ResizeOptions
+from pyhudi.slices.clustering_plan import PlannedGroup
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.ring_files import StoredRing
+from pyhudi.slices.rings import Child, Ring, file_id_of, middle_of
+
+
+def choose_resizes(
+    slices: Sequence[FileSlice],
+    ring: StoredRing,
+    options: ResizeOptions,
+    new_prefix: Callable[[], str],
+) -> list[PlannedGroup]:
+    """Splits, the largest bucket first, then merges.
+
+    slices: those of one partition that nothing waits for. new_prefix: gives the beginning of a new
+    file id.
+    """
+    by_id = {slice_.file_id: slice_ for slice_ in slices}
+    buckets = [by_id.get(file_id_of(prefix)) for _, prefix in ring.nodes]
+    room = max(options.most - len(ring.nodes), 0)
+    split: list[PlannedGroup] = []
+    for at in sorted(range(len(buckets)), key=lambda at: (-_size(buckets[at]), at)):
+        slice_ = buckets[at]
+        if slice_ is None or slice_.size <= options.split_bytes or len(split) == room:
+            break
+        children = _split(ring.nodes, at, new_prefix)
+        if children:
+            split.append(PlannedGroup((slice_,), len(children), children, ring.number))
+            buckets[at] = None
+    to_spare = len(ring.nodes) + len(split) - options.fewest
+    merged = [
+        PlannedGroup(
+            tuple(slice_ for at in run if (slice_ := buckets[at]) is not None),
+            1,
+            _merge(ring.nodes, run, new_prefix),
+            ring.number,
+        )
+        for run in _runs(buckets, options.merge_bytes, max(to_spare, 0))
+    ]
+    return [*split, *merged]
+
+
+def _size(slice_: FileSlice | None) -> int:
+    return 0 if slice_ is None else slice_.size
+
+
+def _split(ring: Ring, at: int, new_prefix: Callable[[], str]) -> tuple[Child, ...]:
+    value = ring[at][0]
+    middle = middle_of(ring, value)
+    if middle is None:
+        return ()
+    return Child(middle, new_prefix()), Child(value, new_prefix())
+
+
+def _merge(ring: Ring, run: Sequence[int], new_prefix: Callable[[], str]) -> tuple[Child, ...]:
+    """The last one of a run takes the ranges of those before it."""
+    gone = tuple(Child(ring[at][0], None) for at in run[:-1])
+    return (*gone, Child(ring[run[-1]][0], new_prefix()))
+
+
+def _runs(
+    buckets: Sequence[FileSlice | None], most_bytes: int, most: int
+) -> Iterator[tuple[int, ...]]:
+    """Neighbours on the ring that are small, by their places; each of two at least.
+
+    most: buckets that may go.
+    """
+    free = {
+        at for at, slice_ in enumerate(buckets) if slice_ is not None and slice_.size <= most_bytes
+    }
+    for start in range(len(buckets)):
+        if start not in free:
+            continue
+        run, total = [start], _size(buckets[start])
+        free.discard(start)
+        for step in (-1, 1):
+            while most and total <= most_bytes:
+                at = (run[0 if step < 0 else -1] + step) % len(buckets)
+                if at not in free:
+                    break
+                free.discard(at)
+                run.insert(0 if step < 0 else len(run), at)
+                total += _size(buckets[at])
+                most -= 1
+        if len(run) > 1:
+            yield tuple(run)

@@ -1,0 +1,227 @@
+"""Consistent-hashing buckets split and merged, as a kind of clustering: what is that of rings.
+
+A plan says what becomes of nodes of a ring. Who carries it out writes the new buckets, and before
+the commit is complete a new ring under its instant, which counts with the commit; the rest is as
+with any clustering (`clustering.py`). No bucket is resized while a write is pending, since Hudi's
+writers may not know of the plan. Sources: `BaseConsistentHashingBucketClusteringPlanStrategy`,
+`HoodieSparkConsistentBucketIndex`, `SparkConsistentBucketClusteringExecutionStrategy` (Hudi 0.15.0,
+1.0.2, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from pyhudi.config.actions import COMMIT, DELTA_COMMIT
+from pyhudi.config.clustering_options import ClusteringOptions
+from pyhudi.config.index_options import BUCKET_ENGINE, BUCKET_FIELDS, CONSISTENT, IndexOptions
+from pyhudi.config.property_names import META_FIELDS
+from pyhudi.config.resize_options import ResizeOptions
+from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, overtaken
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.services.clustering_choice import Chosen, wanted_partitions
+from pyhudi.services.resize_choice import choose_resizes
+from pyhudi.slices.cluster import ClusterTask
+from pyhudi.slices.clustering_plan import ClusteringPlan, PlannedGroup
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.key_hash import KeyHash, key_hashes
+from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.resize import BucketTask, ProbeTask, WrittenBucket, fitting_ways, write_bucket
+from pyhudi.slices.ring_files import (
+    StoredRing,
+    committed_ring,
+    confirm_rings,
+    has_rings,
+    put_ring_again,
+)
+from pyhudi.slices.rings import Ring, file_id_of, resized, span_of
+from pyhudi.slices.table import Commit, Companion, Table
+from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.transaction import Transaction
+
+_PROBED = 4
+_STAGE = 1
+_ANY_SIZE = 1 << 62
+"""Bytes of a file of which there is one, however large."""
+
+
+def check_table(table: Table) -> None:
+    """Raises `UnsupportedTableFeature` for a table with rings whose buckets cannot be resized."""
+    if not has_rings(table.storage):
+        return
+    if not table.config.is_merge_on_read:
+        msg = f"{BUCKET_ENGINE} is {CONSISTENT}: pyhudi splits and merges buckets of MOR only"
+        raise UnsupportedTableFeature(msg)
+    if not table.config.populate_meta_fields:
+        msg = f"{META_FIELDS} is false: nothing tells which bucket a row belongs to"
+        raise UnsupportedTableFeature(msg, hint="Cluster this table with Apache Hudi.")
+
+
+# --- planning -------------------------------------------------------------------------------------
+
+
+def waits_for(table: Table) -> str:
+    """What has to be over before buckets are resized, "" for nothing."""
+    writes = table.timeline.pending(COMMIT, DELTA_COMMIT)
+    return f"no buckets are split or merged while {writes[0]} is pending" if writes else ""
+
+
+def choose_buckets(
+    table: Table, free: Iterable[FileSlice], options: ClusteringOptions, hour: int
+) -> Chosen:
+    """What is split and merged. free: slices that nothing waits for; the rest is as of `choose`."""
+    by_partition: dict[str, list[FileSlice]] = {}
+    for slice_ in free:
+        by_partition.setdefault(slice_.partition, []).append(slice_)
+    kept = set(wanted_partitions(sorted(by_partition), options, hour))
+    bounds = ResizeOptions.of(table.options)
+    groups: list[PlannedGroup] = []
+    missing: set[str] = set()
+    for partition in sorted(by_partition):
+        ring = committed_ring(table.storage, table.timeline, partition)
+        if ring is None:
+            continue
+        found = choose_resizes(by_partition[partition], ring, bounds, table.clock.uuid)
+        room = options.max_groups - len(groups) if partition in kept else 0
+        groups += found[:room]
+        missing |= {partition} if len(found) > room else set()
+    return Chosen(tuple(groups), tuple(sorted(missing)))
+
+
+# --- carrying out ---------------------------------------------------------------------------------
+
+
+def another_ring(table: Table, plan: ClusteringPlan) -> str:
+    """In which partition a plan is of a ring that there is no more, "" for none."""
+    for partition, groups in plan.resized.items():
+        ring = committed_ring(table.storage, table.timeline, partition)
+        if ring is None or {group.ring for group in groups} != {ring.number}:
+            return f"partition {partition!r} has another ring"
+    return ""
+
+
+def write_buckets(
+    table: Table, plan: ClusteringPlan, groups: Sequence[ClusterTask], label: str
+) -> list[WriteStat]:
+    """Writes the new buckets of a plan.
+
+    groups: the task that each group would be if its rows came together. Raises `ConfigError` where
+    keys are not in the buckets that the options say.
+    """
+    if not all(group.children for group in plan.groups):
+        msg = f"{BUCKET_ENGINE} is {CONSISTENT}, and a clustering's plan has file groups without it"
+        raise UnsupportedTableFeature(msg, hint="Take the plan off with rollback().")
+    before = {partition: _ring(table, partition).nodes for partition in plan.resized}
+    hashing = _proven_hash(table, plan, before)
+    after = {
+        partition: _resized(before[partition], groups, partition)
+        for partition, groups in plan.resized.items()
+    }
+    tasks = [
+        BucketTask(
+            replace(task, file_ids=child.prefix, target_bytes=_ANY_SIZE),
+            number,
+            span_of(after[group.partition], child.value) if _is_split(group) else None,
+            hashing,
+        )
+        for number, (group, task) in enumerate(zip(plan.groups, groups, strict=True))
+        for child in group.children
+        if child.prefix is not None
+    ]
+    written = table.engine.run(write_bucket, tasks, stage=_STAGE, label=label)
+    _check_all_written(plan, written, hashing)
+    return [stat for bucket in written for stat in bucket.stats]
+
+
+def with_new_rings(txn: Transaction, table: Table, plan: ClusteringPlan) -> None:
+    """Has the commit of a plan bring the new rings."""
+    txn.companions.append(_NewRings(plan))
+    if table.config.version.confirms_rings:
+        txn.on_completed(lambda: confirm_rings(table.storage, plan.resized, txn.instant))
+
+
+class _NewRings(Companion):
+    """Stores the rings that a plan leads to; they count once its commit is complete."""
+
+    def __init__(self, plan: ClusteringPlan) -> None:
+        self._plan = plan
+
+    def before_complete(self, table: Table, commit: Commit) -> Mapping[str, str]:
+        """Raises `CommitConflict` where a partition has got another ring meanwhile."""
+        changed = another_ring(table, self._plan)
+        if changed:
+            raise overtaken(f"{changed} by now")
+        for partition, groups in self._plan.resized.items():
+            ring = _ring(table, partition)
+            nodes = _resized(ring.nodes, groups, partition)
+            new = StoredRing(nodes, ring.number + 1, ring.buckets)
+            put_ring_again(table.storage, partition, new, commit.instant)
+        return {}
+
+
+def _ring(table: Table, partition: str) -> StoredRing:
+    ring = committed_ring(table.storage, table.timeline, partition)
+    if ring is None:
+        msg = f"partition {partition!r} has no hash ring, and a clustering is to split its buckets"
+        raise CorruptTable(msg)
+    return ring
+
+
+def _resized(ring: Ring, groups: Iterable[PlannedGroup], partition: str) -> Ring:
+    children = chain.from_iterable(group.children for group in groups)
+    try:
+        return resized(ring, children)
+    except KeyError as error:
+        msg = f"a clustering is to take node {error} off the ring of {partition!r}, which lacks it"
+        raise CorruptTable(msg) from error
+
+
+def _is_split(group: PlannedGroup) -> bool:
+    return sum(child.prefix is not None for child in group.children) > 1
+
+
+# --- where keys belong ----------------------------------------------------------------------------
+
+
+def _proven_hash(table: Table, plan: ClusteringPlan, rings: Mapping[str, Ring]) -> KeyHash:
+    """The way of hashing under which keys are in the buckets that they are in.
+
+    Where files do not tell, the one of the table version's release.
+    """
+    ways = key_hashes(table.config, IndexOptions.of(table.options))
+    split = [slice_ for group in plan.groups if _is_split(group) for slice_ in group.slices]
+    reads = slice_tasks(table, ScanRequest((RECORD_KEY,)), split[:_PROBED], merge_rule(table))
+    tasks = []
+    for read in reads:
+        ring = rings[read.slice.partition]
+        values = [v for v, prefix in ring if file_id_of(prefix) == read.slice.file_id]
+        if not values:
+            msg = f"a clustering is to split {read.slice.file_id}, which is no bucket"
+            raise CorruptTable(msg)
+        tasks.append(ProbeTask(read, span_of(ring, values[0]), ways))
+    fitting = table.engine.run(fitting_ways, tasks, label="check buckets of keys")
+    for way in ways:
+        if all(way in found for found in fitting):
+            return way
+    raise _elsewhere(ways[0])
+
+
+def _check_all_written(
+    plan: ClusteringPlan, written: Iterable[WrittenBucket], hashing: KeyHash
+) -> None:
+    """Every row of an old bucket is in one of the new ones."""
+    left: dict[int, int] = {}
+    for bucket in written:
+        rows = sum(stat.num_writes for stat in bucket.stats)
+        left[bucket.group] = left.get(bucket.group, bucket.read) - rows
+    if any(left.values()) or len(left) != len(plan.groups):
+        raise _elsewhere(hashing)
+
+
+def _elsewhere(hashing: KeyHash) -> ConfigError:
+    msg = (
+        f"{BUCKET_FIELDS} is {','.join(hashing.fields)}, but the table's keys are in other buckets"
+    )
+    return ConfigError(msg, hint="Give it as the table's other writers do.")

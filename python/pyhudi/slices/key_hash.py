@@ -1,0 +1,40 @@
+"""How record keys are hashed under a bucket index. Which file group a hash means is not said here.
+
+Which fields are hashed only the writer's options say. The ways of Hudi's releases differ for few
+keys. Sources: `BucketIdentifier`, `ConsistentBucketIdentifier` (Hudi 0.15.0, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.table_config import TableConfig
+
+
+@dataclass(frozen=True)
+class KeyHash:
+    """One way of hashing."""
+
+    fields: tuple[str, ...]
+    scan: bool
+    """Field values are cut out of keys as Hudi 1.x does (else: as 0.15.0)."""
+
+    def buckets(self, keys: pa.Array[Any], count: int) -> pa.Array[Any]:
+        """The bucket number of each key."""
+        return _native.bucket_numbers(keys, self.fields, count, scan=self.scan)
+
+    def places(self, keys: pa.Array[Any]) -> pa.Array[Any]:
+        """The place of each key on a hash ring."""
+        return _native.ring_hashes(keys, self.fields, scan=self.scan)
+
+
+def key_hashes(config: TableConfig, options: IndexOptions) -> tuple[KeyHash, KeyHash]:
+    """Both ways, the one of the table version's release first."""
+    fields = options.bucket_fields or tuple(config.record_key_fields)
+    first = not config.version.splits_bucket_keys
+    return KeyHash(fields, first), KeyHash(fields, not first)

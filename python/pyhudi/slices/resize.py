@@ -1,0 +1,80 @@
+"""One new bucket of a hash ring written: the slices of old ones in, one base file out.
+
+A bucket that is split is read once for each of those it becomes. Nothing is planned here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from pyhudi.engine.protocol import Attempt
+from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.cluster import ClusterTask, write_sorted
+from pyhudi.slices.key_hash import KeyHash
+from pyhudi.slices.read import open_slice
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.rings import Span
+from pyhudi.timeline.commit_metadata import WriteStat
+
+
+@dataclass(frozen=True)
+class BucketTask:
+    """Write those rows of old buckets that belong to a new one."""
+
+    rows: ClusterTask
+    """Of one file group, whatever its size."""
+    group: int
+    """The number of the plan's group that it is of."""
+    span: Span | None
+    """The new bucket's part of the ring; None where it gets all rows."""
+    hashing: KeyHash
+
+
+@dataclass(frozen=True)
+class WrittenBucket:
+    """What one task did."""
+
+    group: int
+    read: int
+    """Rows of the old buckets."""
+    stats: tuple[WriteStat, ...]
+    """None for a bucket without rows, which gets no file."""
+
+
+def write_bucket(task: BucketTask, attempt: Attempt) -> WrittenBucket:
+    """Writes the rows of one new bucket, with the commit times they have."""
+    span = task.span
+    chosen = None if span is None else partial(_rows_of, span, task.hashing)
+    stats, read = write_sorted(task.rows, attempt, chosen)
+    return WrittenBucket(task.group, read, stats)
+
+
+def _rows_of(
+    span: Span, hashing: KeyHash, rows: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        yield batch.filter(span.holds(hashing.places(batch.column(RECORD_KEY))))
+
+
+@dataclass(frozen=True)
+class ProbeTask:
+    """Read some keys of an old bucket."""
+
+    read: ReadTask
+    """Of the column of keys."""
+    span: Span
+    """The old bucket's part of the ring."""
+    ways: tuple[KeyHash, ...]
+
+
+def fitting_ways(task: ProbeTask, _attempt: Attempt) -> tuple[KeyHash, ...]:
+    """The ways of hashing that a batch of the bucket's keys does not rule out."""
+    batch = next(iter(open_slice(task.read)), None)
+    if batch is None:
+        return task.ways
+    keys = batch.column(RECORD_KEY)
+    return tuple(way for way in task.ways if not task.span.holds(way.places(keys)).false_count)
