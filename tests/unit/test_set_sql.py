@@ -136,3 +136,8 @@ def test_comparisons_in_comparisons_are_bounded() -> None:
         text = f"CASE WHEN {text} > 1 THEN f END"
     with pytest.raises(ConfigError, match="nested too deep"):
         value_of(text, pa.float64())
+
+
+def test_a_name_in_another_case_is_told_the_column_that_may_be_meant() -> None:
+    with pytest.raises(SchemaMismatch, match=r"Did you mean 't\.a'"):
+        set_value("T.A", pa.int64(), NAMES, "set 'x'")

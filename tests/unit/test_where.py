@@ -327,3 +327,27 @@ def test_the_columns_of_a_filter_come_in_table_order() -> None:
 def test_a_filter_pickles() -> None:
     where = pickle.loads(pickle.dumps(parse_where("n IN (1, 5) AND day IS NOT NULL", TABLE.schema)))
     assert TABLE.filter(where.expression)["id"].to_pylist() == [0, 4]
+
+
+@pytest.mark.parametrize(
+    ("where", "meant"),
+    [("NAME = 'a'", "name"), ("Day IS NULL", "day"), ("nmae LIKE 'a'", "name"), ("s.Q = 1", "s.q")],
+)
+def test_names_match_exactly_and_the_error_says_the_near_one(where: str, meant: str) -> None:
+    with pytest.raises(SchemaMismatch, match=f"Did you mean '{meant}'"):
+        parse_where(where, TABLE.schema)
+
+
+def test_of_names_that_differ_in_case_the_exact_one_is_meant() -> None:
+    table = pa.table({"City": ["a", "b"], "city": ["b", "a"]})
+    assert (
+        table.filter(parse_where("City = 'a'", table.schema).expression)["city"][0].as_py() == "b"
+    )
+
+
+@pytest.mark.parametrize(
+    "where", ['name = "it\'s"', "name IN ('a', \"it's\")", 'name LIKE "it\'s"']
+)
+def test_text_in_double_quotes_is_told_to_take_single_ones(where: str) -> None:
+    with pytest.raises(ConfigError, match="Text goes in single quotes: 'it''s'"):
+        parse_where(where, TABLE.schema)

@@ -22,6 +22,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.casts import literal
 from pyhudi.schema.computed import Names, SetValue, projected
 from pyhudi.schema.elements import check_elements
+from pyhudi.schema.near_names import near_name
 from pyhudi.schema.predicate_floats import compare_any_floats
 from pyhudi.schema.predicate_literals import OPERATORS
 from pyhudi.schema.sql_text import number, parse_one, too_deep
@@ -158,7 +159,9 @@ class _Reader:
         if parts not in self._names:
             known = ", ".join(sorted({name[-1] for name in self._names}))
             msg = f"{self._what}: there is no column {'.'.join(parts)!r}"
-            raise SchemaMismatch(msg, hint=f"Columns: {known}. Text takes single quotes.")
+            near = near_name(".".join(parts), [".".join(name) for name in self._names])
+            meant = f"Did you mean {near!r}? " if near else ""
+            raise SchemaMismatch(msg, hint=f"{meant}Columns: {known}. Text takes single quotes.")
         return pc.field(self._names[parts].name)
 
     def _cast(self, node: Any) -> pc.Expression:

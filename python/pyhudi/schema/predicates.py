@@ -10,7 +10,6 @@ is only evaluated.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.near_names import near_name
 from pyhudi.schema.predicate_floats import among_floats, compare_floats
 from pyhudi.schema.predicate_literals import (
     compare,
@@ -189,10 +189,11 @@ def column_type(column: Path, schema: pa.Schema) -> pa.DataType:
     for depth, name in enumerate(column):
         known = [kind.field(i).name for i in range(kind.num_fields)] if _is_struct(kind) else []
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            near = near_name(name, known)
+            meant = ".".join((*column[:depth], near or ""))
             raise SchemaMismatch(
                 f"there is no column {'.'.join(column[: depth + 1])!r}",
-                hint=f"Did you mean {near[0]!r}?" if near else f"Columns: {', '.join(known)}",
+                hint=f"Did you mean {meant!r}?" if near else f"Columns: {', '.join(known)}",
             )
         kind = kind.field(known.index(name)).type
     return kind

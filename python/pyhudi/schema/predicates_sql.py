@@ -168,6 +168,8 @@ def _value(node: Any) -> Any:
         inner = _value(node.this)
         if isinstance(inner, str):
             return inner
+    elif isinstance(node, exp.Column):
+        _refuse_column(node)
     return _refuse(node)
 
 
@@ -175,6 +177,17 @@ def _check_arguments(node: Any) -> None:
     known = _ARGUMENTS.get(type(node), _OPERANDS)
     if any(value for name, value in node.args.items() if name not in known):
         _refuse(node)
+
+
+def _refuse_column(node: Any) -> NoReturn:
+    """Says what double quotes mean where a lone name in them stands in a value's place."""
+    if not node.this.args.get("quoted") or node.args.get("table"):
+        _refuse(node)
+    text = exp.Literal.string(str(node.this.this)).sql()
+    raise ConfigError(
+        f"where: {node.sql()} cannot be used here: double quotes make it the name of a column",
+        hint=f"Text goes in single quotes: {text}. Columns are not compared with columns.",
+    )
 
 
 def _refuse(node: Any) -> NoReturn:
