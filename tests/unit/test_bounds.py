@@ -99,6 +99,7 @@ def use(base: Path) -> None:
 
 @pytest.mark.parametrize("version", [6, 9])
 @each_schema
+@pytest.mark.slow
 def test_a_commit_with_a_schema_beyond_bounds(
     tmp_path: Path, version: int, schema: Callable[[], str]
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_commit_with_a_schema_beyond_bounds(
 
 
 @each_schema
+@pytest.mark.slow
 def test_the_core_takes_no_schema_beyond_bounds(schema: Callable[[], str]) -> None:
     text = schema()
     with pytest.raises(HudiError) as caught:

@@ -291,6 +291,7 @@ def test_older_times_and_later_rows_stay_readable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_far_too_many_log_files_are_compacted_unasked(version: int, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version)
     asked = pyhudi.open_table(table.uri, options={"hoodie.compact.inline": False})

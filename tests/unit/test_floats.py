@@ -141,6 +141,7 @@ def test_a_limit_is_a_number_of_rows(tmp_path: Path, limit: Any) -> None:
             table.scan(memory_limit=limit)
 
 
+@pytest.mark.slow
 def test_long_lists_of_numbers_find_their_rows(tmp_path: Path) -> None:
     data = pa.table({"id": [f"k{n}" for n in range(500)], "n": list(range(500))})
     table = pyhudi.create_table(tmp_path, data.schema, key="id", type="mor", version=9)

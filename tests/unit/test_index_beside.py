@@ -218,6 +218,7 @@ def test_what_is_not_made_beside_writers_is_refused(tmp_path: Path) -> None:
         old.create_index("record_index", concurrently=True)
 
 
+@pytest.mark.slow
 def test_one_that_dies_is_made_by_the_next_write(base: Path, tmp_path: Path) -> None:
     def create(storage: Storage) -> object:
         handle = Handle(storage, OPTIONS)

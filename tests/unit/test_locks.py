@@ -57,6 +57,7 @@ def test_one_holds_it_at_a_time(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_threads_take_turns(kind: str, tmp_path: Path) -> None:
     counter = {"value": 0, "most": 0, "now": 0}
 
@@ -86,6 +87,7 @@ def _count(kind: str, folder: str, turns: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["storage", "file"])
+@pytest.mark.slow
 def test_processes_take_turns(kind: str, tmp_path: Path) -> None:
     (tmp_path / "count").write_text("0")
     spawn = multiprocessing.get_context("spawn")
@@ -104,6 +106,7 @@ def _take_and_die(kind: str, folder: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["storage", "file"])
+@pytest.mark.slow
 def test_a_killed_process_holds_nothing(kind: str, tmp_path: Path) -> None:
     worker = multiprocessing.get_context("spawn").Process(
         target=_take_and_die, args=(kind, str(tmp_path))

@@ -73,6 +73,7 @@ def changed(table: HudiTable, choose: random.Random, turn: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_no_read_changes(tmp_path: Path, version: int, *, ordered: bool, seed: int) -> None:
     table, choose = made(tmp_path / "t", version, ordered=ordered), random.Random(seed)
     done, before = 0, content(table)

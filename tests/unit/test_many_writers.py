@@ -229,6 +229,7 @@ class TestRetries:
         assert not pyhudi.open_table(table.uri).check(deep=True).findings
 
     @pytest.mark.parametrize("megabytes", [0, 40])
+    @pytest.mark.slow
     def test_a_stream_is_there_a_second_time(
         self, megabytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -140,6 +140,7 @@ print(json.dumps([count, total, letters, peak * 1024]))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak memory")
+@pytest.mark.slow
 def test_logs_of_ten_times_the_limit_are_read_within_it(tmp_path: Path) -> None:
     store = _native.Store(str(tmp_path))
     base = batch(list(range(20_000)), "base")

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -219,6 +220,7 @@ def counted(rows: Sequence[Row], how: Read) -> Counter[str]:
     suppress_health_check=list(HealthCheck),
 )
 @given(histories(), st.lists(reads(), min_size=2, max_size=2))
+@pytest.mark.slow
 def test_merging_agrees_with_the_model(history: tuple[Rules, list[Slice]], how: list[Read]) -> None:
     rules, slices = history
     for one in slices:

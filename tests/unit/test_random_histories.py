@@ -49,5 +49,6 @@ class OwnHistory(History):
 
 
 @pytest.mark.parametrize(("setting", "seed"), HISTORIES, ids=str)
+@pytest.mark.slow
 def test_rows_are_those_of_the_model(tmp_path: Path, setting: Setting, seed: str) -> None:
     OwnHistory(tmp_path / "t", setting, seed).run()

@@ -96,6 +96,7 @@ def buckets(table: HudiTable) -> list[int]:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.slow
 def test_buckets_are_split_and_merged_and_written_to(tmp_path: Path, version: int) -> None:
     table = with_options(visits(tmp_path, version=version), SPLIT)
     table.upsert(VISITS.rows(range(10, 50), v=1))

@@ -87,6 +87,7 @@ EXPECTED = dict(zip(WHERES, (80, 80, 80, 80, 1, 40), strict=True))
 
 
 @pytest.mark.parametrize(("index", "version", "kind"), CASES)
+@pytest.mark.slow
 def test_the_rows_of_its_moment_are_found(
     tmp_path: Path, index: str, version: int, kind: Any
 ) -> None:

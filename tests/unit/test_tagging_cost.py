@@ -44,6 +44,7 @@ def mend(files: list[Path], kept: Path) -> None:
             shutil.copy(kept / file.name, file)
 
 
+@pytest.mark.slow
 def test_upsert_appends_without_opening_a_base_file(wide: Path, tmp_path: Path) -> None:
     base = wide / "v9_mor_record_index"
     files = base_files(base)

@@ -182,6 +182,7 @@ def test_floating_fields_of_structs_compare_alike() -> None:
 class TestBounds:
     """Filters that are larger than any sensible one end in rows or in an error that names it."""
 
+    @pytest.mark.slow
     def test_many_equalities_are_one_list(self) -> None:
         found = parse_where(" OR ".join(f"n = {n}" for n in range(5, 20_000)), TABLE.schema)
         assert TABLE.filter(found.expression)["id"].to_pylist() == [4]
@@ -193,6 +194,7 @@ class TestBounds:
         assert ids(" AND ".join(f"n <> {n}" for n in range(4, 1004))) == [0, 1]
 
     @pytest.mark.parametrize("joined", [" OR ", " AND "])
+    @pytest.mark.slow
     def test_more_are_refused(self, joined: str) -> None:
         with pytest.raises(ConfigError, match="20000 comparisons") as raised:
             parse_where(joined.join(f"n > {n}" for n in range(20_000)), TABLE.schema)

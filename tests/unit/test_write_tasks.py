@@ -26,6 +26,7 @@ TABLE = TableBuilder(
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.slow
 def test_every_verb_travels(tmp_path: Path, kind: Any) -> None:
     contents = []
     for engine in (LocalEngine(1), Travelling()):
