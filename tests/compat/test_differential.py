@@ -1,6 +1,7 @@
 """Long random histories that pyhudi and Apache Hudi write in turn on one table, beside a model.
 
-`make test-differential-long` takes many steps; see `tests/helpers/history.py`.
+`make test-differential-long` takes many steps; see `tests/helpers/history.py`, and for those with
+table services of both `tests/helpers/served_history.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from tests.helpers.differential import Setting
 from tests.helpers.history import RELEASES, SECONDS, History
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.pairwise import each_value
+from tests.helpers.served_history import ServedHistory
 
 INDEXES = ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
 
@@ -27,6 +29,13 @@ SETTINGS = [
     )
 ]
 
+SERVED = [
+    Setting(version, kind, index, metadata=True, served=True)
+    for version, kind, index in each_value(
+        [*RELEASES], ("mor", "cow"), ("RECORD_INDEX", "SIMPLE", "BUCKET")
+    )
+]
+
 
 @pytest.mark.parametrize(
     ("setting", "hudi"),
@@ -36,3 +45,13 @@ SETTINGS = [
 @pytest.mark.timeout(SECONDS)
 def test_history_in_turn(tmp_path: Path, hudi: HudiOracle, setting: Setting) -> None:
     History(tmp_path / "t", hudi, setting).run()
+
+
+@pytest.mark.parametrize(
+    ("setting", "hudi"),
+    [pytest.param(one, RELEASES[one.version], id=str(one)) for one in SERVED],
+    indirect=["hudi"],
+)
+@pytest.mark.timeout(SECONDS)
+def test_history_with_services_of_both(tmp_path: Path, hudi: HudiOracle, setting: Setting) -> None:
+    ServedHistory(tmp_path / "t", hudi, setting).run()

@@ -30,7 +30,7 @@ from tests.helpers.rows import canonical, canonical_rows, difference, encode_tab
 Row = dict[str, Any]
 LATE = 1
 """An ordering value that loses to every stored row."""
-_NO_FALLBACK = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false"}
+NO_FALLBACK = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false"}
 """A full scan stands in for cleaned files, which Hudi takes for gone earlier than pyhudi does."""
 PARTITION, KEY = "_hoodie_partition_path", "_hoodie_record_key"
 NEWEST = "1.2.0"
@@ -93,7 +93,7 @@ class BothReaders:
         for moment in self._some_moments(2):
             rows = _travelled(table, moment)
             if rows is None:
-                _assert_cleaned(table, f"{said}, as of {moment}")
+                assert_cleaned(table, f"{said}, as of {moment}")
                 continue
             how = difference(rows, self._moments[moment])
             assert how is None, f"{said}, pyhudi as of {moment}: {how}"
@@ -107,7 +107,7 @@ class BothReaders:
                 self.compared["as_of"] += 1
 
     def _incremental(self, table: HudiTable, start: str, end: str, said: str) -> None:
-        theirs = self._ranged(table, start, end, query="incremental", options=_NO_FALLBACK)
+        theirs = self._ranged(table, start, end, query="incremental", options=NO_FALLBACK)
         scan = table.incremental(start, end, meta_fields=True, fallback_full_scan=False)
         try:
             ours = scan.to_arrow()
@@ -179,7 +179,7 @@ class BothReaders:
         try:
             rows = encode_table(table.diff(a, b).to_arrow())
         except HistoryUnavailable:
-            _assert_cleaned(table, f"{said}, diff of {a} and {b}")
+            assert_cleaned(table, f"{said}, diff of {a} and {b}")
             return
         old = Counter(canonical(row["before"]) for row in rows if row["before"])
         new = Counter(canonical(row["after"]) for row in rows if row["after"])
@@ -240,7 +240,8 @@ def _same(ours: pa.Table, theirs: list[Row], said: str, without: tuple[str, ...]
     assert how is None, f"{said}: {how}"
 
 
-def _assert_cleaned(table: HudiTable, said: str) -> None:
+def assert_cleaned(table: HudiTable, said: str) -> None:
+    """That a read was refused since the table was cleaned."""
     timeline = table.state.timeline
     cleaned = timeline.completed(CLEAN) or timeline.archive.last_clean()
     assert cleaned, f"{said}: refused, and nothing was cleaned"

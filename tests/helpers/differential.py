@@ -48,6 +48,8 @@ class Setting:
     """Some columns are upserted alone too, and a struct grows."""
     alters: bool = False
     """Columns are altered too, which Hudi sees with options of its own."""
+    served: bool = False
+    """Table services of both are steps too."""
 
     @property
     def is_global(self) -> bool:
@@ -56,7 +58,8 @@ class Setting:
 
     def __str__(self) -> str:
         table = "metadata" if self.metadata else "plain"
-        return f"v{self.version}-{self.kind}-{self.index.lower()}-{table}"
+        served = "-served" if self.served else ""
+        return f"v{self.version}-{self.kind}-{self.index.lower()}-{table}{served}"
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,14 @@ class Model:
         self.clock += 10
         return Step("pyhudi", "insert", tuple(self._new_rows(12)))
 
-    def step(self, writer: Writer) -> Step:
-        """A random step. `apply` tells the model of it once it is done."""
+    def step(self, writer: Writer, only: tuple[str, ...] = ()) -> Step:
+        """A random step. `apply` tells the model of it once it is done.
+
+        only: actions to choose from, none for all that the writer has.
+        """
         self.clock += 10
-        action = self.numbers.choice(self._actions(writer))
+        actions = self._actions(writer)
+        action = self.numbers.choice([one for one in actions if not only or one in only])
         if action in ("insert", "bulk_insert"):
             return Step(writer, action, tuple(self._new_rows(self.numbers.randint(1, 5))))
         if action in ("upsert", "merge"):
@@ -153,7 +160,7 @@ class Model:
         if writer == "pyhudi":
             actions += _WIDER if self.setting.wider else ()
             actions += ("alter",) if self.setting.alters else ()
-        if writer == "hudi" and self.setting.kind == "mor":
+        if writer == "hudi" and self.setting.kind == "mor" and not self.setting.served:
             actions += _COMPACTIONS
         left_out = _NOT_IN_BUCKETS if self.setting.index == "BUCKET" else ()
         return tuple(one for one in actions if one not in left_out)

@@ -117,6 +117,8 @@ class History:
     def _check_with_metadata(self, said: str, expected: list[Row], some: list[Row]) -> None:
         theirs = self._hudi.read(self._base, metadata=True)["rows"]
         assert in_order(theirs) == expected, (said, "Hudi, metadata table")
+        if self._setting.served and self._setting.kind == "mor" and self._setting.version == 8:
+            return  # 1.0.2 leaves what waits for a compaction out of what it says of a partition.
         theirs = self._hudi.read(
             self._base, metadata=True, data_skipping=True, filter=f"v < {FILTER}"
         )["rows"]
@@ -142,13 +144,13 @@ class History:
                 "hoodie.table.name": "t",
                 "hoodie.datasource.write.partitionpath.urlencode": "true",
                 "hoodie.metadata.enable": str(self._setting.metadata).lower(),
-                **_index_options(self._setting),
+                **index_options(self._setting),
             },
         )
 
     def _by_pyhudi(self, step: Step) -> None:
         table: HudiTable = pyhudi.open_table(
-            self._base, engine=self._engine, options=_index_options(self._setting)
+            self._base, engine=self._engine, options=index_options(self._setting)
         )
         arrow = self.model.arrow(step.rows)
         rows = self._given(arrow)
@@ -177,15 +179,8 @@ class History:
 
     def _by_hudi(self, step: Step) -> None:
         if step.action == "compaction":
-            # Without its options Hudi drops a record index.
-            conf = {
-                name: value
-                for name, value in self._options.items()
-                if name.startswith(
-                    ("hoodie.metadata.", "hoodie.index.", "hoodie.embed.", "hoodie.write.")
-                )
-            }
-            self._hudi.call(self._base, "run_compaction(op => 'scheduleandexecute')", conf=conf)
+            said = "run_compaction(op => 'scheduleandexecute')"
+            self._hudi.call(self._base, said, conf=self.service_options())
             return
         if self._would_bring_files_back():
             self._by_pyhudi(step)
@@ -203,6 +198,11 @@ class History:
             if STATS_LOOKUP not in error.message:
                 raise
             self._by_pyhudi(step)
+
+    def service_options(self) -> dict[str, str]:
+        """What Hudi's services are told: without these options it drops a record index."""
+        wanted = ("hoodie.metadata.", "hoodie.index.", "hoodie.embed.", "hoodie.write.")
+        return {name: text for name, text in self._options.items() if name.startswith(wanted)}
 
     def _would_bring_files_back(self) -> bool:
         """Whether a key of `files` was deleted since the metadata table's last compaction.
@@ -237,7 +237,8 @@ _OPERATIONS = {
 }
 
 
-def _index_options(setting: Setting) -> dict[str, str]:
+def index_options(setting: Setting) -> dict[str, str]:
+    """What writers of both are told of the index."""
     options = {"hoodie.index.type": setting.index}
     if setting.index == "BUCKET":
         options["hoodie.bucket.index.num.buckets"] = "2"
@@ -268,7 +269,7 @@ def _options(setting: Setting) -> dict[str, str]:
         "hoodie.bloom.index.parallelism": "1",
         "hoodie.index.bloom.num_entries": "64",
         "hoodie.write.auto.upgrade": "false",
-        **_index_options(setting),
+        **index_options(setting),
     }
     if setting.index == "RECORD_INDEX":
         options["hoodie.metadata.record.index.enable"] = "true"

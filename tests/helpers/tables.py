@@ -130,9 +130,15 @@ _PARTIAL = frozenset(
         *(f"v6_cow_clean_versions-as_of-{number}" for number in range(3)),
         "v6_mor_overwritten_cleaned-as_of-0",
         "v9_mor_overwritten_cleaned-as_of-0",
+        "v8_cow_clean_versions-as_of-0",
+        "v9_cow_clean_versions-as_of-0",
+        *(f"v{version}_cow_pending_clean-as_of-0" for version in (6, 8, 9)),
     }
 )
-"""Times of which a cleaner of file versions took files: Hudi shows what is left, pyhudi refuses."""
+"""Times of which a clean took files, by versions of files or before it was complete.
+
+Hudi shows what is left, pyhudi refuses.
+"""
 
 
 def names() -> list[str]:

@@ -209,3 +209,16 @@ def test_failed_writes_that_were_rolled_back_go_too(tmp_path: Path) -> None:
     timeline = timeline_of(base)
     assert timeline.completed(ROLLBACK) == ()
     assert ROLLBACK in {one.action for one in timeline.archive.instants()}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_files_of_a_saved_commit_are_known_when_those_before_it_are_archived(
+    version: int, tmp_path: Path
+) -> None:
+    table = written(tmp_path / "t", version, "cow", commits=3)
+    table.savepoint("kept")
+    for v in range(3, 8):
+        table.upsert(people(range(2), v))
+    assert table.archive(min_commits=2, max_commits=3).instants
+    found = table.check(deep=True)
+    assert found.ok, str(found)

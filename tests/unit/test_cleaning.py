@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import pyarrow as pa
 import pytest
 
 import pyhudi
@@ -407,3 +408,33 @@ def test_storage_is_not_listed_for_nothing(tmp_path: Path) -> None:
     Listing.listed.clear()
     cleaning.clean_table(opened, CleanOptions())
     assert Listing.listed == []
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_what_an_earlier_clean_took_beyond_the_newest_one_is_not_read(
+    version: Any, tmp_path: Path
+) -> None:
+    """One by versions of files took a group that was overwritten; the next keeps more commits."""
+    options = {"hoodie.clean.automatic": "false"}
+
+    def facts(city: str, v: int) -> pa.Table:
+        return pa.table({"id": [f"{city}{n}" for n in range(2)], "city": [city] * 2, "v": [v] * 2})
+
+    both = pa.concat_tables([facts("a", 1), facts("b", 1)])
+    pyhudi.create_table(tmp_path, both, key="id", partition_by="city", version=version)
+    table = pyhudi.open_table(tmp_path, options=options)
+    for v in (2, 3, 4):
+        table.upsert(facts("a", v))
+    before = table.state.timeline.commits[-1].requested
+    table.overwrite_partitions(facts("b", 5))
+    after = table.refresh().state.timeline.commits[-1].requested
+    assert table.scan(as_of=before).count() == 4
+    assert table.clean(policy=KEEP_VERSIONS, retain=3).files_removed == 2
+    for v in (6, 7):
+        table.upsert(facts("a", v))
+    assert table.clean(policy=KEEP_COMMITS, retain=4).files_removed == 1
+    horizon = timeline_of(tmp_path).read(timeline_of(tmp_path).completed(CLEAN)[-1]) or {}
+    assert horizon["earliestCommitToRetain"] == before
+    assert table.refresh().scan(as_of=after).count() == 4
+    with pytest.raises(HistoryUnavailable, match="removed files of the group"):
+        table.scan(as_of=before).count()

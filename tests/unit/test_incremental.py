@@ -226,3 +226,25 @@ class TestHistoryThatIsGone:
         scan = pyhudi.open_table(base).incremental(past, fallback_full_scan=True)
         with pytest.raises(HistoryUnavailable, match="neither on the active"):
             scan.to_arrow()
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_clustering_that_ends_after_a_range_takes_no_rows_of_it(
+    version: Any, tmp_path: Path
+) -> None:
+    """Hudi 1.2.0 loses them."""
+    small = {"hoodie.parquet.small.file.limit": "0"}
+    rows = [pa.table({"id": [name], "city": ["x"], "v": [1]}) for name in "abcd"]
+    pyhudi.create_table(tmp_path / "t", rows[0], key="id", partition_by="city", version=version)
+    table = pyhudi.open_table(tmp_path / "t", options=small)
+    table.insert(rows[1])
+    table.insert(rows[2])
+    assert table.cluster(execute=False).scheduled
+    table.insert(rows[3])
+    time = "completed" if version >= 8 else "requested"
+    start, end = (commits(table)[at][time] for at in (0, -1))
+    before = sorted_rows(table.incremental(start, end, meta_fields=False))
+    assert len(before) == 3
+    assert table.cluster(schedule=False).instants
+    assert sorted_rows(table.incremental(start, end)) == before
+    assert table.incremental(end).count() == 0

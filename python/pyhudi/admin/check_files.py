@@ -16,6 +16,7 @@ from pyhudi.clock import Clock
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
+from pyhudi.slices.cleaned import files_of_plan
 from pyhudi.slices.listing import METAFOLDER
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
@@ -97,7 +98,7 @@ def _stored(entry: Entry, folder: str, extension: str) -> StoredFile | None:
 
 
 def named_files(timeline: Timeline) -> Named:
-    """What completed instants say of files."""
+    """What completed instants say of files, and cleans that are pending: theirs may be gone."""
     named = Named()
     for instant in timeline.commits:
         for stat in timeline.commit_metadata(instant).write_stats:
@@ -108,6 +109,9 @@ def named_files(timeline: Timeline) -> Named:
                 named.written[path] = size
     for instant in timeline.completed(CLEAN):
         _take_clean(named, timeline.read(instant) or {})
+    for instant in timeline.pending(CLEAN):
+        for partition, names in files_of_plan(timeline.plan(instant) or {}).items():
+            named.removed |= set(_paths(partition, names))
     for instant in timeline.completed(ROLLBACK):
         _take_rollback(named, timeline.read(instant) or {})
     for instant in timeline.completed(RESTORE):
@@ -256,7 +260,8 @@ def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]
     archived = timeline.archive.commits()
     if not archived:
         return
-    known = {instant.requested for instant in archived}
+    # The timeline starts after saved commits, which stay on it for as long as they are saved.
+    known = {instant.requested for instant in (*archived, *timeline.commits)}
     for file in old:
         if file.instant in known or _is_pending(timeline, file.instant):
             continue

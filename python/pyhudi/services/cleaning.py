@@ -24,6 +24,7 @@ from pyhudi.errors import AfterCommitWarning, overtaken, without_hint
 from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, partitions_since
 from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.services.result import ServiceResult
+from pyhudi.slices.cleaned import files_of_plan
 from pyhudi.slices.table import Clean, Companion, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
@@ -203,7 +204,7 @@ def complete_pending(table: Table) -> list[str]:
 def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> None:
     table = action.table
     started = table.clock.now_ms()
-    files = _files_of(plan)
+    files = files_of_plan(plan)
     if not begun:
         repeats = table.config.version.clean_inflight_has_plan
         action.begin(_encoded("HoodieCleanerPlan", plan, table) if repeats else b"")
@@ -286,26 +287,6 @@ def _belongs_to_folder(name: str) -> bool:
 
 
 # --- records --------------------------------------------------------------------------------------
-
-
-def _files_of(plan: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Names of the files of a plan by partition path; the table may have been moved since."""
-    found: dict[str, list[str]] = {}
-    for partition, paths in (plan.get("filesToBeDeletedPerPartition") or {}).items():
-        found.setdefault(partition, []).extend(map(_name, paths))
-    for partition, infos in (plan.get("filePathsToBeDeletedPerPartition") or {}).items():
-        names = [_name(info["filePath"]) for info in infos if not _is_source(info)]
-        found.setdefault(partition, []).extend(names)
-    return found
-
-
-def _is_source(info: Mapping[str, Any]) -> bool:
-    """Whether it is the source file of a bootstrapped one, outside of the table."""
-    return bool(info.get("isBootstrapBaseFile"))
-
-
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
 
 
 def _record(

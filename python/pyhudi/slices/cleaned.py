@@ -1,16 +1,17 @@
-"""Whether a cleaner that keeps file versions took files that were current at an earlier time.
+"""Whether a cleaner took files that were current at an earlier time, where only the files tell.
 
-A clean that keeps commits says from which on (`timeline/past.py`). One that keeps versions of files
-does not, but it names the files that it took: each must have been superseded by the time asked for.
-Hudi shows the rows of the other file groups as if they were all.
+The newest clean says from which commit on nothing was taken (`timeline/past.py`), if it keeps
+commits. Those before it may have kept fewer, or versions of files; and one that is at work, or died
+at it, says nothing yet. All name the files that they take: each must have been superseded by the
+time asked for. Hudi shows the rows of what is left, those of older files among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pyhudi.config.actions import CLEAN, REPLACE_COMMIT
+from pyhudi.config.actions import CLEAN, REPLACE_COMMIT, State
 from pyhudi.config.file_names import CDC_SUFFIX, parse_base_name, parse_log_name
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
@@ -43,35 +44,66 @@ def check_versions(
     for (partition, file_id), (_, clean) in sorted(lost.items()):
         if (partition, file_id) not in replaced:
             raise HistoryUnavailable(
-                f"as_of {timeline.bound}: the clean {clean}, which keeps file versions, removed "
+                f"as_of {timeline.bound}: the clean {clean} {_how(timeline, clean)} "
                 f"files of the group {file_id} in partition {partition!r} that were current then",
-                hint="Let the cleaner retain more versions to be able to look further back.",
+                hint="Let the cleaner retain more to be able to look further back.",
             )
 
 
-def _taken(timeline: Timeline, since: str) -> Iterator[tuple[str, str, str]]:
-    """The files that cleans after a time removed: the clean, the partition and the file's name.
+def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Names of the files that a clean is to remove, by partition path.
 
-    None where the newest clean has a horizon: it was looked at already.
+    The table may have been moved since it was planned. Source files of bootstrapped ones, which lie
+    outside of the table, are none.
     """
+    found: dict[str, list[str]] = {}
+    for partition, paths in (plan.get("filesToBeDeletedPerPartition") or {}).items():
+        found.setdefault(partition, []).extend(map(_name, paths))
+    for partition, infos in (plan.get("filePathsToBeDeletedPerPartition") or {}).items():
+        inside = [info for info in infos if not info.get("isBootstrapBaseFile")]
+        found.setdefault(partition, []).extend(_name(info["filePath"]) for info in inside)
+    return found
+
+
+def _how(timeline: Timeline, clean: str) -> str:
+    begun = any(one.requested == clean for one in timeline.uncut.pending(CLEAN))
+    return "has begun and removes" if begun else "removed"
+
+
+def _taken(timeline: Timeline, since: str) -> Iterator[tuple[str, str, str]]:
+    """The files that cleans removed after a time: the clean, the partition and the file's name.
+
+    None of a clean that took nothing that was current then.
+    """
+    for begun in timeline.pending(CLEAN):
+        if begun.state is State.INFLIGHT:
+            for partition, names in files_of_plan(timeline.plan(begun) or {}).items():
+                yield from ((begun.requested, partition, name) for name in names)
     active = timeline.completed(CLEAN)
-    newest = timeline.read(active[-1]) or {} if active else {}
-    if newest.get("earliestCommitToRetain"):
-        return
     later = [instant for instant in active if instant.requested > since]
     for instant in later:
-        yield from _files(instant, timeline.read(instant))
+        yield from _files(instant, timeline.read(instant), since)
     if len(later) < len(active):
         return
     for instant in timeline.archive.instants(Span(after=since)):
         if instant.action == CLEAN:
-            yield from _files(instant, timeline.archive.read(instant))
+            yield from _files(instant, timeline.archive.read(instant), since)
 
 
-def _files(clean: Instant, metadata: dict[str, Any] | None) -> Iterator[tuple[str, str, str]]:
-    for partition, part in ((metadata or {}).get("partitionMetadata") or {}).items():
-        for name in part["successDeleteFiles"]:
-            yield clean.requested, partition, name.rsplit("/", 1)[-1]
+def _files(
+    clean: Instant, metadata: dict[str, Any] | None, since: str
+) -> Iterator[tuple[str, str, str]]:
+    record = metadata or {}
+    horizon = record.get("earliestCommitToRetain") or None
+    if horizon is not None and horizon <= since:
+        return
+    for partition, part in (record.get("partitionMetadata") or {}).items():
+        for path in part["successDeleteFiles"]:
+            yield clean.requested, partition, _name(path)
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
 
 
 def _group(name: str) -> tuple[str, str] | None:

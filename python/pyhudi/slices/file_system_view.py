@@ -33,11 +33,13 @@ class FileSystemView:
         files: FileSource | None = None,
         *,
         change_logs: bool = False,
+        with_replaced: bool = False,
     ) -> None:
         """`partitions`: which to look at (a test of the path, or paths), None for all.
 
         files: what lists them, storage when it is None. change_logs: change logs, which no query
-        merges, are among the log files of their slices.
+        merges, are among the log files of their slices. with_replaced: slices of groups that were
+        taken away are there too.
         """
         self._storage = storage
         self._config = config
@@ -45,6 +47,7 @@ class FileSystemView:
         self._partitions = partitions
         self._files = files or StorageListing(storage)
         self._change_logs = change_logs
+        self._with_replaced = with_replaced
 
     def slices(self) -> list[FileSlice]:
         """What a snapshot reads: one slice a group, by partition and file id.
@@ -125,7 +128,8 @@ class FileSystemView:
 
     def _live_groups(self) -> Iterator[tuple[GroupKey, GroupFiles]]:
         groups = self._listed[1]
-        return ((key, groups[key]) for key in sorted(groups) if key not in self.replaced)
+        gone = {} if self._with_replaced else self.replaced
+        return ((key, groups[key]) for key in sorted(groups) if key not in gone)
 
     @cached_property
     def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
