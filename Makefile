@@ -26,7 +26,7 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -path rust/fuzz -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.avsc' -o -name py.typed)
-PYTHON_CODE := python tests rust/fuzz/seed.py $(wildcard benches examples scripts)
+PYTHON_CODE := python tests rust/fuzz/seed.py docs/site_hooks.py $(wildcard benches examples scripts)
 
 FUZZ_SECONDS ?= 30
 BENCH_ARGS ?=
@@ -195,6 +195,12 @@ bench-many-rows: $(STAMPS)/bench-spark ## 20 million rows upserted with a driver
 bench-planning: $(STAMPS)/bench ## planning a scan of 100,000 file groups, against its aims
 	.venv-bench/bin/python benches/python/planning.py --check $(BENCH_ARGS)
 
+# ---------------------------------------------------------------- documentation
+
+.PHONY: docs
+docs: $(STAMPS)/docs ## the pages of docs/ and the API as a site in build/site; broken links fail
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+
 # ---------------------------------------------------------------- the code's form
 
 .PHONY: lint
@@ -225,7 +231,7 @@ fmt: $(STAMPS)/develop ## formats all code, and mends what the linter can
 
 .PHONY: lock
 lock: $(STAMPS)/uv ## resolves the Python dependency groups anew
-	for group in build develop spark35 spark4 wheel bench; do \
+	for group in build develop spark35 spark4 wheel bench docs; do \
 	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	    --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade \
 	    --group "pyproject.toml:$$group" --output-file "requirements/$$group.txt"; \
@@ -276,6 +282,11 @@ $(STAMPS)/spark35 $(STAMPS)/spark4: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wh
 $(STAMPS)/wheel-tools: requirements/wheel.txt
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python $(PIP) --require-hashes --requirement $<
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/docs: requirements/docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python $(PIP) --require-hashes --requirement $<
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/wheel-release: $(RUST_SOURCES) $(PYTHON_SOURCES) | $(STAMPS)/develop

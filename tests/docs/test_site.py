@@ -1,0 +1,97 @@
+"""The site of `make docs` has every page, the pages about errors and starting say what there is."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import pyhudi
+from pyhudi import errors
+from pyhudi.api.inspect import Inspect
+from pyhudi.cli import main
+from tests.docs.test_snippets import blocks
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+NAV_PAGE = re.compile(r"^ +- [^:#]+: (?P<page>\S+\.md)$", re.MULTILINE)
+CLASS = re.compile(r"^\| `(?P<name>\w+)` \|", re.MULTILINE)
+SHELL = re.compile(r"^```bash\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+HERE = re.compile(r"`(?:table)?\.(?P<name>\w+)")
+REFERENCE = re.compile(r"^::: (?P<home>pyhudi[\w.]*)$", re.MULTILINE)
+
+
+def hooks() -> ModuleType:
+    """What `make docs` adds to the pages, imported from where it stands."""
+    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "site_hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_navigation_names_every_page_once_and_no_other() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
+    named = [match["page"] for match in NAV_PAGE.finditer(nav)]
+    assert len(named) == nav.count(".md")
+    above = list(hooks().ABOVE)
+    there = [str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md")]
+    assert sorted(named + hooks().decisions()) == sorted(there + above)
+    assert all((ROOT / name).is_file() for name in above)
+
+
+def test_links_across_the_edge_of_the_pages_become_links_within_the_site() -> None:
+    class Page:
+        class file:  # noqa: N801 - as the builder calls it
+            src_uri = "ARCHITECTURE.md"
+
+    shown = hooks().on_page_markdown("[a](docs/x.md) [b](../CONTRIBUTING.md#c)", page=Page)
+    assert shown == "[a](x.md) [b](CONTRIBUTING.md#c)"
+    Page.file.src_uri = "index.md"
+    text = "[a](../ARCHITECTURE.md)\n```python spark\nf()\n```\n"
+    assert hooks().on_page_markdown(text, page=Page) == (
+        "[a](ARCHITECTURE.md)\n```python\nf()\n```\n"
+    )
+
+
+def test_every_error_class_is_on_the_page_about_errors_and_no_other() -> None:
+    named = CLASS.findall((DOCS / "errors.md").read_text(encoding="utf-8"))
+    there = [name for name, _ in inspect.getmembers(errors, inspect.isclass)]
+    assert sorted(named) == there
+
+
+def test_the_reference_has_every_public_name() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.md")]
+    homes = [home for page in pages for home in REFERENCE.findall(page)]
+    for name in set(pyhudi.__all__) - {"__version__"}:
+        value = getattr(pyhudi, name)
+        assert {f"{value.__module__}.{name}", value.__module__} & set(homes), name
+
+
+def test_what_one_writes_here_is_there() -> None:
+    lines = (DOCS / "coming-from.md").read_text(encoding="utf-8").splitlines()
+    cells = [line.split(" | ")[2] for line in lines if line.startswith("| ")]
+    named = {match["name"] for cell in cells for match in HERE.finditer(cell)}
+    known = {*dir(pyhudi.HudiTable), *dir(pyhudi.Scan), *dir(Inspect)}
+    assert {"upsert", "scan", "to_pandas", "compact"} < named <= known
+
+
+def test_the_commands_of_the_first_page_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = DOCS / "start.md"
+    names: dict[str, object] = {"__name__": "snippet"}
+    for code in blocks(page):
+        exec(compile(code, str(page), "exec"), names)
+    found = SHELL.findall(page.read_text(encoding="utf-8"))
+    lines = [shlex.split(line) for code in found for line in code.splitlines()]
+    assert len(lines) >= 3
+    for program, *words in lines:
+        assert (program, main(words)) == ("pyhudi", 0), capsys.readouterr().err
