@@ -246,6 +246,7 @@ def test_rows_that_lose_are_counted(spark: SparkSession, tmp_path: Path) -> None
     given = data.set_column(data.schema.get_field_index("v"), "v", null)
     result = pyhudi.open_table(tmp_path, engine=SparkEngine(spark)).upsert(frame(spark, given))
     assert (result.rows_updated, result.rows_inserted, result.rows_ignored) == (3, 2, 5)
+    assert (result.rows_in, result.duplicates_dropped) == (None, None)
     found = {row["id"]: row["v"] for row in table.refresh().scan().to_arrow().to_pylist()}
     assert [found[f"k{n:06}"] for n in range(9)] == [5, 5, 6, 6, 6, 5, 5, 5, 5]
 

@@ -389,6 +389,19 @@ def test_columns_that_are_none_are_wrong_use(text: str, tmp_path: Path, run: Run
     assert not (tmp_path / "t").exists()
 
 
+def test_create_where_there_is_a_table(tmp_path: Path, run: Run) -> None:
+    base = tmp_path / "t"
+    made = ("create", base, "--schema", "id string", "-k", "id", "--mode")
+    assert run(*made, "ignore").code == 0
+    pyhudi.open_table(base).insert(pa.table({"id": ["a"]}))
+    assert run(*made, "error").code == 3
+    assert "there is t" in run(*made, "ignore").out
+    assert run(*made, "overwrite").code == 2  # Nobody can be asked.
+    assert pyhudi.open_table(base).scan().count() == 1
+    assert run(*made, "overwrite", "--yes").code == 0
+    assert pyhudi.open_table(base).scan().count() == 0
+
+
 def test_create_from_a_file_takes_its_columns_alone(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("id,n,at\nk1,1,2026-01-02\n")

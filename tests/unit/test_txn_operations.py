@@ -122,14 +122,15 @@ def test_rows_that_lose_are_counted(tmp_path: Path, version: int, kind: str, ind
     null = pa.array([None, 10, 10, None], pa.int64())
     result = table.upsert(data.set_column(data.schema.get_field_index("ts"), "ts", null))
     assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("d", 2), ("y", 1), ("z", 1)]
-    assert result.rows_updated + result.rows_ignored + result.rows_inserted == 4
-    assert result.rows_ignored == (1 if kind == "cow" else 0)
+    assert result.rows_updated + (result.rows_ignored or 0) + result.rows_inserted == 4
+    assert result.rows_ignored == (1 if kind == "cow" else None)
     late = table.upsert(TABLE.rows("abcdyz", v=3, ts=9), memory_limit=1 << 20)
     # A stored null loses on copy-on-write; in logs it counts as 0.
     assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("d", 3), ("y", 1), ("z", 1)]
-    assert late.rows_ignored == (5 if kind == "cow" else 0)
-    assert table.insert(TABLE.rows("a", v=4, ts=1)).rows_ignored == 0
-    assert table.delete_keys(pa.table({"id": ["a", "q"]})).rows_ignored == 0
+    assert late.rows_ignored == (5 if kind == "cow" else None)
+    none = 0 if kind == "cow" else None
+    assert table.insert(TABLE.rows("a", v=4, ts=1)).rows_ignored == none
+    assert table.delete_keys(pa.table({"id": ["a", "q"]})).rows_ignored == none
 
 
 NOTHING: dict[str, Callable[[HudiTable], WriteResult]] = {

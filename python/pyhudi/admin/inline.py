@@ -6,7 +6,6 @@ Source: `BaseHoodieWriteClient.commitStats`, `BaseHoodieTableServiceClient` (Hud
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -17,6 +16,7 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import LOG_FILE_NUMBER, CompactionOptions
+from pyhudi.config.log import logger, warn
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
@@ -33,6 +33,7 @@ from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.compaction_choice import is_due
 from pyhudi.services.log_compaction import LogCompactionRequest
+from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
 from pyhudi.write.expire import expire_partitions
@@ -66,16 +67,17 @@ def after_commit(
 
 def _carried_out(name: str, service: Service, handle: WritableTable, instant: str) -> None:
     try:
-        service()
+        done = service()
     except KeyboardInterrupt as error:
         raise InterruptedAfterCommit(instant) from error
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
-        warnings.warn(
+        warn(
             f"{handle.storage.uri}: committed as {instant}; {name} after it waits for a later "
             f"commit: {without_hint(error)}",
             AfterCommitWarning,
-            stacklevel=2,
         )
+    else:
+        logger.info("%s: %s after %s: %r", handle.storage.uri, name, instant, done)
 
 
 def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[str, Service]]:
@@ -126,12 +128,13 @@ def _is_time_to_look(table: Table, options: CompactionOptions) -> bool:
     return since > 0 and since % _LOOK == 0 and not table.timeline.pending_compactions
 
 
-def _compact_overgrown(handle: WritableTable, clock: Clock) -> None:
+def _compact_overgrown(handle: WritableTable, clock: Clock) -> ServiceResult | None:
     """Nobody has asked for it: what stands in its way is nobody's concern."""
     few = CompactionOptions(strategies=(LOG_FILE_NUMBER,), target_io_mib=_IO_MIB)
     asked = CompactionRequest(overgrown_since=_LOOK)
     with suppress(CommitConflict, UnsupportedTableFeature):
-        services.compact(handle, asked, few, clock=clock)
+        return services.compact(handle, asked, few, clock=clock)
+    return None
 
 
 def _log_compaction_is_due(table: Table, options: LogCompactionOptions) -> bool:

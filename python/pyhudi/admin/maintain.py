@@ -7,7 +7,6 @@ looks at the budget. A service that another writer is at, or is faster with, is 
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
+from pyhudi.config.log import warn
 from pyhudi.config.shown import Shown
 from pyhudi.errors import (
     CommitConflict,
@@ -140,7 +140,7 @@ def maintain_for_ever(
             maintain(table, budget, memory_limit=memory_limit, clock=clock)
         except HudiError as error:
             text = f"{table.storage.uri}: maintenance is tried again later: {error}"
-            warnings.warn(text, MaintenanceWarning, stacklevel=2)
+            warn(text, MaintenanceWarning)
         clock.sleep(every.seconds)
 
 

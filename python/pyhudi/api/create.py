@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi.api.existing_table import check_same, has_table
 from pyhudi.api.new_table import table_in_making
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.clock import SystemClock, parse_zone
+from pyhudi.clock import Clock, SystemClock, parse_zone
 from pyhudi.config import arguments as arg
 from pyhudi.config.create import make_table
 from pyhudi.config.index_options import INDEX_TYPE, PARTITIONED_RECORD_INDEX, IndexOptions
+from pyhudi.config.lock_options import LOCK_OPTIONS
 from pyhudi.config.merge_mode import MERGE_MODE
 from pyhudi.config.new_table import NewTable, new_table_config
 from pyhudi.config.option_values import choice, switch
 from pyhudi.config.options import WRITE_MERGE_MODE, check_options, is_handle_option
 from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
-from pyhudi.config.properties_file import FILE
 from pyhudi.config.property_names import (
     CDC_ENABLED,
     CDC_MODE,
@@ -39,6 +41,7 @@ from pyhudi.config.property_names import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timestamp_options import TIME_OPTIONS, ZONE
+from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
@@ -50,14 +53,17 @@ from pyhudi.slices.cdc_form import MODES
 from pyhudi.storage.storage import Storage
 from pyhudi.write.checks import check_config
 from pyhudi.write.metadata_lifecycle import announced, make_partitions, wanted_for_new
-from pyhudi.write.write_context import WriteContext
+from pyhudi.write.remove_table import check_no_files, remove_table
+from pyhudi.write.write_context import Handle, WriteContext
 
 __all__ = ["create_table", "make_table"]
 
 
 TableKind = Literal["cow", "mor"]
+CreateMode = Literal["error", "ignore", "overwrite"]
 
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+_MODES = ("error", "ignore", "overwrite")
 
 
 @arg.checked(
@@ -68,6 +74,7 @@ _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
     type=arg.text,
     version=arg.whole,
     index=arg.optional(arg.text),
+    mode=arg.text,
     options=arg.optional(arg.by_name),
     storage_options=arg.optional(arg.by_name),
     engine=arg.optional(arg.engine),
@@ -82,6 +89,7 @@ def create_table(
     type: TableKind = "cow",  # noqa: A002 - the public name
     version: int = 9,
     index: str | None = None,
+    mode: CreateMode = "error",
     options: Mapping[str, object] | None = None,
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
@@ -89,7 +97,8 @@ def create_table(
     """Makes a table, and fills it when rows are given.
 
     A metadata table is made unless `hoodie.metadata.enable` is false. Nothing is left of a table
-    whose making or first write fails.
+    whose making or first write fails, neither files nor folders. Data without rows make a table
+    without a commit.
 
     Args:
         uri: where the table is to lie, as `open_table` takes it.
@@ -106,6 +115,10 @@ def create_table(
             "record_index" (the default where keys are stored: a key stands once in the table),
             "simple", "global_simple", "bloom", "global_bloom" or "bucket". No table stores it but
             as a record index; a bucket index can be told from the files.
+        mode: what to do where there is a table: "error" raises, "ignore" gives a handle of it and
+            writes no rows, where key, partition columns and type are those asked for, and
+            "overwrite" removes it with its history, under its lock, before the new one is made. A
+            location with files that are not a table's own is never overwritten.
         options: `hoodie.…` options by name. The table's name is the last part of the location
             unless `hoodie.table.name` says otherwise; `hoodie.table.keygenerator.type` may choose
             another generator than Hudi would, and `hoodie.keygen.timebased.…` say how a timestamp
@@ -119,7 +132,10 @@ def create_table(
         The new table's handle.
 
     Raises:
-        ConfigError: there is a table already, or arguments do not fit.
+        ConfigError: there is a table already, or under "ignore" another one than asked for, or
+            under "overwrite" files that are no table's; or arguments do not fit.
+        CommitConflict: under "overwrite", a writer is at work on the table.
+        LockTimeout: under "overwrite", its lock could not be had in time.
         SchemaMismatch: columns or keys cannot be stored.
         UnsupportedTableFeature: pyhudi could not write to such a table.
         StorageError: storage fails.
@@ -128,10 +144,11 @@ def create_table(
     if index is not None:
         asked.setdefault(INDEX_TYPE, index.upper())
     chosen = check_options(asked, creating=True)
-    _check_arguments(type, chosen)
+    _check_arguments(type, mode, chosen)
     storage = Storage(os.fspath(uri), storage_options)
     clock = SystemClock()
-    _check_absent(storage)
+    if mode == "error":
+        _check_absent(storage)
     frame = schema_or_data if is_spark_frame(schema_or_data) else None
     if frame is not None:
         schema_or_data = spark("flow").arrow_schema(frame)
@@ -152,6 +169,10 @@ def create_table(
     if new.partition_types:
         pairs = zip(new.partition_fields, new.partition_types, strict=True)
         kept[PARTITION_SPEC] = ",".join(f"{name}:{kind}" for name, kind in pairs)
+    if mode == "ignore" and has_table(storage):
+        table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
+        check_same(storage, table.config, config)
+        return table
     if rows is not None:
         _check_rows(rows, config, kept)
     else:
@@ -159,28 +180,53 @@ def create_table(
     wanted = wanted_for_new(config, kept)
     if wanted:
         config = announced(config, wanted, kept, clock)
+    if mode == "overwrite":
+        _make_room(Handle(storage, engine or LocalEngine(), kept), config, wanted, clock)
     with table_in_making(storage, config, clock):
         table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
-        if wanted:
-            make_partitions(table, wanted)
-            table.refresh()
-        _ = WriteContext.open(table, clock).index  # What no write could go to is not made.
+        _complete(table, wanted, clock)
         if rows is not None or frame is not None:
             table.insert(rows if frame is None else frame)
     return table
 
 
-def _check_arguments(kind: str, options: Mapping[str, str]) -> None:
+def _complete(table: HudiTable, wanted: Collection[str], clock: Clock) -> None:
+    """Gives a table in making its metadata table, and sees that it can be written to."""
+    if wanted:
+        make_partitions(table, wanted)
+        table.refresh()
+    _ = WriteContext.open(table, clock).index  # What no write could go to is not made.
+
+
+def _make_room(handle: Handle, config: TableConfig, wanted: Collection[str], clock: Clock) -> None:
+    """Removes the table that is to be overwritten.
+
+    Before that one without rows is made elsewhere: what no write could go to removes nothing.
+    """
+    if not has_table(handle.storage):
+        check_no_files(handle.storage)
+        return
+    with TemporaryDirectory(prefix="pyhudi-") as folder:
+        make_table(Storage(folder), config, clock)
+        alone = {name: text for name, text in handle.options.items() if name not in LOCK_OPTIONS}
+        _complete(open_table(folder, options=alone), wanted, clock)
+    remove_table(handle, clock)
+
+
+def _check_arguments(kind: str, mode: str, options: Mapping[str, str]) -> None:
     if kind not in _TYPES:
         msg = f"type is {kind!r}"
         raise ConfigError(msg, hint='Give "cow" or "mor".')
+    if mode not in _MODES:
+        msg = f"mode is {mode!r}"
+        raise ConfigError(msg, hint='Give "error", "ignore" or "overwrite".')
     if IndexOptions.of(options).kind == PARTITIONED_RECORD_INDEX:
         msg = f"{INDEX_TYPE} is {options[INDEX_TYPE]}: pyhudi makes no such index"
         raise UnsupportedTableFeature(msg, hint="Choose another index.")
 
 
 def _check_absent(storage: Storage) -> None:
-    if storage.exists(FILE) or storage.exists(f"{FILE}.backup"):
+    if has_table(storage):
         msg = f"there is a Hudi table at {storage.uri} already"
         raise ConfigError(msg, hint="Open it with open_table, or choose another location.")
 

@@ -109,7 +109,8 @@ class Merge:
         """Carries out the merge in one commit.
 
         Returns:
-            What was written.
+            What was written. A source without rows, or of which no clause takes any, makes no
+            commit.
 
         Raises:
             ConfigError: there is no clause, or one cannot be carried out.

@@ -1,60 +1,90 @@
 """Putting a new table on storage, and taking it away again when its making fails.
 
 What a table is, and its first rows, are `create.py`'s part. Only what the failed call put there is
-taken away: other files below the location stay.
+taken away: other files and folders at the location stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
+from pyhudi.api.existing_table import has_table
 from pyhudi.clock import Clock, format_instant
 from pyhudi.config.create import make_table
 from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
 from pyhudi.config.properties_file import FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.folders import MadeFolders
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
+from pyhudi.txn.heartbeat import Heartbeat
 
 
 @contextmanager
 def table_in_making(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[None]:
     """Makes a table for the block to go on with; an error there takes the table away.
 
-    Once a write is complete the table stays, whatever comes after.
+    Once a write is complete the table stays, whatever comes after. A heartbeat keeps others from
+    overwriting it meanwhile.
     """
+    folders = MadeFolders(storage)
     earlier = {entry.path for entry in storage.list(FOLDER)}
     began = format_instant(clock.now_ms(), config.timezone)
-    make_table(storage, config, clock)
+    heartbeat = Heartbeat(storage, clock.uuid(), clock)
+    with _undone_by(lambda: _remove_empty(storage, folders, heartbeat)):
+        heartbeat.start()
+        make_table(storage, config, clock)
+    with _undone_by(lambda: _take_away(storage, config, earlier, folders, heartbeat, began)):
+        yield
+    with suppress(Exception):  # The table is made; one that nobody removes is dead in two minutes.
+        heartbeat.stop()
+
+
+@contextmanager
+def _undone_by(undo: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
         try:
-            if not Timeline.load(storage, config).commits:
-                _take_away(storage, earlier, began)
+            undo()
         except Exception as secondary:  # noqa: BLE001
             # What went wrong first is what the caller must hear.
             error.__context__ = secondary
         raise
 
 
-def _take_away(storage: Storage, earlier: set[str], began: str) -> None:
+def _remove_empty(storage: Storage, folders: MadeFolders, heartbeat: Heartbeat) -> None:
+    """After a table could not be made at all; one that another has made needs its folders."""
+    with suppress(Exception):
+        heartbeat.stop()
+    if not has_table(storage):
+        folders.remove_empty()
+
+
+def _take_away(
+    storage: Storage,
+    config: TableConfig,
+    earlier: set[str],
+    folders: MadeFolders,
+    heartbeat: Heartbeat,
+    began: str,
+) -> None:
+    with suppress(Exception):
+        heartbeat.stop()
+    if Timeline.load(storage, config).commits:
+        return
     storage.delete(FILE)  # From here on there is no table.
-    if earlier:
+    if earlier or folders.has(FOLDER):
         for entry in storage.list(FOLDER):
             if entry.path not in earlier:
                 storage.delete(entry.path)
     else:
         storage.delete_dir(FOLDER)
-    emptied = set()
     for entry in storage.list():
         if _is_made_since(storage, entry, began):
             storage.delete(entry.path)
-            emptied.add(entry.path.partition("/")[0])
-    for folder in emptied:
-        if not storage.list(folder):
-            storage.delete_dir(folder)
+    folders.remove_empty()
 
 
 def _is_made_since(storage: Storage, entry: Entry, began: str) -> bool:

@@ -14,6 +14,7 @@ from pyhudi.api.history_verbs import HistoryVerbs
 from pyhudi.api.index_verbs import IndexVerbs
 from pyhudi.api.inspect import Inspect
 from pyhudi.api.looking_verbs import LookingVerbs
+from pyhudi.api.property_verbs import PropertyVerbs
 from pyhudi.api.scan import Scan, new_scan
 from pyhudi.api.service_verbs import ServiceVerbs
 from pyhudi.api.write_verbs import WritingVerbs
@@ -80,7 +81,7 @@ def open_table(
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
 
 
-class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVerbs):
+class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVerbs, PropertyVerbs):
     """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
 
     Get one by `open_table` or `create_table`.
@@ -134,7 +135,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     def schema(self) -> pa.Schema:
         """The table's columns in order, without Hudi's own."""
         shown = shown_schema(self._table)
-        return shown.empty_table().select([n for n in shown.names if not is_meta(n)]).schema
+        return pa.schema([field for field in shown if not is_meta(field.name)], shown.metadata)
 
     @property
     def inspect(self) -> Inspect:

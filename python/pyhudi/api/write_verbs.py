@@ -99,7 +99,7 @@ class WritingVerbs:
                 with a `pyhudi.Step` at each step.
 
         Returns:
-            What was written.
+            What was written. Data without rows make no commit.
 
         Raises:
             SchemaMismatch: the data do not fit the table's schema or keys.
@@ -156,7 +156,7 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written.
+            What was written. Data without rows make no commit.
 
         Raises:
             SchemaMismatch: the data do not fit the table's schema or keys.
@@ -215,7 +215,7 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written.
+            What was written. Data without rows make no commit.
 
         Raises:
             SchemaMismatch: the data do not fit the table's schema or keys.
@@ -263,7 +263,7 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written.
+            What was written. Keys that the table lacks, or none, make no commit.
 
         Raises:
             SchemaMismatch: the data do not fit the table's schema or keys.
@@ -310,7 +310,7 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written.
+            What was written. A filter that finds no row makes no commit.
 
         Raises:
             SchemaMismatch: the filter does not fit the table's schema.
@@ -361,7 +361,7 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written.
+            What was written. A filter that finds no row makes no commit.
 
         Raises:
             SchemaMismatch: the filter or a value does not fit the table's schema.
@@ -408,7 +408,8 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written.
+            What was written. Data without rows empty the table; where it is empty, they make no
+            commit.
 
         Raises:
             SchemaMismatch: the data do not fit the table's schema or keys.
@@ -452,7 +453,7 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written.
+            What was written. Data without rows name no partition, and make no commit.
 
         Raises:
             SchemaMismatch: the data do not fit the table's schema or keys.

@@ -11,7 +11,18 @@ import typer
 from pyhudi.cli.arguments import DryRun, FileFormat, Location, Yes, format_of, names, pairs
 from pyhudi.cli.command import FOUND, Call, Work, command, commands
 from pyhudi.cli.files import FileRows
-from pyhudi.cli.making import Index, Key, Kind, OrderBy, PartitionBy, Type, Version, new_table
+from pyhudi.cli.making import (
+    CreateMode,
+    Index,
+    Key,
+    Kind,
+    Making,
+    OrderBy,
+    PartitionBy,
+    Type,
+    Version,
+    new_table,
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -49,11 +60,16 @@ def create(
     kind: Type = Kind.cow,
     version: Version = 9,
     index: Index = None,
+    mode: Making = CreateMode.error,
     form: FileFormat = None,
+    *,
+    yes: Yes = False,
 ) -> None:
     """Makes a table without rows, with the columns of a file or of --schema."""
     if (file is None) is (schema is None):
         raise typer.BadParameter("give a file, or --schema")
+    if mode is CreateMode.overwrite:
+        call.confirm(lambda: f"Remove the table at {table} with all its rows?", yes=yes)
     if file is not None:
         columns = FileRows(file, format_of(file, form)).schema
     else:
@@ -70,8 +86,10 @@ def create(
         kind=kind,
         version=version,
         index=index,
+        mode=mode,
     )
-    words = f"made {made.name} at {made.uri}"
+    done = "there is" if mode is CreateMode.ignore else "made"
+    words = f"{done} {made.name} at {made.uri}"
     call.out.done(words, name=made.name, location=made.uri, type=made.type, version=made.version)
 
 

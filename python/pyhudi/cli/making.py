@@ -20,6 +20,14 @@ class Kind(str, Enum):
     mor = "mor"
 
 
+class CreateMode(str, Enum):
+    """What to do where there is a table already."""
+
+    error = "error"
+    ignore = "ignore"
+    overwrite = "overwrite"
+
+
 Key = Annotated[
     str | None,
     typer.Option(
@@ -41,6 +49,13 @@ Index = Annotated[
     typer.Option("--index", help="How writes find keys, such as record_index or bucket."),
 ]
 
+Making = Annotated[
+    CreateMode,
+    typer.Option(
+        "--mode", help="Where there is a table: fail, leave it if it is such a one, or replace it."
+    ),
+]
+
 
 def new_table(
     call: Call,
@@ -53,6 +68,7 @@ def new_table(
     kind: Kind,
     version: int,
     index: str | None,
+    mode: CreateMode = CreateMode.error,
 ) -> HudiTable:
     """Makes a table without rows."""
     from pyhudi.api.create import create_table  # noqa: PLC0415 - other commands start sooner
@@ -66,6 +82,7 @@ def new_table(
         type=kind.value,
         version=version,
         index=index,
+        mode=mode.value,
         options=call.options,
         storage_options=call.storage_options,
     )

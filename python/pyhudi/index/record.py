@@ -9,7 +9,6 @@ later).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -25,6 +24,7 @@ from pyhudi.config.index_options import (
     IndexOptions,
 )
 from pyhudi.config.index_options import RECORD_INDEX as RECORD_INDEX_TYPE
+from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, without_hint
@@ -132,10 +132,9 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
         return _tag_by_index(table, rows, partitioned=partitioned)
     except CorruptTable as error:
         cause = without_hint(error)
-    warnings.warn(
+    warn(
         f"{table.storage.uri}: the record index is not used (rows are read instead): {cause}",
         MetadataTableWarning,
-        stacklevel=2,
     )
     return tag_by_rows(table, rows, partitioned=partitioned)
 

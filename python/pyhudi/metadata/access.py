@@ -5,10 +5,10 @@ Whatever is wrong with it costs a warning and some speed, never a row.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import METADATA_ENABLE
 from pyhudi.config.options import is_enabled
@@ -68,10 +68,9 @@ class MetadataAccess:
         except (HudiError, OSError) as error:
             cause = without_hint(error)
         self.reason = self.reason or cause
-        warnings.warn(
+        warn(
             f"{self._uri}: the metadata table is not used ({instead}): {cause}",
             MetadataTableWarning,
-            stacklevel=2,
         )
         return None
 

@@ -7,12 +7,12 @@ archiving. How each goes is `services/`'s part.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.service_options import ServiceOptions
 from pyhudi.errors import MetadataTableWarning, without_hint
@@ -46,10 +46,9 @@ def run_services(data: Table) -> None:
         _run(data, ServiceOptions.of(data.options))
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
         cause = without_hint(error)
-        warnings.warn(
+        warn(
             f"{data.storage.uri}: the metadata table's services wait: {cause}",
             MetadataTableWarning,
-            stacklevel=2,
         )
 
 

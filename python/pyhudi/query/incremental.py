@@ -11,13 +11,13 @@ scan, filtered by commit): Hudi does so from version 8 on unasked, and so do we,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 import pyarrow as pa
 
+from pyhudi.config.log import warn
 from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.query.commit_range import (
     HollowCommits,
@@ -105,10 +105,9 @@ def _check_fallback(table: Table, span: IncrementalRange, missing: str) -> None:
     told = f"{missing} was written in the asked-for range and has been cleaned away since"
     asked = span.fallback_full_scan
     if asked is None and table.config.version.incremental_by_completion_time:
-        warnings.warn(
+        warn(
             f"{told}: the answer lacks rows of the range that were updated after it "
             "(fallback_full_scan=False refuses it, True takes it without this warning)",
-            stacklevel=2,
         )
     elif not asked:
         raise HistoryUnavailable(

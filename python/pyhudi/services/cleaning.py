@@ -9,7 +9,6 @@ pending clean, which any writer carries out again. Sources: `CleanPlanActionExec
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from pyhudi.clock import format_instant
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant, State
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.file_names import is_partition_metadata
+from pyhudi.config.log import warn
 from pyhudi.engine.local import worth_a_cluster
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import AfterCommitWarning, overtaken, without_hint
@@ -262,7 +262,7 @@ def _follow(companion: Companion, table: Table) -> None:
         companion.after_complete(table)
     except Exception as error:  # noqa: BLE001 - the clean is complete
         msg = f"{table.storage.uri}: cleaned, but what follows waits: {without_hint(error)}"
-        warnings.warn(msg, AfterCommitWarning, stacklevel=2)
+        warn(msg, AfterCommitWarning)
 
 
 def _remove_emptied(now: Table, plan: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.clock import SystemClock
 from pyhudi.config.index_options import INDEX_TYPE
+from pyhudi.config.log import logger
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.spark.flow import struct_schema
@@ -82,6 +83,10 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             txn.companions += key_claims(context, BULK_INSERT)
             if stats or is_worth_a_commit(context):
                 txn.commit(stats, context.commit_schema)
+                rows = sum(stat.num_inserts for stat in stats)
+                said = "%s: committed %s %s: %d rows in %d files"
+                uri = context.storage.uri
+                logger.info(said, uri, BULK_INSERT, txn.instant, rows, len(stats))
             else:
                 txn.withdraw()
 

@@ -46,6 +46,8 @@ class FrameRows:
     """With record key and partition path in front, as the table has them."""
     apart: PlacedApart | None = None
     """How tasks write what they have, as long as no row has to meet another."""
+    tally: None = None
+    """See `Rows`: to count rows would be a job of its own."""
 
     def combined(self) -> Rows:
         """See `Rows`."""

@@ -6,13 +6,13 @@ timeline that was loaded there. Data files are written outside.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from pyhudi.clock import Clock
 from pyhudi.config.concurrency_mode import ConcurrencyMode
 from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.log import warn
 from pyhudi.errors import LockWarning, without_hint
 from pyhudi.slices.table import Guard, Unguarded
 from pyhudi.storage.options import is_remote
@@ -64,7 +64,7 @@ class LockGuard(Guard):
 def _told(error: Exception) -> None:
     cause = without_hint(error)
     msg = f"the table's lock could not be given back, others wait until its time is over: {cause}"
-    warnings.warn(msg, LockWarning, stacklevel=2)
+    warn(msg, LockWarning)
 
 
 def guard_of(storage: Storage, options: Mapping[str, str], clock: Clock) -> Guard:

@@ -31,10 +31,10 @@ class WriteResult(Shown):
     bytes_written: int
     partitions: tuple[str, ...]
     """Partition paths with written files, sorted."""
-    rows_ignored: int = 0
+    rows_ignored: int | None = None
     """Rows of the data that changed nothing, since a row of their key with a greater ordering value
-    is stored; a null counts as 0, or as the smallest text. Known of copy-on-write tables: in
-    merge-on-read tables rows are appended to logs, and lose when they are read."""
+    is stored; a null counts as 0, or as the smallest text. None in merge-on-read tables: there rows
+    are appended to logs, and lose when they are read."""
     bytes_read: int = 0
     """Sizes of the base and log files that were read to be written anew, as a whole, although keys
     alone may be read of some. Files that were only searched for keys do not count."""
@@ -45,6 +45,14 @@ class WriteResult(Shown):
     rows_kept_in_partition: int = 0
     """Updated rows whose partition columns say another partition than the one that has their key,
     and that stay in it, since the index lets no row move."""
+
+    rows_in: int | None = None
+    """Rows of the data, deleting ones and keys to be deleted included. None where nobody counted:
+    of a Spark DataFrame, and of verbs that are given no rows."""
+    duplicates_dropped: int | None = None
+    """Rows of the data that were left out before anything was written: another row of their key
+    among the data stands for them, or, of an `insert` that drops what is there, the table has their
+    key. None where `rows_in` is."""
 
     was_written_before: bool = False
     """Nothing was written now: a write with the same `commit_id` is on the timeline, and this is
@@ -62,6 +70,8 @@ class WriteResult(Shown):
         rows += f", {self.rows_deleted:,} deleted"
         if self.rows_ignored:
             rows += f", {self.rows_ignored:,} ignored"
+        if self.duplicates_dropped:
+            rows += f", {count_text(self.duplicates_dropped, 'duplicate')} dropped"
         if self.rows_kept_in_partition:
             rows += f", {self.rows_kept_in_partition:,} kept in their partition"
         files = f"{count_text(self.files_written, 'file')} of {size_text(self.bytes_written)}"
@@ -81,7 +91,7 @@ def result_of(
     operation: str,
     stats: Sequence[WriteStat],
     *,
-    rows_ignored: int = 0,
+    rows_ignored: int | None = None,
     bytes_read: int = 0,
     duration_ms: int = 0,
     file_groups_replaced: int = 0,

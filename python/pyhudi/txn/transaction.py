@@ -26,7 +26,6 @@ first block that is later than the last commit.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -36,6 +35,7 @@ from types import TracebackType
 from pyhudi.config.actions import Instant, State
 from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.log import warn
 from pyhudi.errors import (
     AfterCommitError,
     AfterCommitWarning,
@@ -312,11 +312,10 @@ class Transaction:
             step()
         except Exception as error:  # noqa: BLE001  an error would say that the commit failed
             cause = without_hint(error)
-            warnings.warn(
+            warn(
                 f"{self._table.storage.uri}: committed as {self.instant}, but what follows a "
                 f"commit waits for the next writer: {cause}",
                 AfterCommitWarning,
-                stacklevel=2,
             )
 
     def withdraw(self, begun: Iterable[str] | None = None) -> None:

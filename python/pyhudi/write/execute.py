@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyhudi.config.commit_entries import commit_metadata
+from pyhudi.config.log import logger
 from pyhudi.index.copies import groups_with_copies
 from pyhudi.index.renewal import Renewed, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema
@@ -164,16 +165,21 @@ def carry_out(
     else:
         txn.withdraw()
         instant = ""
-    return result_of(
+    result = result_of(
         instant,
         completion,
         operation,
         stats,
-        rows_ignored=rows_ignored((file.task for file in files if file.has_rows), stats),
+        rows_ignored=None
+        if context.config.is_merge_on_read
+        else rows_ignored((file.task for file in files if file.has_rows), stats),
         bytes_read=bytes_read(tasks),
         duration_ms=context.table.clock.now_ms() - context.started_ms,
         file_groups_replaced=sum(len(ids) for ids in (replaced or {}).values()),
     )
+    if result.committed:
+        logger.info("%s: committed %r", context.storage.uri, result)
+    return result
 
 
 def is_worth_a_commit(context: WriteContext) -> bool:

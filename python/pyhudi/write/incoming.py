@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.errors import ConfigError
+from pyhudi.schema.conform import to_table
 from pyhudi.schema.given import given_batches
 from pyhudi.write.memory_rows import MemoryRows, placed_deletes
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.spilled_rows import SpilledRows
+from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 LEAST_MEMORY = 1024 * 1024
@@ -69,23 +71,23 @@ def given_rows(
             )
             yield stack.enter_context(rows)
         elif partial:
-            yield MemoryRows(context, partial_rows(context, data))
+            rows = partial_rows(context, data)
+            yield MemoryRows(context, rows, Tally(rows.num_rows))
         else:
             yield _taken(stack, context, data, limit, schema_mode, generate=generate)
 
 
-def given_deletes(context: WriteContext, keys: Any) -> AbstractContextManager[Placed]:
-    """The keys of data, to be deleted where a cleaned-up table has them."""
-    if is_spark_frame(keys):
-        deletes: AbstractContextManager[Placed] = spark("write_rows").placed_deletes(context, keys)
-        return deletes
-    return _deletes(context, keys)
-
-
 @contextmanager
-def _deletes(context: WriteContext, keys: Any) -> Iterator[Placed]:
-    given, in_partitions = context.delete_keys(keys)
-    yield placed_deletes(context.recovered(), given, in_partitions=in_partitions)
+def given_deletes(context: WriteContext, keys: Any) -> Iterator[tuple[Placed, Tally | None]]:
+    """The keys of data, to be deleted where a cleaned-up table has them, and their counts."""
+    if is_spark_frame(keys):
+        with spark("write_rows").placed_deletes(context, keys) as placed:
+            yield placed, None
+        return
+    given = to_table(keys, context.given_types)
+    named, in_partitions = context.delete_keys(given)
+    tally = Tally(given.num_rows, given.num_rows - named.num_rows)
+    yield placed_deletes(context.recovered(), named, in_partitions=in_partitions), tally
 
 
 def _taken(
@@ -103,11 +105,16 @@ def _taken(
         context.with_keys(piece, schema_mode, instant=context.key_instant() if generate else None)
         for piece in _tables(schema, batches, limit // _PIECES)
     )
-    return gathered(stack, context, pieces, limit)
+    tally = Tally()
+    return gathered(stack, context, tally.counted(pieces), limit, tally)
 
 
 def gathered(
-    stack: ExitStack, context: WriteContext, pieces: Iterator[pa.Table], limit: int
+    stack: ExitStack,
+    context: WriteContext,
+    pieces: Iterator[pa.Table],
+    limit: int,
+    tally: Tally | None = None,
 ) -> MemoryRows | SpilledRows:
     """Keyed rows of at least one piece, in memory if a limit of bytes leaves room for that.
 
@@ -119,8 +126,8 @@ def gathered(
         held.append(piece)
         size += piece.nbytes
         if size > limit // _WHOLE:
-            return SpilledRows(context, stack, _drained(held, pieces), limit)
-    return MemoryRows(context, pa.concat_tables(held))
+            return SpilledRows(context, stack, _drained(held, pieces), limit, tally=tally)
+    return MemoryRows(context, pa.concat_tables(held), tally)
 
 
 def _drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -17,6 +17,7 @@ from pyhudi.write.known_keys import without_known
 from pyhudi.write.partial_update import whole_rows
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
 from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 
@@ -27,19 +28,26 @@ class MemoryRows:
     context: WriteContext
     rows: pa.Table
     """With record key and partition path in front."""
+    tally: Tally | None = None
+    """See `Rows`."""
 
     def combined(self) -> Rows:
         """See `Rows`."""
-        return replace(self, rows=locate.combined(self.context, self.rows))
+        return self._left(locate.combined(self.context, self.rows))
 
     def unknown(self, *, fail: bool) -> Rows:
         """See `Rows`."""
-        return replace(self, rows=without_known(self.context, self.rows, fail=fail))
+        return self._left(without_known(self.context, self.rows, fail=fail))
+
+    def _left(self, rows: pa.Table) -> MemoryRows:
+        if self.tally is not None:
+            self.tally.left(self.rows, rows)
+        return replace(self, rows=rows)
 
     def completed(self) -> Rows:
         """See `Rows`."""
         context = self.context.recovered()
-        return MemoryRows(context, whole_rows(context, self.rows))
+        return replace(self, context=context, rows=whole_rows(context, self.rows))
 
     def for_upsert(self) -> Placed:
         """See `Rows`."""

@@ -38,6 +38,7 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
 from pyhudi.write.rechecks import absent_keys, unchanged
 from pyhudi.write.rows import Placed
+from pyhudi.write.tally import Tally, told
 from pyhudi.write.update_delete import check_settable
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import WritableTable, WriteContext
@@ -69,9 +70,12 @@ def merge(
     """
     context = opened(table, clock, incoming.memory_limit(None, source))
     check_appends(context, "merge", appends=False)
+    if not is_spark_frame(source):
+        source = to_table(source)
+    tally = Tally(source.num_rows) if isinstance(source, pa.Table) else None
     with _merged(context, source, clauses) as changes:
         went_by = [*absent_keys(changes), unchanged(changes.seen)]
-        return write(changes, UPSERT, deletes=True, went_by=went_by)
+        return told(write(changes, UPSERT, deletes=True, went_by=went_by), tally)
 
 
 def _merged(
@@ -81,7 +85,7 @@ def _merged(
     if is_spark_frame(source):
         merged: AbstractContextManager[Placed] = spark("merging").merged(context, source, clauses)
         return merged
-    return _merged_here(context, to_table(source), clauses)
+    return _merged_here(context, source, clauses)
 
 
 @contextmanager

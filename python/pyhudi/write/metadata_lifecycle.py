@@ -9,7 +9,6 @@ writes next makes it where its writer died. What a partition holds is not known 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -19,6 +18,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.index_options import INDEX_TYPE
+from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import (
     COLUMN_STATS,
     FILES,
@@ -162,11 +162,10 @@ def make_again(table: Handle, clock: Clock, by: str) -> None:
         _make(table, set(), MetadataOptions.of(table.options), clock, by)
     except HudiError as error:
         cause = without_hint(error)
-        warnings.warn(
+        warn(
             f"{table.storage.uri}: the metadata table was not made again, the next write tries "
             f"once more: {cause}",
             MetadataTableWarning,
-            stacklevel=2,
         )
 
 

@@ -25,6 +25,7 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partitions import chosen
 from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.rechecks import no_files
+from pyhudi.write.tally import told
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import WritableTable, WriteContext
 
@@ -110,7 +111,8 @@ def _overwrite(
         whole = operation == INSERT_OVERWRITE_TABLE
         replaced = groups_of(placed.context, None if whole else placed.counts.partitions)
         put = write_buckets if in_buckets else write_new_files
-        return put(placed, operation, replaced, [no_files(None if whole else replaced)])
+        result = put(placed, operation, replaced, [no_files(None if whole else replaced)])
+        return told(result, given.tally)
 
 
 def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:

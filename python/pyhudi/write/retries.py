@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.log import logger
 from pyhudi.engine.plugins import is_spark_frame
 from pyhudi.engine.spill import Spill
-from pyhudi.errors import CommitConflict, TimelineMoved
+from pyhudi.errors import CommitConflict, TimelineMoved, without_hint
 from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.write.write_context import Handle, WritableTable
 
@@ -52,8 +53,10 @@ def retried(
             except CommitConflict as error:
                 if not error.retry:
                     raise
-            except TimelineMoved:
-                pass
+                cause = without_hint(error)
+            except TimelineMoved as error:
+                cause = without_hint(error)
+            logger.debug("%s: gave way, try %d follows: %s", handle.storage.uri, number + 2, cause)
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
             clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
         with handle.guarded.section() if retries else nullcontext():

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.plan import Counts, PlannedFile
+from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 
@@ -74,6 +75,11 @@ class Rows(Protocol):
     @property
     def context(self) -> WriteContext:
         """The table, with the schema that the data lead to."""
+        ...
+
+    @property
+    def tally(self) -> Tally | None:
+        """What is counted of the data; None where that is not known."""
         ...
 
     def combined(self) -> Rows:

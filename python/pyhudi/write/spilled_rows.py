@@ -29,6 +29,7 @@ from pyhudi.write.clustered import check_free
 from pyhudi.write.known_keys import without_known
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
 from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 LookUp = Callable[["WriteContext", pa.Table, "pa.Array[Any]"], Located]
@@ -51,6 +52,8 @@ class SpilledRows:
     memory_limit: int
     one_a_key: bool = False
     """Rows of one key become one, once they have met."""
+    tally: Tally | None = None
+    """See `Rows`."""
 
     def combined(self) -> Rows:
         """See `Rows`."""
@@ -58,8 +61,14 @@ class SpilledRows:
 
     def unknown(self, *, fail: bool) -> Rows:
         """See `Rows`; raises when the pieces are taken."""
-        pieces = (without_known(self.context, piece, fail=fail) for piece in self.pieces)
+        pieces = (
+            self._left(piece, without_known(self.context, piece, fail=fail))
+            for piece in self.pieces
+        )
         return replace(self, pieces=pieces)
+
+    def _left(self, before: pa.Table, after: pa.Table) -> pa.Table:
+        return after if self.tally is None else self.tally.left(before, after)
 
     def completed(self) -> Rows:
         """See `Rows`."""
@@ -100,7 +109,7 @@ class SpilledRows:
 
     def _by_partition(self, order: tuple[str, ...] = ()) -> PlacedRows:
         spill: PartitionedSpill[str] = self._spill(order)
-        pieces = self._again(self._by_key()) if self.one_a_key else self.pieces
+        pieces = self._met(self._by_key()) if self.one_a_key else self.pieces
         for rows in pieces:
             kept = rows.filter(pc.invert(self.context.marked_deleted(rows)))
             if kept.num_rows:
@@ -138,6 +147,13 @@ class SpilledRows:
             spill.add(_native.key_parts(keys, _PARTS), rows)
         return list(spill.routes().values())
 
+    def _met(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
+        """The rows of parts as they are to be written, and counted: for the first time."""
+        for part, rows in zip(parts, self._again(parts), strict=True):
+            if self.tally is not None:
+                self.tally.dropped += part.num_rows - rows.num_rows
+            yield rows
+
     def _again(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
         for part in parts:
             rows = part.to_table()
@@ -147,7 +163,7 @@ class SpilledRows:
         """Parts with the keys of their rows, so many at once that these are looked up in memory."""
         held: list[tuple[RouteRows, pa.Table]] = []
         size = 0
-        for part, rows in zip(parts, self._again(parts), strict=True):
+        for part, rows in zip(parts, self._met(parts), strict=True):
             # A copy of the two columns: what came from the core or a file is freed only as a whole.
             keys = rows.select([RECORD_KEY, PARTITION_PATH]).take(row_numbers(rows.num_rows))
             keys = keys.append_column(_DELETED, self.context.marked_deleted(rows))

@@ -9,12 +9,12 @@ those that look at values in `update_delete.py` and `merge.py`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.log import warn
 from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import locate
 from pyhudi.schema.evolution import SchemaMode
@@ -34,6 +34,7 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read
 from pyhudi.write.rechecks import absent_keys
 from pyhudi.write.sort_modes import SortMode, sort_order
+from pyhudi.write.tally import told
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 
@@ -71,7 +72,7 @@ def upsert(
         if partial:
             check_read(placed.context, placed.counts)
         result = write(placed, UPSERT, partial=partial, went_by=absent_keys(placed))
-        return _told_kept(placed.context, result, placed.kept_away)
+        return told(_told_kept(placed.context, result, placed.kept_away), given.tally)
 
 
 def insert(
@@ -105,7 +106,8 @@ def insert(
             rows = rows.combined()
         placed = rows.for_insert()
         went_by = absent_keys(placed) if looks else ()
-        return write(placed, INSERT, merge_by_key=not options.allow_duplicates, went_by=went_by)
+        result = write(placed, INSERT, merge_by_key=not options.allow_duplicates, went_by=went_by)
+        return told(result, given.tally)
 
 
 def bulk_insert(
@@ -137,9 +139,11 @@ def bulk_insert(
     with given_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
         rows = given.combined() if context.options.combine_inserts else given
         if context.index.has_buckets:
-            return write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
-        placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
-        return write_new_files(placed, BULK_INSERT)
+            result = write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
+        else:
+            placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
+            result = write_new_files(placed, BULK_INSERT)
+        return told(result, given.tally)
 
 
 def delete_keys(
@@ -158,8 +162,8 @@ def delete_keys(
     limit = incoming.memory_limit(memory_limit, keys)
     context = opened(table, clock, limit)
     check_appends(context, "delete_keys", appends=True)
-    with given_deletes(context, keys) as placed:
-        return write(placed, DELETE, deletes=True, went_by=absent_keys(placed))
+    with given_deletes(context, keys) as (placed, tally):
+        return told(write(placed, DELETE, deletes=True, went_by=absent_keys(placed)), tally)
 
 
 def opened(table: WritableTable, clock: Clock | None, limit: int) -> WriteContext:
@@ -187,11 +191,10 @@ def _told_kept(context: WriteContext, result: WriteResult, kept_away: int) -> Wr
         return result
     option = context.index.moves_option
     if option not in context.given_options:
-        warnings.warn(
+        warn(
             f"{context.storage.uri}: {kept_away} rows have their keys in another partition than "
             f"{', '.join(context.config.partition_fields)} says, and stay there, with its values; "
             f"with the option {option}=true they move, with false nothing is said of them",
             PartitionChangeWarning,
-            stacklevel=2,
         )
     return replace(result, rows_kept_in_partition=kept_away)

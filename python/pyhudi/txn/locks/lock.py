@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from pyhudi.clock import Clock
+from pyhudi.config.log import logger
 from pyhudi.errors import LockTimeout
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
@@ -66,6 +67,7 @@ def pauses(clock: Clock, patience_ms: int) -> Iterator[None]:
     until = clock.now_ms() + patience_ms
     pause = _FIRST_PAUSE_S
     yield
+    logger.debug("the table's lock is held by another; waiting up to %g s", patience_ms / 1000)
     while (left := (until - clock.now_ms()) / 1000) > 0:
         # Not all that wait at the same moment.
         clock.sleep(min(pause * (0.5 + _chance(clock) / 2), left))

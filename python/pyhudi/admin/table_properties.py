@@ -1,0 +1,141 @@
+"""Changing properties of a living table: the few for which that is safe, and why the others stay.
+
+Safe is what no file of the table depends on: whether changes are noted from now on, how much of
+them as long as none is noted, and names that are the user's own, which Apache Hudi keeps and does
+not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config import merge_mode, properties
+from pyhudi.config import property_names as names
+from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.option_values import choice, switch
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import ConfigError
+from pyhudi.metadata.checks_before_write import check_not_building
+from pyhudi.slices.cdc_form import MODES
+from pyhudi.timeline import Timeline
+from pyhudi.txn.locks.evidence import check_no_other_lock
+from pyhudi.txn.recovery import check_no_live_writer
+from pyhudi.write.checks import check_writable
+from pyhudi.write.write_context import WritableTable, open_whole
+
+_PATHS = "the folders of the table are named by it"
+_WINNER = "which of two rows of a key wins would change for rows that are written already"
+_LOOK = "its files lie where it says"
+_VERSION = "upgrade() and downgrade() change the version with all that depends on it"
+_INDEX = "create_index, drop_index and rebuild_metadata change it with the metadata table"
+_NAME = "locks, catalogs and schemas go by it"
+
+_REASONS = {
+    names.RECORD_KEY_FIELDS: "the rows of the table have their keys by it",
+    names.KEY_GENERATOR_TYPE: "the rows of the table have their keys and folders by it",
+    names.KEY_GENERATOR_CLASS: "the rows of the table have their keys and folders by it",
+    names.PARTITION_FIELDS: _PATHS,
+    names.HIVE_STYLE: _PATHS,
+    names.URL_ENCODE: _PATHS,
+    names.SLASH_DATES: _PATHS,
+    names.DROP_PARTITION_COLUMNS: "the data files have or lack these columns already",
+    names.META_FIELDS: "the data files have or lack Hudi's own columns already",
+    names.TABLE_TYPE: "files of the other type would have to be written anew",
+    names.ORDERING_FIELDS: _WINNER,
+    names.PRECOMBINE_FIELD: _WINNER,
+    merge_mode.MERGE_MODE: _WINNER,
+    merge_mode.PAYLOAD_CLASS: _WINNER,
+    merge_mode.STRATEGY_ID: _WINNER,
+    merge_mode.OLD_STRATEGY_ID: _WINNER,
+    names.TABLE_VERSION: _VERSION,
+    names.LAYOUT_VERSION: _VERSION,
+    names.METADATA_PARTITIONS: _INDEX,
+    names.CREATE_SCHEMA: "alter() changes columns",
+    names.TIMEZONE: "the instants of the timeline are times in it",
+    names.TIMELINE_PATH: _LOOK,
+    names.HISTORY_PATH: _LOOK,
+    names.ARCHIVE_FOLDER: _LOOK,
+    properties.TABLE_NAME: _NAME,
+    properties.DATABASE_NAME: _NAME,
+    properties.CHECKSUM: "it is computed",
+}
+_HINT = (
+    f"{names.CDC_ENABLED}, {names.CDC_MODE}, and names that begin with neither hoodie. nor "
+    "pyhudi. can be set."
+)
+
+
+def set_properties(
+    handle: WritableTable, changes: Mapping[str, object], *, clock: Clock | None = None
+) -> None:
+    """Changes properties, or none of them; a value None removes one that is the user's own.
+
+    Raises `ConfigError` for one that is not to change, `CommitConflict` while a writer is at work,
+    `LockTimeout`, and `UnsupportedTableFeature` for a table that pyhudi could not write to then.
+    """
+    clock = clock or SystemClock()
+    wanted = {name: _checked(name, value) for name, value in changes.items()}
+    table = open_whole(handle, clock)
+    storage = table.storage
+    with table.guard.section():
+        config = TableConfig.load(storage, clock)
+        after, removed = _after(config, wanted)
+        if after.properties == config.properties:
+            return
+        timeline = Timeline.load(storage, config)
+        check_no_other_lock(storage, config, timeline, LockOptions.of(table.options), clock)
+        check_not_building(config)
+        check_no_live_writer(table, timeline)
+        if after.cdc_mode != config.cdc_mode:
+            _check_no_changes(timeline, config)
+        check_writable(storage, after, timeline)
+        table.guard.check()
+        new = {
+            name: value
+            for name, value in after.properties.items()
+            if config.properties.get(name) != value
+        }
+        config.updated(storage, new, clock, removed=removed)
+
+
+def _checked(name: str, value: object) -> str | None:
+    """The value as text. Raises `ConfigError` for a property that stays, or for a bad value."""
+    text = str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+    if name == names.CDC_ENABLED and text is not None:
+        return "true" if switch({name: text}, name, default=False) else "false"
+    if name == names.CDC_MODE and text is not None:
+        return choice({name: text}, name, MODES, MODES[0])
+    if name and not name.lower().startswith(("hoodie.", "pyhudi.", "_hoodie")):
+        return text
+    reason = _REASONS.get(name, "pyhudi does not know that it is safe to change")
+    if name in (names.CDC_ENABLED, names.CDC_MODE):
+        reason = "it has to have a value"
+    msg = f"{name} cannot be set to {value!r}: {reason}"
+    raise ConfigError(msg, hint=_HINT)
+
+
+def _after(
+    config: TableConfig, wanted: Mapping[str, str | None]
+) -> tuple[TableConfig, tuple[str, ...]]:
+    """The properties as they are to be, and the names of those that go."""
+    removed = tuple(name for name, value in wanted.items() if value is None)
+    kept = {name: value for name, value in config.properties.items() if name not in removed}
+    after = TableConfig({**kept, **{k: v for k, v in wanted.items() if v is not None}})
+    if after.cdc_enabled:
+        # Hudi stores the mode where changes are noted.
+        after = TableConfig({**after.properties, names.CDC_MODE: after.cdc_mode})
+    elif names.CDC_MODE in wanted:
+        msg = f"{names.CDC_MODE} is {after.cdc_mode!r}, but {names.CDC_ENABLED} is not true"
+        raise ConfigError(msg, hint=f"Give {names.CDC_ENABLED} too, or leave the mode out.")
+    return after, removed
+
+
+def _check_no_changes(timeline: Timeline, config: TableConfig) -> None:
+    for instant in timeline.commits:
+        if any(stat.cdc_stats for stat in timeline.commit_metadata(instant).write_stats):
+            msg = (
+                f"{names.CDC_MODE} is {config.cdc_mode} and stays: {instant.requested} has noted "
+                "changes, which are read by it"
+            )
+            raise ConfigError(msg, hint="It can change once such commits are archived.")

@@ -1,0 +1,34 @@
+"""A table that is there already where one was to be made: whether it is what was asked for."""
+
+from __future__ import annotations
+
+from pyhudi.config import property_names as names
+from pyhudi.config.properties_file import BACKUP, FILE
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import ConfigError
+from pyhudi.storage.storage import Storage
+
+
+def has_table(storage: Storage) -> bool:
+    """Whether there is a table, also while its properties are being changed."""
+    return storage.exists(FILE) or storage.exists(BACKUP)
+
+
+def check_same(storage: Storage, found: TableConfig, asked: TableConfig) -> None:
+    """Raises `ConfigError` naming the property where key, partition fields or type differ."""
+    has, wanted = _looked_at(found), _looked_at(asked)
+    specs = [config.properties.get(names.PARTITION_FIELDS, "") for config in (found, asked)]
+    if all(":" in spec for spec in specs):  # Version 6 does not store the types.
+        has[names.PARTITION_FIELDS], wanted[names.PARTITION_FIELDS] = specs
+    for name, value in wanted.items():
+        if has[name] != value:
+            msg = f"{name} is {has[name]!r} in the table at {storage.uri}, not {value!r}"
+            raise ConfigError(msg, hint="Ask for what the table has, or choose another location.")
+
+
+def _looked_at(config: TableConfig) -> dict[str, str]:
+    return {
+        names.TABLE_TYPE: config.table_type,
+        names.RECORD_KEY_FIELDS: ",".join(config.record_key_fields),
+        names.PARTITION_FIELDS: ",".join(config.partition_fields),
+    }

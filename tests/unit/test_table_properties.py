@@ -1,0 +1,157 @@
+"""Properties as a handle shows them, and which of them can change on a living table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.clock import SystemClock
+from pyhudi.config.properties import has_valid_checksum
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import CommitConflict, ConfigError, LockTimeout, UnsupportedTableFeature
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.locks.storage_lock import StorageLock
+from pyhudi.txn.transaction import Transaction
+from pyhudi.write.write_context import WriteContext
+
+CDC = "hoodie.table.cdc.enabled"
+MODE = "hoodie.table.cdc.supplemental.logging.mode"
+ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
+OPTIONS: dict[str, Any] = {"hoodie.metadata.enable": False}
+
+
+def made(base: Path, **more: Any) -> pyhudi.HudiTable:
+    return pyhudi.create_table(base, ROWS, **{"key": "id", "options": OPTIONS, **more})
+
+
+def stored(base: Path) -> TableConfig:
+    return TableConfig.load(Storage(str(base)))
+
+
+def test_properties_are_a_mapping_that_prints(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    found = table.properties
+    assert found["hoodie.table.recordkey.fields"] == "id"
+    assert dict(found) == dict(stored(tmp_path).properties)
+    lines = repr(found).splitlines()
+    assert len(lines) == len(found)
+    assert lines == sorted(lines)
+    assert lines[0].split() == [next(iter(found)), found[next(iter(found))]]
+    assert "hoodie.table.recordkey.fields" in found._repr_html_()
+    with pytest.raises(TypeError):
+        found["a"] = "b"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_changes_are_noted_from_then_on(tmp_path: Path, version: int, kind: Any) -> None:
+    table = made(tmp_path, version=version, type=kind)
+    with pytest.raises(UnsupportedTableFeature, match="cdc"):
+        table.changes().to_arrow()
+    table.set_properties({CDC: True, MODE: "data_before"})
+    assert (table.properties[CDC], table.properties[MODE]) == ("true", "DATA_BEFORE")
+    assert has_valid_checksum(stored(tmp_path).properties)
+    since = table.history()["instant" if version == 6 else "completed"].to_pylist()
+    table.upsert(pa.table({"id": ["a", "c"], "v": [5, 6]}))
+    changes = table.changes(start=max(since)).to_arrow()
+    assert sorted(changes["op"].to_pylist()) == ["i", "u"]
+    table.set_properties({CDC: False})
+    assert pyhudi.open_table(tmp_path).properties[CDC] == "false"
+
+
+def test_the_mode_stays_once_changes_are_noted(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    with pytest.raises(ConfigError, match="is not true"):
+        table.set_properties({MODE: "OP_KEY_ONLY"})
+    table.set_properties({CDC: True})
+    assert table.properties[MODE] == "DATA_BEFORE_AFTER"
+    table.set_properties({MODE: "OP_KEY_ONLY"})
+    table.upsert(pa.table({"id": ["a"], "v": [5]}))
+    for change in ({MODE: "DATA_BEFORE"}, {MODE: "DATA_BEFORE", CDC: True}):
+        with pytest.raises(ConfigError, match="has noted changes"):
+            table.set_properties(change)
+    table.set_properties({MODE: "OP_KEY_ONLY", "owner": "nina"})
+    assert table.properties["owner"] == "nina"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("hoodie.table.recordkey.fields", "keys"),
+        ("hoodie.table.partition.fields", "folders"),
+        ("hoodie.table.ordering.fields", "wins"),
+        ("hoodie.record.merge.mode", "wins"),
+        ("hoodie.table.type", "written anew"),
+        ("hoodie.table.version", "upgrade"),
+        ("hoodie.table.metadata.partitions", "create_index"),
+        ("hoodie.table.create.schema", "alter"),
+        ("hoodie.table.name", "locks"),
+        ("hoodie.table.checksum", "computed"),
+        ("hoodie.something.new", "does not know"),
+        ("pyhudi.unfinished", "does not know"),
+        ("", "does not know"),
+    ],
+)
+def test_what_files_depend_on_stays(tmp_path: Path, name: str, reason: str) -> None:
+    table = made(tmp_path)
+    before = stored(tmp_path).properties
+    for value in ("x", None):
+        with pytest.raises(ConfigError, match=reason):
+            table.set_properties({"owner": "nina", name: value})
+    assert stored(tmp_path).properties == before
+
+
+@pytest.mark.parametrize("change", [{CDC: "perhaps"}, {CDC: None}, {CDC: True, MODE: "ALL"}])
+def test_bad_values(tmp_path: Path, change: dict[str, Any]) -> None:
+    table = made(tmp_path)
+    with pytest.raises(ConfigError, match=r"cdc"):
+        table.set_properties(change)
+    assert table.properties[CDC] == "false"
+
+
+def test_names_of_ones_own_come_and_go(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.set_properties({"owner": "nina", "größe": "1 = 2"})
+    other = pyhudi.open_table(tmp_path)
+    assert (other.properties["owner"], other.properties["größe"]) == ("nina", "1 = 2")
+    table.set_properties({"owner": None, "never": None})
+    assert "owner" not in table.properties
+    written = (tmp_path / ".hoodie" / "hoodie.properties").stat().st_mtime_ns
+    table.set_properties({"größe": "1 = 2", CDC: False})
+    assert (tmp_path / ".hoodie" / "hoodie.properties").stat().st_mtime_ns == written
+    assert not table.check()
+
+
+def test_altered_tables_get_no_change_logs(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.alter().rename_column("v", "w").execute()
+    with pytest.raises(UnsupportedTableFeature, match="change logs"):
+        table.set_properties({CDC: True})
+
+
+def test_not_beside_others(tmp_path: Path) -> None:
+    options = {
+        **OPTIONS,
+        "hoodie.write.lock.wait_time_ms": 50,
+        "hoodie.write.lock.client.num_retries": 0,
+    }
+    table = made(tmp_path, options=options)
+    context = WriteContext.open(table, SystemClock())
+    with Transaction(context.table, "INSERT") as txn:
+        with pytest.raises(CommitConflict, match=txn.instant):
+            table.set_properties({CDC: True})
+        txn.start({})
+        txn.withdraw()
+    lock = StorageLock(Storage(str(tmp_path)), SystemClock(), validity_ms=60_000, renew_ms=6_000)
+    assert lock.acquire(1000)
+    try:
+        with pytest.raises(LockTimeout):
+            table.set_properties({CDC: True})
+    finally:
+        lock.release()
+    with pytest.raises(ConfigError, match="as of"):
+        pyhudi.open_table(tmp_path, as_of=table.history()["instant"][0].as_py()).set_properties({})
