@@ -11,7 +11,7 @@ from pyhudi import _native
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.cdc_files import ChangeTask
 from pyhudi.query.match import MatchTask
-from pyhudi.schema.predicates import Where
+from pyhudi.schema.predicates import Where, kept_rows
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 
@@ -113,5 +113,5 @@ def _rows(opened: Callable[[Task], _native.BatchReader], task: Task) -> Iterator
 def _filtered(batch: pa.RecordBatch, where: Where | None) -> pa.RecordBatch:
     if where is None:
         return batch
-    kept = pa.Table.from_batches([batch]).filter(where.expression).combine_chunks().to_batches()
+    kept = kept_rows(pa.Table.from_batches([batch]), where).combine_chunks().to_batches()
     return kept[0] if kept else batch.slice(0, 0)

@@ -13,6 +13,7 @@ from pyhudi.schema.predicate_literals import fits_column, typed_scalar
 from pyhudi.schema.predicates import (
     And,
     Compare,
+    Computed,
     Condition,
     Conjunct,
     Const,
@@ -43,8 +44,8 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
     alternatives.
 
     Raises `ConfigError` for what is none of these, `SchemaMismatch` for columns or values that do
-    not fit the schema. A filter of more than 1000 comparisons is a `ConfigError` too; the values of
-    an `IN`, and equalities of one column joined by OR, count as one.
+    not fit the schema. A filter of more than 1000 comparisons and calls is a `ConfigError` too;
+    the values of an `IN`, and equalities of one column joined by OR, count as one.
     """
     if isinstance(where, pc.Expression):
         return _given_expression(where, schema)
@@ -138,6 +139,8 @@ def _size(condition: Condition) -> int:
             return sum(map(_size, parts))
         case Not(part):
             return _size(part)
+        case Computed(size=size):
+            return size
         case _:
             return 1
 
@@ -150,6 +153,8 @@ def _paths(condition: Condition) -> set[Path]:
             return _paths(part)
         case Const():
             return set()
+        case Computed(columns=columns):
+            return set(columns)
         case Compare(column) | In(column) | Like(column) | IsNull(column):
             return {column}
 

@@ -4,28 +4,23 @@
 pyarrow expression that filters rows (SQL's three-valued logic: a row stays when the filter is true,
 not when it is null) and conjuncts that rule out row groups and partitions. Reading SQL text is
 `predicates_sql.py`'s part, tuples `predicates_tuples.py`'s, typing literals
-`predicate_literals.py`'s, comparing floating numbers `predicate_floats.py`'s. A pyarrow expression
-is only evaluated.
+`predicate_literals.py`'s, comparing floating numbers `predicate_floats.py`'s, what SQL computes
+from columns `predicate_computed.py`'s. A pyarrow expression is only evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.near_names import near_name
-from pyhudi.schema.predicate_floats import among_floats, compare_floats
-from pyhudi.schema.predicate_literals import (
-    compare,
-    is_text,
-    typed_scalar,
-    within_column,
-)
+from pyhudi.schema.predicate_literals import is_text
+from pyhudi.schema.predicate_values import among_values, boolean, compare_value
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -99,7 +94,18 @@ class Const:
     value: bool | None
 
 
-Condition = Compare | In | Like | IsNull | And | Or | Not | Const
+@dataclass(frozen=True)
+class Computed:
+    """What SQL computes from columns; it rules out no file."""
+
+    expression: Callable[[pa.Schema], pc.Expression]
+    """Gives what it is for a schema. Raises `ConfigError` and `SchemaMismatch`."""
+    columns: tuple[Path, ...]
+    size: int
+    """How many comparisons and calls are in it."""
+
+
+Condition = Compare | In | Like | IsNull | And | Or | Not | Const | Computed
 
 Conjunct = tuple[str, str, pa.Array]
 """Column, one of `COMPARISONS` or `in`, and the values: what `_native.read_slice` prunes with."""
@@ -125,6 +131,20 @@ def both(where: Where, other: Where | None) -> Where:
     return Where(where.expression & other.expression, columns, (*where.conjuncts, *other.conjuncts))
 
 
+def kept_rows(rows: pa.Table, where: Where) -> pa.Table:
+    """The rows on which a filter is true.
+
+    Raises `ConfigError` where it cannot be computed for a row, as when a number overflows.
+    """
+    try:
+        return rows.filter(where.expression)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ConfigError(
+            f"where: the filter cannot be computed for a row: {error}",
+            hint="CASE WHEN condition THEN value END computes a value for some rows only.",
+        ) from error
+
+
 def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
     """The pyarrow expression of a condition, literals in the types of their columns."""
     match condition:
@@ -135,7 +155,7 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
         case Not(part):
             return ~to_expression(part, schema)
         case Const(value):
-            return _boolean(value)
+            return boolean(value)
         case IsNull(column):
             column_type(column, schema)
             return pc.field(*column).is_null()
@@ -144,43 +164,13 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
                 raise SchemaMismatch(f"where: LIKE needs text, not the column {'.'.join(column)!r}")
             return pc.match_like(pc.field(*column), pattern)
         case Compare(column, op, value):
-            return _comparison(column, op, value, schema)
+            kind = column_type(column, schema)
+            return compare_value(pc.field(*column), kind, op, value, ".".join(column))
         case In(column, values):
-            return _membership(column, values, schema)
-
-
-def _comparison(column: Path, op: str, value: Any, schema: pa.Schema) -> pc.Expression:
-    kind = column_type(column, schema)
-    if value is None:
-        return _boolean(None)
-    literal = typed_scalar(value, kind, ".".join(column))
-    left = pc.field(*column)
-    if pa.types.is_floating(kind):
-        return compare_floats(left, op, literal)
-    if literal.type != kind:
-        within = within_column(op, literal, kind)
-        if isinstance(within, bool):
-            return left == left if within else left != left  # noqa: PLR0124 - null where null
-        op, literal = within
-    return compare(left, op, literal)
-
-
-def _membership(column: Path, values: Sequence[Any], schema: pa.Schema) -> pc.Expression:
-    kind = column_type(column, schema)
-    literals = [typed_scalar(v, kind, ".".join(column)) for v in values if v is not None]
-    left = pc.field(*column)
-    # A number that the column cannot hold is in no row.
-    fitting = [literal.as_py() for literal in literals if literal.type == kind]
-    if pa.types.is_floating(kind):
-        among = among_floats(left, fitting, kind)
-    else:
-        among = left.isin(pa.array(fitting, kind))
-    found = pc.if_else(left.is_valid(), among, _boolean(None))
-    return found | _boolean(None) if len(literals) < len(values) else found
-
-
-def _boolean(value: bool | None) -> pc.Expression:
-    return pc.scalar(pa.scalar(value, pa.bool_()))
+            kind = column_type(column, schema)
+            return among_values(pc.field(*column), kind, values, ".".join(column))
+        case Computed(expression):
+            return expression(schema)
 
 
 def column_type(column: Path, schema: pa.Schema) -> pa.DataType:

@@ -1,29 +1,23 @@
 """SQL text of a row filter as a condition tree. Types and schemas are not known here.
 
 The dialect is standard SQL: text in single quotes, names with odd characters in double quotes. What
-the tree cannot say (functions, arithmetic, columns against columns) is an error, never left out.
+compares a column with a value becomes a node of the tree, which can rule out files; what computes
+(functions, arithmetic, columns against columns) is left to `predicate_computed.py`.
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any, NoReturn
 
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError
 from pyhudi.schema import predicates
-from pyhudi.schema.sql_text import number, parse_one, too_deep
+from pyhudi.schema.predicate_computed import computed, constant, is_constant, path_of
+from pyhudi.schema.sql_comparisons import FLIPPED
+from pyhudi.schema.sql_evaluator import COMPARISONS
+from pyhudi.schema.sql_text import parse_one, too_deep
 
-_COMPARISONS: dict[type[exp.Expression], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "!=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
-_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TEMPORAL_CASTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME")
 
 # An argument that no rule here looks at could turn the meaning around (sqlglot 30 reads NOT LIKE as
@@ -49,14 +43,15 @@ def parse_sql(text: str) -> predicates.Condition:
 
 
 def _condition(node: Any) -> predicates.Condition:
-    _check_arguments(node)
     if isinstance(node, exp.Paren):
         return _condition(node.this)
-    if isinstance(node, exp.And):
-        return predicates.And(_parts(node, exp.And))
-    if isinstance(node, exp.Or):
-        return predicates.Or(_parts(node, exp.Or))
+    if isinstance(node, (exp.And, exp.Or)):
+        _check_arguments(node)
+        kind = exp.And if isinstance(node, exp.And) else exp.Or
+        parts = _parts(node, kind)
+        return predicates.And(parts) if kind is exp.And else predicates.Or(parts)
     if isinstance(node, exp.Not):
+        _check_arguments(node)
         return predicates.Not(_condition(node.this))
     if isinstance(node, exp.Boolean):
         return predicates.Const(bool(node.this))
@@ -64,7 +59,10 @@ def _condition(node: Any) -> predicates.Condition:
         return predicates.Const(None)
     if isinstance(node, exp.Column):
         return predicates.Compare(_column(node), "=", value=True)
-    return _predicate(node)
+    if is_constant(node):
+        return _refuse(node)
+    plain = _predicate(node)
+    return computed(node) if plain is None else plain
 
 
 def _parts(node: Any, kind: type[exp.Connector]) -> tuple[predicates.Condition, ...]:
@@ -78,33 +76,41 @@ def _parts(node: Any, kind: type[exp.Connector]) -> tuple[predicates.Condition, 
     return tuple(reversed(parts))
 
 
-def _predicate(node: Any) -> predicates.Condition:
-    if type(node) in _COMPARISONS:
-        return _comparison(node, _COMPARISONS[type(node)])
+def _predicate(node: Any) -> predicates.Condition | None:
+    """A comparison of a column with what is known; None for any other."""
+    if type(node) not in (*COMPARISONS, exp.Between, exp.In, exp.Is, exp.Like, exp.NullSafeEQ):
+        return None
+    _check_arguments(node)
+    if type(node) in COMPARISONS:
+        return _comparison(node, COMPARISONS[type(node)])
+    if not isinstance(_bare(node.this), exp.Column):
+        return None
+    column = _column(node.this)
+    others = [value for key, value in node.args.items() if key != "this"]
+    known = [one for value in others for one in (value if isinstance(value, list) else [value])]
+    if not all(is_constant(one) for one in known if isinstance(one, exp.Expression)):
+        return None
     if isinstance(node, exp.Between):
-        column = _column(node.this)
         low, high = _value(node.args["low"]), _value(node.args["high"])
         return predicates.And(
             (predicates.Compare(column, ">=", low), predicates.Compare(column, "<=", high))
         )
     if isinstance(node, exp.In):
-        return predicates.In(_column(node.this), tuple(map(_value, node.expressions)))
+        return predicates.In(column, tuple(map(_value, node.expressions)))
     if isinstance(node, exp.Is):
         return _is(node)
     if isinstance(node, exp.Like):
         return _like(node)
-    if isinstance(node, exp.NullSafeEQ):
-        return _null_safe(_column(node.this), _value(node.expression))
-    return _refuse(node)
+    return _null_safe(column, _value(node.expression))
 
 
-def _comparison(node: Any, op: str) -> predicates.Condition:
+def _comparison(node: Any, op: str) -> predicates.Condition | None:
     left, right = _bare(node.this), _bare(node.expression)
-    if isinstance(left, exp.Column):
+    if isinstance(left, exp.Column) and is_constant(right):
         return predicates.Compare(_column(left), op, _value(right))
-    if isinstance(right, exp.Column):
-        return predicates.Compare(_column(right), _FLIPPED[op], _value(left))
-    return _refuse(node)
+    if isinstance(right, exp.Column) and is_constant(left):
+        return predicates.Compare(_column(right), FLIPPED[op], _value(left))
+    return None
 
 
 def _is(node: Any) -> predicates.Condition:
@@ -141,36 +147,19 @@ def _bare(node: Any) -> Any:
 
 def _column(node: Any) -> predicates.Path:
     node = _bare(node)
-    if not isinstance(node, exp.Column):
-        _refuse(node)
     _check_arguments(node)
-    parts = [node.args.get(name) for name in ("catalog", "db", "table", "this")]
-    names = [part for part in parts if part is not None]
-    if not all(isinstance(name, exp.Identifier) for name in names):
-        _refuse(node)
-    return tuple(str(name.this) for name in names)
+    return path_of(node)
 
 
 def _value(node: Any) -> Any:
+    """The value of what has no column in it; text for a date or timestamp stays text."""
     node = _bare(node)
-    _check_arguments(node)
-    if isinstance(node, exp.Neg):
-        value = _value(node.this)
-        if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-            return -value
-    elif isinstance(node, exp.Literal):
-        return str(node.this) if node.is_string else number(str(node.this), "where")
-    elif isinstance(node, exp.Boolean):
-        return bool(node.this)
-    elif isinstance(node, exp.Null):
-        return None
-    elif isinstance(node, exp.Cast) and node.to.this.name in _TEMPORAL_CASTS:
+    if isinstance(node, exp.Cast) and node.to.this.name in _TEMPORAL_CASTS:
+        _check_arguments(node)
         inner = _value(node.this)
         if isinstance(inner, str):
             return inner
-    elif isinstance(node, exp.Column):
-        _refuse_column(node)
-    return _refuse(node)
+    return constant(node)
 
 
 def _check_arguments(node: Any) -> None:
@@ -179,19 +168,8 @@ def _check_arguments(node: Any) -> None:
         _refuse(node)
 
 
-def _refuse_column(node: Any) -> NoReturn:
-    """Says what double quotes mean where a lone name in them stands in a value's place."""
-    if not node.this.args.get("quoted") or node.args.get("table"):
-        _refuse(node)
-    text = exp.Literal.string(str(node.this.this)).sql()
-    raise ConfigError(
-        f"where: {node.sql()} cannot be used here: double quotes make it the name of a column",
-        hint=f"Text goes in single quotes: {text}. Columns are not compared with columns.",
-    )
-
-
 def _refuse(node: Any) -> NoReturn:
     raise ConfigError(
         f"where: {node.sql() if isinstance(node, exp.Expression) else node} cannot be used here",
-        hint="Compare a column with a value; for anything else give a pyarrow expression.",
+        hint="Compare a column, or what is computed from one, with a value or another column.",
     )

@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from pyhudi.errors import ConfigError
+from pyhudi.schema.sql_order import check_order
 
 _DIGITS_MOST = 400
 """More than any number has that a column holds, a double written out included."""
@@ -19,11 +20,14 @@ _TEXT_MOST = 200
 def parse_one(text: str, what: str, *, hint: str = "") -> Any:
     """The tree of one SQL expression.
 
-    Raises `ConfigError` for text that is none, and for one that is nested too deep: the parser
-    takes more of Python's stack with each level, and some thirty levels always fit.
+    Raises `ConfigError` for text that is none, for one that wants parentheses (`sql_order.py`), and
+    for one that is nested too deep: the parser takes more of Python's stack with each level, and
+    some thirty levels always fit.
     """
     try:
         statements = [statement for statement in sqlglot.parse(text) if statement is not None]
+        for statement in statements:
+            check_order(statement, what)
     except SqlglotError as error:
         msg = f"{what}: {_shown(text)} is not a SQL expression: {_plain(error)}"
         raise ConfigError(msg, hint=hint) from error

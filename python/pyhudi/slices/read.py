@@ -12,6 +12,7 @@ import pyarrow.types as at
 from pyhudi import _native
 from pyhudi.schema.predicate_floats import bounded_by_footers
 from pyhudi.schema.predicate_literals import is_text
+from pyhudi.schema.predicates import kept_rows
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys, column_at
 from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.file_sizes import check_found
@@ -162,7 +163,7 @@ def _is_tested_one_by_one(kind: pa.DataType) -> bool:
 def _filtered(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
     if task.where is None:
         return batch
-    kept = pa.Table.from_batches([batch]).filter(task.where.expression).combine_chunks()
+    kept = kept_rows(pa.Table.from_batches([batch]), task.where).combine_chunks()
     batches = kept.to_batches()
     return batches[0] if batches else batch.slice(0, 0)
 

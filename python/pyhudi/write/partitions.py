@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.schema.predicates import kept_rows
 from pyhudi.schema.record_keys import PARTITION_PATH, add_keys
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.partition_values import path_values
@@ -90,4 +91,4 @@ def _matching(context: WriteContext, where: Any) -> list[str]:
         rows.append({name: told[name].as_py() for name in names})
     table = pa.Table.from_pylist(rows, pa.schema([schema.field(name) for name in names]))
     found = table.append_column("__path", pa.array(paths, pa.string()))
-    return [str(path) for path in found.filter(condition.expression)["__path"].to_pylist()]
+    return [str(path) for path in kept_rows(found, condition)["__path"].to_pylist()]

@@ -1,0 +1,85 @@
+"""Conditions that compute: functions, arithmetic and columns against columns in a filter's SQL.
+
+The syntax tree waits in the condition until the schema is known; here it becomes an expression.
+What has no column in it is computed at once, so that it rules out files like any literal.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.computed import projected
+from pyhudi.schema.predicates import Computed, Path, column_type
+from pyhudi.schema.sql_evaluator import condition, evaluated
+from pyhudi.schema.sql_values import Literal, Value
+
+_NO_CALLS = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.DataType, exp.DataTypeParam)
+
+
+def computed(node: Any) -> Computed:
+    """The condition of a syntax tree that has columns in it."""
+    paths = tuple(dict.fromkeys(path_of(column) for column in node.find_all(exp.Column)))
+    size = sum(not isinstance(one, _NO_CALLS) for one in node.walk())
+    return Computed(partial(computed_expression, node), paths, max(size, 1))
+
+
+def path_of(column: Any) -> Path:
+    """The names in front of a column and its own. Raises `ConfigError` for `*`."""
+    parts = [column.args.get(name) for name in ("catalog", "db", "table", "this")]
+    names = [part for part in parts if part is not None]
+    if not all(isinstance(name, exp.Identifier) for name in names):
+        raise ConfigError(
+            f"where: {column.sql()} cannot be used here", hint="Name one column, or a struct field."
+        )
+    return tuple(str(name.this) for name in names)
+
+
+def is_constant(node: Any) -> bool:
+    """Whether a tree has no column in it."""
+    return node.find(exp.Column) is None
+
+
+def constant(node: Any) -> Any:
+    """The Python value of a tree without columns. Raises `ConfigError` and `SchemaMismatch`."""
+    found = evaluated(node, _no_column, "where")
+    if isinstance(found, Literal):
+        return found.value
+    try:
+        values = projected(pa.table({"row": [0]}), {"value": found.expression})
+    except SchemaMismatch as error:
+        raise ConfigError(
+            f"where: {node.sql()} cannot be computed: {error.__cause__}",
+            hint="Write the value down instead.",
+        ) from error
+    return values["value"][0].as_py()
+
+
+def computed_expression(node: Any, schema: pa.Schema) -> pc.Expression:
+    """What a computed condition is for a schema. Raises `ConfigError` and `SchemaMismatch`."""
+
+    def resolve(column: Any) -> Value:
+        path = path_of(column)
+        if column.this.args.get("quoted") and len(path) == 1 and path[0] not in schema.names:
+            text = exp.Literal.string(path[0]).sql()
+            raise ConfigError(
+                f"where: there is no column {column.sql()}, which double quotes make a name",
+                hint=f"Text goes in single quotes: {text}.",
+            )
+        return Value(pc.field(*path), column_type(path, schema))
+
+    found = condition(node, resolve, "where")
+    try:
+        schema.empty_table().filter(found)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaMismatch(f"where: {node.sql()} cannot be computed: {error}") from error
+    return found
+
+
+def _no_column(column: Any) -> Value:
+    raise AssertionError(column)

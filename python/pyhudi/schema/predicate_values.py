@@ -1,0 +1,56 @@
+"""Comparisons of a column, or of what is computed from columns, with values that are known.
+
+Values are put into the type of what they are compared with; outcomes are null where that is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.schema.predicate_floats import among_floats, compare_floats
+from pyhudi.schema.predicate_literals import compare, typed_scalar, within_column
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
+
+
+def compare_value(
+    left: pc.Expression, kind: pa.DataType, op: str, value: Any, name: str
+) -> pc.Expression:
+    """An expression of a type against a value. name: for messages. Raises `SchemaMismatch`."""
+    if value is None:
+        return boolean(None)
+    literal = typed_scalar(value, kind, name)
+    if pa.types.is_floating(kind):
+        return compare_floats(left, op, literal)
+    if literal.type != kind:
+        within = within_column(op, literal, kind)
+        if isinstance(within, bool):
+            return left == left if within else left != left  # noqa: PLR0124 - null where null
+        op, literal = within
+    return compare(left, op, literal)
+
+
+def among_values(
+    left: pc.Expression, kind: pa.DataType, values: Sequence[Any], name: str
+) -> pc.Expression:
+    """Whether an expression is among values. Raises `SchemaMismatch`."""
+    literals = [typed_scalar(v, kind, name) for v in values if v is not None]
+    # A number that the type cannot hold is in no row.
+    fitting = [literal.as_py() for literal in literals if literal.type == kind]
+    if pa.types.is_floating(kind):
+        among = among_floats(left, fitting, kind)
+    else:
+        among = left.isin(pa.array(fitting, kind))
+    found = pc.if_else(left.is_valid(), among, boolean(None))
+    return found | boolean(None) if len(literals) < len(values) else found
+
+
+def boolean(value: bool | None) -> pc.Expression:
+    """True, false or null."""
+    return pc.scalar(pa.scalar(value, pa.bool_()))

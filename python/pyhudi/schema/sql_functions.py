@@ -1,0 +1,322 @@
+"""Functions of SQL in Arrow's terms. By what names they are called is said in `sql_calls.py`.
+
+What Spark's SQL answers in a way that Arrow cannot (rounding a
+double to digits, the rest of a division of floating numbers) is an error, never another answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.predicate_literals import is_text
+from pyhudi.schema.sql_values import (
+    Literal,
+    Operand,
+    Value,
+    call,
+    cast,
+    common_type,
+    in_type,
+    is_number,
+    made,
+    null,
+)
+
+_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_DIGITS_MOST = 38
+
+
+def called(name: str, arguments: Sequence[Operand], what: str) -> Value | None:
+    """A function on its arguments; None for one that is not known, or with other arguments.
+
+    Raises `SchemaMismatch` for types that it does not take.
+    """
+    known = FUNCTIONS.get(name)
+    if known is None:
+        return None
+    function, least, most = known
+    if not least <= len(arguments) <= most:
+        return None
+    return function(what, *arguments)
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _text(what: str, operand: Operand, function: str) -> Value:
+    value = made(operand, what)
+    if at.is_null(value.kind):
+        return null(pa.string())
+    if not is_text(value.kind):
+        raise SchemaMismatch(
+            f"{what}: {function} needs text, not {value.kind}", hint="CAST(x AS STRING) gives text."
+        )
+    return value
+
+
+def _fixed(what: str, operand: Operand, function: str, kind: type) -> Any:
+    """An argument that has to be written down; None for null."""
+    if isinstance(operand, Literal) and (
+        operand.value is None
+        or (isinstance(operand.value, kind) and not isinstance(operand.value, bool))
+    ):
+        return operand.value
+    wanted = "a text" if kind is str else "a whole number"
+    raise ConfigError(
+        f"{what}: this argument of {function} must be {wanted} that is written down",
+        hint="Columns cannot stand there; give a pyarrow expression.",
+    )
+
+
+def _lower(what: str, text: Operand) -> Value:
+    return call("utf8_lower", _text(what, text, "lower"), what=what)
+
+
+def _upper(what: str, text: Operand) -> Value:
+    # Java makes two letters of this one, Arrow a capital of its own.
+    options = pc.ReplaceSubstringOptions("ß", "SS")
+    value = _text(what, text, "upper")
+    return call(
+        "utf8_upper", call("replace_substring", value, options=options, what=what), what=what
+    )
+
+
+def _trimmed(function: str) -> Callable[..., Value]:
+    def trim(what: str, text: Operand, characters: Operand = Literal(" ")) -> Value:  # noqa: B008 - frozen
+        given = _fixed(what, characters, "trim", str)
+        value = _text(what, text, "trim")
+        if given is None:
+            return null(pa.string())
+        return call(function, value, options=pc.TrimOptions(given), what=what)
+
+    return trim
+
+
+def _length(what: str, text: Operand) -> Value:
+    return call("utf8_length", _text(what, text, "length"), what=what)
+
+
+def _substring(
+    what: str,
+    text: Operand,
+    start: Operand,
+    length: Operand = Literal(2**31),  # noqa: B008 - frozen
+) -> Value:
+    """Counted from 1, and from the end where negative; what lies before the text is cut off."""
+    value = _text(what, text, "substring")
+    first, count = (_fixed(what, one, "substring", int) for one in (start, length))
+    if first is None or count is None:
+        return null(pa.string())
+    first = first - 1 if first > 0 else first
+    stop: int | None = first + max(count, 0)
+    if first < 0 and first + count >= 0:
+        stop = None
+    if count <= 0:
+        stop = first = 0
+    options = pc.SliceOptions(first, stop)
+    return call("utf8_slice_codeunits", value, options=options, what=what)
+
+
+def _concat(what: str, *texts: Operand) -> Value:
+    given = [_text(what, text, "concat") for text in texts]
+    return call("binary_join_element_wise", *given, made(Literal(""), what), what=what)
+
+
+def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callable[..., Value]:
+    """A function that looks for a text that is written down."""
+
+    def match(what: str, text: Operand, pattern: Operand) -> Value:
+        value = _text(what, text, name)
+        given = _fixed(what, pattern, name, str)
+        if given is None:
+            return null(pa.bool_())
+        return call(function, value, options=options(given), what=what)
+
+    return match
+
+
+like = _matcher("match_like", "LIKE", pc.MatchSubstringOptions)
+ilike = _matcher(
+    "match_like", "ILIKE", lambda given: pc.MatchSubstringOptions(given, ignore_case=True)
+)
+
+
+def _regex(pattern: str) -> Any:
+    """A regular expression of RE2; what Java's reads in another way without an error is refused."""
+    hint = "Patterns are those of RE2."
+    for odd in ("&&", "\\v", "(?U", "(?iU", "(?sU"):
+        if odd in pattern:
+            raise ConfigError(f"RLIKE {pattern!r}: {odd} means another thing in Spark", hint=hint)
+    options = pc.MatchSubstringOptions(pattern)
+    try:
+        pc.call_function("match_substring_regex", [pa.array([""])], options)
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"RLIKE {pattern!r}: {error}", hint=hint) from error
+    return options
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _number(what: str, operand: Operand, function: str) -> Value:
+    value = made(operand, what)
+    if at.is_null(value.kind):
+        return null(pa.int64())
+    if not is_number(value.kind):
+        raise SchemaMismatch(f"{what}: {function} needs a number, not {value.kind}")
+    return value
+
+
+def _abs(what: str, number: Operand) -> Value:
+    value = _number(what, number, "abs")
+    wide = cast(value, pa.int64()) if at.is_integer(value.kind) else value
+    return call("abs_checked", wide, what=what)
+
+
+def _wide(value: Value) -> Value:
+    """A decimal with room for one more digit in front, which rounding may need."""
+    kind = value.kind
+    if not at.is_decimal(kind) or kind.precision >= _DIGITS_MOST:
+        return value
+    return cast(value, pa.decimal128(kind.precision + 1, kind.scale))
+
+
+def _round(what: str, number: Operand, digits: Operand = Literal(0)) -> Value:  # noqa: B008 - frozen
+    value = _number(what, number, "round")
+    places = _fixed(what, digits, "round", int)
+    if places is None:
+        return null(value.kind)
+    if places < 0 or (at.is_floating(value.kind) and places):
+        raise ConfigError(
+            f"{what}: round to {places} digits is not known for {value.kind}",
+            hint="Floating numbers are rounded to whole ones, decimals to digits after the point.",
+        )
+    return rounded(value, places, what)
+
+
+def rounded(value: Value, places: int, what: str) -> Value:
+    """Rounded, halves away from zero."""
+    if at.is_integer(value.kind) or (at.is_decimal(value.kind) and places >= value.kind.scale):
+        return value
+    options = pc.RoundOptions(places, "half_towards_infinity")
+    return call("round", _wide(value), options=options, what=what)
+
+
+def _whole(function: str) -> Callable[..., Value]:
+    def whole(what: str, number: Operand) -> Value:
+        value = _number(what, number, function)
+        if at.is_integer(value.kind):
+            return value
+        return call(function, _wide(value), what=what)
+
+    return whole
+
+
+# --- moments --------------------------------------------------------------------------------------
+
+
+def _moment(what: str, operand: Operand, function: str) -> Value:
+    """A timestamp of UTC, or a date as its midnight."""
+    value = made(operand, what)
+    if at.is_null(value.kind):
+        return null(pa.timestamp("us"))
+    if at.is_date(value.kind):
+        return cast(value, pa.timestamp("us"))
+    if not at.is_timestamp(value.kind):
+        raise SchemaMismatch(
+            f"{what}: {function} needs a date or a timestamp, not {value.kind}",
+            hint="CAST(x AS DATE) and CAST(x AS TIMESTAMP) give them.",
+        )
+    return cast(value, pa.timestamp(value.kind.unit, "UTC")) if value.kind.tz else value
+
+
+def _part(function: str) -> Callable[..., Value]:
+    def part(what: str, moment: Operand) -> Value:
+        return call(function, _moment(what, moment, function), what=what)
+
+    return part
+
+
+def _date_trunc(what: str, unit: Operand, moment: Operand) -> Value:
+    name = _fixed(what, unit, "date_trunc", str)
+    if name is None or name.lower() not in _UNITS:
+        raise ConfigError(
+            f"{what}: date_trunc to {name!r} is not known", hint=f"One of {', '.join(_UNITS)}."
+        )
+    options = pc.RoundTemporalOptions(1, name.lower(), week_starts_monday=True)
+    value = _moment(what, moment, "date_trunc")
+    return call("floor_temporal", value, options=options, what=what)
+
+
+# --- several --------------------------------------------------------------------------------------
+
+
+def _together(what: str, operands: Sequence[Operand]) -> list[Value]:
+    kind = common_type(operands, what)
+    return [in_type(operand, kind, what) for operand in operands]
+
+
+def _coalesce(what: str, *operands: Operand) -> Value:
+    return call("coalesce", *_together(what, operands), what=what)
+
+
+def _greatest(what: str, *operands: Operand) -> Value:
+    values = _together(what, operands)
+    found = _end("max_element_wise", values, what)
+    if not at.is_floating(found.kind):
+        return found
+    # Arrow prefers any number to NaN, which is the greatest.
+    for value in values:
+        no = Value(pc.scalar(pa.scalar(value=False)), pa.bool_())
+        is_nan = call("coalesce", call("is_nan", value, what=what), no, what=what)
+        nan = Value(pc.scalar(pa.scalar(float("nan"), found.kind)), found.kind)
+        found = call("if_else", is_nan, nan, found, what=what)
+    return found
+
+
+def _least(what: str, *operands: Operand) -> Value:
+    return _end("min_element_wise", _together(what, operands), what)
+
+
+def _end(function: str, values: Sequence[Value], what: str) -> Value:
+    """The least or greatest of values, moments as they are in UTC: Arrow takes none with a zone."""
+    kind = values[0].kind
+    if not at.is_timestamp(kind) or not kind.tz:
+        return call(function, *values, what=what)
+    plain = [
+        cast(cast(one, pa.timestamp(kind.unit, "UTC")), pa.timestamp(kind.unit)) for one in values
+    ]
+    return cast(call(function, *plain, what=what), pa.timestamp(kind.unit, "UTC"))
+
+
+_ANY = 1000
+FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
+    "lower": (_lower, 1, 1),
+    "upper": (_upper, 1, 1),
+    "trim": (_trimmed("utf8_trim"), 1, 2),
+    "ltrim": (_trimmed("utf8_ltrim"), 1, 2),
+    "rtrim": (_trimmed("utf8_rtrim"), 1, 2),
+    "length": (_length, 1, 1),
+    "substring": (_substring, 2, 3),
+    "concat": (_concat, 1, _ANY),
+    "abs": (_abs, 1, 1),
+    "coalesce": (_coalesce, 1, _ANY),
+    "round": (_round, 1, 2),
+    "floor": (_whole("floor"), 1, 1),
+    "ceil": (_whole("ceil"), 1, 1),
+    **{name: (_part(name), 1, 1) for name in ("year", "month", "day", "hour", "minute", "second")},
+    "date_trunc": (_date_trunc, 2, 2),
+    "starts_with": (_matcher("starts_with", "starts_with", pc.MatchSubstringOptions), 2, 2),
+    "ends_with": (_matcher("ends_with", "ends_with", pc.MatchSubstringOptions), 2, 2),
+    "contains": (_matcher("match_substring", "contains", pc.MatchSubstringOptions), 2, 2),
+    "rlike": (_matcher("match_substring_regex", "RLIKE", _regex), 2, 2),
+    "greatest": (_greatest, 2, _ANY),
+    "least": (_least, 2, _ANY),
+}
+"""By name: what makes it, and the least and most arguments that it takes."""

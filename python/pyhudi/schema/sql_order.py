@@ -1,0 +1,67 @@
+"""Which operators bind tighter, where parsers do not agree.
+
+sqlglot reads `a % b * c` in one way or another by its release, and `a = b IS NULL` otherwise than
+Spark. Such an expression wants parentheses here: it is refused, never read by chance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from pyhudi.errors import ConfigError
+
+_ADDING = (exp.Add, exp.Sub, exp.DPipe)
+_MULTIPLYING = (exp.Mul, exp.Div, exp.Mod)
+_TELLING = (
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.Is,
+    exp.Between,
+    exp.In,
+    exp.Like,
+    exp.ILike,
+    exp.RegexpLike,
+)
+_SIDES = ("this", "expression", "low", "high")
+
+
+def check_order(tree: Any, what: str) -> None:
+    """Raises `ConfigError` for operators within others that want parentheses."""
+    for node in tree.walk():
+        for side in _SIDES:
+            operand = node.args.get(side)
+            if isinstance(operand, _within(type(node), side)) or _is_put(node, side, operand):
+                raise ConfigError(
+                    f"{what}: {node.sql()} can be read in two ways",
+                    hint="Put parentheses around the operands, and one with IS to the left.",
+                )
+
+
+def _is_put(node: Any, side: str, operand: Any) -> bool:
+    """`a = (b IS NULL)`: some releases put these parentheses there, where the caller had none."""
+    if not isinstance(node, _TELLING) or side == "this" or not isinstance(operand, exp.Paren):
+        return False
+    return isinstance(operand.this, exp.Is)
+
+
+def _within(kind: type[Any], side: str) -> tuple[type[Any], ...]:
+    """The operators that may not stand on a side of one without parentheses."""
+    if kind in _MULTIPLYING:
+        if side != "this":
+            return (*_ADDING, *_MULTIPLYING)
+        return (*_ADDING, *(_MULTIPLYING if kind is exp.Mod else (exp.Mod,)))
+    if kind in _ADDING:
+        return () if side == "this" else _ADDING
+    if kind is exp.Neg:
+        return (*_ADDING, *_MULTIPLYING)
+    if kind is exp.And:
+        return (exp.Or,)
+    return (*_TELLING, exp.Not) if kind in _TELLING else ()
