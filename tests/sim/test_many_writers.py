@@ -277,10 +277,8 @@ class History:
 
         That is a write whose writer stood still between its last look and its last file.
         """
+        self.on_missing(task, path)
         found = self._instant(path)
-        own = [time for time, writer in self.begun.items() if writer is task]
-        if not path.startswith(".hoodie/") and own and own[-1] in path:
-            self.took_back.add(task.name)
         writer = self.begun.get(found.requested) if found else None
         if found and self._was_archived(found.requested):
             return
@@ -292,6 +290,12 @@ class History:
         if attempt is not None:
             attempt.published -= 1
             self.states.append(self._state())
+
+    def on_missing(self, task: Task, path: str) -> None:
+        """A file is to be gone: one of its own tells that a writer takes its write back."""
+        own = [time for time, writer in self.begun.items() if writer is task]
+        if not path.startswith(".hoodie/") and own and own[-1] in path:
+            self.took_back.add(task.name)
 
     def _was_archived(self, requested: str) -> bool:
         if self.archive is None:
@@ -319,6 +323,10 @@ class HistoryWorld(World):
     def removed(self, path: str) -> None:
         assert self.running is not None
         self.history.on_removal(self.running, path)
+
+    def missed(self, path: str) -> None:
+        assert self.running is not None
+        self.history.on_missing(self.running, path)
 
 
 def verbs(

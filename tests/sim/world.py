@@ -208,6 +208,9 @@ class World:
     def removed(self, path: str) -> None:
         """A file of the data table is gone."""
 
+    def missed(self, path: str) -> None:
+        """A file of the data table was to go, and was not there."""
+
     def loses(self) -> bool:
         """Whether the answer to this change is lost."""
         return not self._in_timer and self.random.random() < self.odds.lose
@@ -298,8 +301,8 @@ class WorldStorage(Storage):
     def delete(self, path: str) -> bool:
         self._world.step(changes=True)
         gone = super().delete(path)
-        if gone and not self._prefix:
-            self._world.removed(path)
+        if not self._prefix:
+            (self._world.removed if gone else self._world.missed)(path)
         self._world.tell(f"deleted {self._prefix}{path}" if gone else f"{path} was not there")
         if self._world.loses():
             raise StorageError("the answer was lost")
