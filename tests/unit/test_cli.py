@@ -247,6 +247,8 @@ def test_tables_for_people_align_and_name_columns(trips: HudiTable, run: Run) ->
 def test_a_narrow_terminal_gets_a_value_a_line(
     trips: HudiTable, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "70")
     told = run("history", trips.uri, "-n", 1).out
