@@ -520,8 +520,8 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
 
     def work(task: Task) -> None:
         handle = Handle(WorldStorage(uri, world), LocalEngine(1), kind.options)
-        if kind.rings:
-            # It gives way to a plan that somebody has left.
+        if "cluster" in kind.services or kind.rings:
+            # It gives way to a plan that a killed one has left.
             history.doing[task.name] = Attempt(dict)
             left = ClusteringRequest(schedule=False)
             services.cluster(handle, left, ClusteringOptions(), clock=WorldClock(world, task))
