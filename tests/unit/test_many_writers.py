@@ -174,6 +174,24 @@ def test_it_is_as_if_the_other_had_come_before(
     assert not pyhudi.open_table(table.uri).check(deep=True).findings
 
 
+@pytest.mark.parametrize("kind", ["v9-cow-record-index", "v8-mor-bloom", "v6-cow-simple"])
+def test_a_key_that_others_bring_and_then_cluster(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What held the key when it was brought is replaced already when it is looked for again."""
+    table = make(tmp_path / "table", kind)
+    second = pyhudi.open_table(table.uri, options=table.options)
+
+    def others() -> None:
+        second.insert(rows_of({"new": ("oslo", 7)}))
+        second.cluster()
+        assert "replacecommit" in second.inspect.timeline()["action"].to_pylist()
+
+    meeting(monkeypatch, others)
+    table.upsert(rows_of({"new": ("oslo", 8)}))
+    assert read(table) == {**START, "new": ("oslo", 8)}
+
+
 def adds(table: pyhudi.HudiTable, name: str) -> Callable[[], object]:
     """Another writer that changes `a`."""
     return lambda: pyhudi.open_table(table.uri, options=table.options).upsert(

@@ -58,12 +58,20 @@ class Since:
 
     @cached_property
     def changes(self) -> tuple[tuple[Instant, FileGroups], ...]:
-        """The commits that changed rows, each with its file groups."""
-        return tuple(
-            (instant, touched(metadata))
-            for instant, metadata in self.commits
-            if metadata.operation_type not in AS_IT_WAS and touched(metadata)
-        )
+        """The commits that changed rows, each with its file groups.
+
+        A clustering that has since moved such rows is one of them: its file groups hold them now.
+        """
+        found: dict[Instant, FileGroups] = {}
+        for instant, metadata in self.commits:
+            groups = touched(metadata)
+            if groups and metadata.operation_type not in AS_IT_WAS:
+                found[instant] = groups
+        for instant, metadata in self.commits:
+            moved = metadata.replaced if metadata.operation_type == "CLUSTER" else frozenset()
+            if any(moved & groups for groups in found.values()):
+                found[instant] = touched(metadata)
+        return tuple((instant, found[instant]) for instant, _ in self.commits if instant in found)
 
 
 Recheck: TypeAlias = Callable[[Since], None]
