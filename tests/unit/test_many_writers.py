@@ -192,6 +192,25 @@ def test_a_key_that_others_bring_and_then_cluster(
     assert read(table) == {**START, "new": ("oslo", 8)}
 
 
+@pytest.mark.parametrize("kind", ["v9-cow-record-index", "v6-cow-simple"])
+def test_files_that_a_cleaner_takes_from_a_plan(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "table", kind)
+    second = pyhudi.open_table(table.uri, options=table.options)
+
+    def others() -> None:
+        second.upsert(rows_of({"a": ("rome", 7)}))
+        second.upsert(rows_of({"a": ("rome", 8)}))
+        assert second.clean(retain=1).files_removed
+
+    begun = meeting(monkeypatch, others)
+    table.upsert(rows_of({"c": ("rome", 3)}))
+    # Two by the others, and its own that is made again.
+    assert len(begun) == 2
+    assert read(table) == {**START, "a": ("rome", 8), "c": ("rome", 3)}
+
+
 def adds(table: pyhudi.HudiTable, name: str) -> Callable[[], object]:
     """Another writer that changes `a`."""
     return lambda: pyhudi.open_table(table.uri, options=table.options).upsert(

@@ -17,7 +17,7 @@ from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
 from pyhudi.engine.plugins import is_spark_frame
 from pyhudi.engine.spill import Spill
-from pyhudi.errors import CommitConflict, TimelineMoved, without_hint
+from pyhudi.errors import CommitConflict, MissingFile, TimelineMoved, without_hint
 from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.write.write_context import Handle, WritableTable
 
@@ -54,7 +54,9 @@ def retried(
                 if not error.retry:
                     raise
                 cause = without_hint(error)
-            except TimelineMoved as error:
+            except (MissingFile, TimelineMoved) as error:
+                # A cleaner may have taken a file from the plan of a slow writer. What is gone for
+                # good is gone the last time, too.
                 cause = without_hint(error)
             logger.debug("%s: gave way, try %d follows: %s", handle.storage.uri, number + 2, cause)
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
