@@ -1,7 +1,7 @@
 # One command per task; `make help` lists them. Each installs what it needs into .venv* and .cache,
 # with locked versions, and does nothing twice: build/stamps remembers.
 #
-# Needs: python3 (3.10 to 3.14), cargo, and for `make test` also java 17, mvn and go.
+# Needs: python3 (3.10 to 3.14), cargo, and for `make test` also java 17, mvn, go, node and npm.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -68,12 +68,12 @@ wheel: $(STAMPS)/wheel-tools ## the wheel for others, optimised, in dist/; for x
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: lint test-rust stubs test-python test-s3 test-spark test-jvm ## everything; needs java 17, mvn and go
+test: lint test-rust stubs test-python test-s3 test-spark test-jvm ## everything; needs java 17, mvn, go and npm
 	@echo "make test: all passed"
 
 .PHONY: test-fast
 test-fast: PYTHON_TESTS := not jvm and not s3 and not slow
-test-fast: lint test-rust stubs test-python ## what needs no JVM and no S3 server, without the slow tests
+test-fast: lint test-rust stubs test-python ## what needs no JVM and no server of a cloud, without the slow tests
 	@echo "make test-fast: all passed"
 
 .PHONY: test-rust
@@ -85,7 +85,7 @@ test-python: $(STAMPS)/native ## Python tests that need no JVM
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "$(PYTHON_TESTS)" $(PYTEST_ARGS)
 
 .PHONY: test-s3
-test-s3: $(STAMPS)/native $(STAMPS)/s3 ## Python tests of tables in buckets, against a real S3 server
+test-s3: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## Python tests of tables in buckets: S3, Google's and Azure's, against servers of this machine
 	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud $(PYTEST_ARGS)
 
 .PHONY: test-model-long
@@ -112,7 +112,7 @@ test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## the same, unti
 	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
 
 .PHONY: test-every-setting
-test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## the whole cross of settings, of which other targets take pairs
+test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/clouds ## the whole cross of settings, of which other targets take pairs
 	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: test-spark
@@ -134,7 +134,7 @@ test-spark35-all: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle ## all Spark t
 	  tests/engine tests/spark $(PYTEST_ARGS)
 
 .PHONY: soak
-soak: $(STAMPS)/native $(STAMPS)/s3 ## eight writers and two readers, killed at random, for SOAK_SECONDS (600) on local files and in a bucket
+soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two readers, killed at random, for SOAK_SECONDS (600) on local files and in a bucket
 	PYHUDI_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q --timeout 0 \
 	  tests/sim/test_processes.py tests/cloud/test_many_writers.py $(PYTEST_ARGS)
 
@@ -243,6 +243,9 @@ oracle: $(STAMPS)/oracle ## Apache Hudi 0.15.0, 1.0.2 and 1.2.0 for the tests (H
 .PHONY: s3
 s3: $(STAMPS)/s3 ## a real S3 server for the tests, built with go (PYHUDI_S3_HOME)
 
+.PHONY: clouds
+clouds: $(STAMPS)/s3 $(STAMPS)/clouds ## that and the servers of Google's and Azure's storage, by go and npm (PYHUDI_GCS_HOME, PYHUDI_AZURE_HOME)
+
 .PHONY: clean
 clean: ## removes what was built; environments and the oracle stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache python/pyhudi/_native*.so
@@ -316,6 +319,11 @@ $(STAMPS)/oracle:
 .PHONY: $(STAMPS)/s3
 $(STAMPS)/s3:
 	tests/helpers/s3/setup.sh
+
+.PHONY: $(STAMPS)/clouds
+$(STAMPS)/clouds:
+	tests/helpers/gcs/setup.sh
+	tests/helpers/azure/setup.sh
 
 $(STAMPS)/uv:
 	$(PYTHON) -m venv .cache/uv

@@ -99,7 +99,7 @@ class Store:
     def __new__(cls, uri: str, options: dict[str, str] | None = None) -> Store: ...
     @property
     def uri(self) -> str:
-        """The absolute, normalised location: a path, or `s3://bucket/prefix`."""
+        """The absolute, normalised location: a path, or `s3://bucket/prefix` and the like."""
     def below(self, folder: str) -> Store:
         """A folder of it as a store of its own."""
     def read(self, path: str) -> bytes:

@@ -35,22 +35,22 @@ def trip(key: str, ts: int, fare: float, city: str = "oslo") -> Row:
     ("version", "hudi"), [(6, "0.15.0"), (8, "1.0.2"), (9, "1.2.0")], indirect=["hudi"]
 )
 def test_both_write_one_table(
-    bucket: Bucket,
+    s3_bucket: Bucket,
     hudi: HudiOracle,
     tmp_path: Path,
     version: Literal[6, 8, 9],
     kind: Literal["cow", "mor"],
 ) -> None:
-    uri = bucket.uri("trips", "s3a")
+    uri = s3_bucket.uri("trips", "s3a")
     first = [trip("a", 1, 1.0), trip("b", 1, 1.0), trip("c", 1, 1.0, "lima")]
     table = pyhudi.create_table(
         uri, pa.Table.from_pylist(first, SCHEMA), key="id", partition_by="city", order_by="ts",
         type=kind, version=version, options={"hoodie.table.name": "trips"},
-        storage_options=bucket.options,
+        storage_options=s3_bucket.options,
     )  # fmt: skip
     table.upsert(pa.Table.from_pylist([trip("a", 2, 2.0), trip("d", 2, 2.0)], SCHEMA))
     local = tmp_path / "trips"
-    shutil.copytree(bucket.folder / "trips", local)
+    shutil.copytree(s3_bucket.folder / "trips", local)
     expected = {"a": 2.0, "b": 1.0, "c": 1.0, "d": 2.0}
     rows = read_by_hudi(hudi, local)
     assert {row["id"]: row["fare"] for row in rows} == expected
@@ -59,11 +59,11 @@ def test_both_write_one_table(
     options = hudi_options(kind, partitioned=True)
     batch = [trip("b", 3, 3.0), trip("e", 3, 3.0, "lima")]
     hudi.write(local, rows=batch, schema=DDL, operation="upsert", options=options)
-    back = bucket.upload(local, "back")
-    table = pyhudi.open_table(back, storage_options=bucket.options)
+    back = s3_bucket.upload(local, "back")
+    table = pyhudi.open_table(back, storage_options=s3_bucket.options)
     expected |= {"b": 3.0, "e": 3.0}
     assert {row["id"]: row["fare"] for row in table.scan().to_arrow().to_pylist()} == expected
     table.upsert(pa.Table.from_pylist([trip("e", 4, 4.0, "lima")], SCHEMA))
     again = tmp_path / "again"
-    shutil.copytree(bucket.folder / "back", again)
+    shutil.copytree(s3_bucket.folder / "back", again)
     assert {row["id"]: row["fare"] for row in read_by_hudi(hudi, again)} == expected | {"e": 4.0}

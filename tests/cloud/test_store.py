@@ -21,7 +21,6 @@ from pyhudi.errors import ConfigError, StorageError
 from pyhudi.storage.storage import Storage
 from tests.cloud.conftest import Bucket
 from tests.helpers.core_files import write_base_file
-from tests.helpers.s3.server import SECRET_KEY
 
 
 def test_files_come_and_go(bucket: Bucket) -> None:
@@ -29,7 +28,7 @@ def test_files_come_and_go(bucket: Bucket) -> None:
     assert storage.read_or_none("a") is None
     assert storage.head("a") is None
     assert not storage.delete("a")
-    with pytest.raises(FileNotFoundError, match=r"s3://bucket.*/table/a"):
+    with pytest.raises(FileNotFoundError, match=r"://bucket.*/table/a"):
         storage.read("a")
     assert storage.put_if_absent("folder/a", b"one")
     assert not storage.put_if_absent("folder/a", b"two")
@@ -74,13 +73,17 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_kept_character_for_character(bucket: Bucket, name: str) -> None:
     storage = bucket.storage("a table %41")
+    if bucket.cloud == "azure" and "\\" in name:  # which is a slash there
+        with pytest.raises(pyhudi.UnsupportedTableFeature, match="a name with"):
+            storage.put_if_absent(name, b"1")
+        name = name.replace("\\", "")
     assert storage.put_if_absent(name, b"1")
     assert storage.read(name) == b"1"
     assert [one.path for one in storage.list()] == [name]
     folder = name.split("/", maxsplit=1)[0]
     assert storage.list_dir()[0] == [folder]
     assert [one.path for one in storage.list_dir(folder)[1]] == [name]
-    assert (bucket.folder / "a table %41" / name).read_bytes() == b"1"
+    assert bucket.read(f"a table %41/{name}") == b"1"
     storage.delete_dir(folder)
     assert storage.list() == []
 
@@ -92,19 +95,23 @@ def test_a_name_that_no_listing_could_tell_is_refused(bucket: Bucket) -> None:
 
 def test_folders_that_other_writers_marked_are_no_files(bucket: Bucket) -> None:
     storage = bucket.storage()
-    bucket.server.client.create_dir(f"{bucket.name}/table/.hoodie/empty", recursive=True)
-    bucket.server.client.create_dir(f"{bucket.name}/table/.hoodie/full", recursive=True)
+    bucket.server.mark_folder(bucket.name, "table/.hoodie/empty")
+    bucket.server.mark_folder(bucket.name, "table/.hoodie/full")
     storage.put(".hoodie/full/one", b"")
     storage.put(".hoodie/none", b"")
+    # In Azure, a folder with nothing in it cannot be told from an empty file.
+    lone = [".hoodie/empty"] if bucket.cloud == "azure" else []
     everything = [one.path for one in storage.list("")]
-    assert everything == [".hoodie/full/one", ".hoodie/none"]
+    assert everything == [*lone, ".hoodie/full/one", ".hoodie/none"]
     folders, files = storage.list_dir(".hoodie")
-    assert folders == [".hoodie/empty", ".hoodie/full"]
-    assert [one.path for one in files] == [".hoodie/none"]
+    assert [*lone, *folders] == [".hoodie/empty", ".hoodie/full"]
+    assert [one.path for one in files] == [*lone, ".hoodie/none"]
     assert storage.list_dir(".hoodie/empty") == ([], [])
     storage.delete_dir(".hoodie/full")
     storage.delete_dir(".hoodie/empty")
-    assert storage.list_dir(".hoodie")[0] == []
+    folders, files = storage.list_dir(".hoodie")
+    assert folders == []
+    assert [one.path for one in files] == [".hoodie/none"]
 
 
 def test_put_if_absent_raced_has_one_winner_whose_bytes_stay(bucket: Bucket) -> None:
@@ -138,7 +145,7 @@ def parquet(storage: Storage, path: str, rows: int) -> pa.Table:
 def test_streams_of_any_size_are_written_and_read(bucket: Bucket, rows: int) -> None:
     storage = bucket.storage()
     written = parquet(storage, "p/file.parquet", rows)
-    data = (bucket.folder / "table" / "p" / "file.parquet").read_bytes()
+    data = bucket.read("table/p/file.parquet")
     assert pyarrow.parquet.read_table(io.BytesIO(data)).equals(written)
     reader, _ = _native.read_slice(
         storage.native, base="p/file.parquet", logs=[], schema=written.schema, columns=["b"],
@@ -179,16 +186,17 @@ def test_a_stream_that_fails_leaves_nothing(bucket: Bucket, rows: int) -> None:
     assert storage.list() == []
 
 
-def test_s3a_is_the_same_place(bucket: Bucket) -> None:
+def test_another_scheme_is_the_same_place(bucket: Bucket) -> None:
     bucket.storage("t").put("a", b"1")
-    same = Storage(bucket.uri("t//", "s3a"), bucket.options)
+    scheme = bucket.kind.other_scheme
+    same = Storage(bucket.uri("t//", scheme), bucket.options)
     assert same.read("a") == b"1"
-    assert same.native.uri == bucket.uri("t", "s3a")
-    assert same.below("x").native.uri == bucket.uri("t/x", "s3a")
+    assert same.native.uri == bucket.uri("t", scheme)
+    assert same.below("x").native.uri == bucket.uri("t/x", scheme)
 
 
 def test_wrong_credentials_say_so_and_keep_the_secret(bucket: Bucket) -> None:
-    wrong = {**bucket.options, "aws_secret_access_key": "not-the-secret-at-all"}
+    wrong = {**bucket.options, bucket.kind.secret_option: bucket.kind.wrong_secret}
     storage = Storage(bucket.uri("table"), wrong)
     for call in (
         lambda: storage.read("a"),
@@ -200,35 +208,37 @@ def test_wrong_credentials_say_so_and_keep_the_secret(bucket: Bucket) -> None:
         lambda: storage.delete_dir("a"),
         lambda: pyhudi.open_table(bucket.uri("table"), storage_options=wrong),
     ):
-        with pytest.raises(StorageError, match=f"s3://{bucket.name}/table") as caught:
+        with pytest.raises(StorageError, match=f"{bucket.uri('table')}") as caught:
             call()
-        assert "not-the-secret-at-all" not in f"{caught.value!r} {caught.value}"
+        assert bucket.kind.wrong_secret not in f"{caught.value!r} {caught.value}"
         assert "StringToSign" not in str(caught.value)
     shown = f"{storage!r} {storage.options} {vars(storage)} {pickle.loads(pickle.dumps(storage))!r}"
-    assert "not-the-secret-at-all" not in shown
+    assert bucket.kind.wrong_secret not in shown
 
 
 def test_a_missing_bucket_is_no_empty_table(bucket: Bucket) -> None:
-    uri, options = "s3://there-is-no-such-bucket/t", bucket.options
-    with pytest.raises(StorageError, match="NoSuchBucket"):
+    uri, options = bucket.uri("t", bucket="there-is-no-such-bucket"), bucket.options
+    with pytest.raises(StorageError, match=bucket.kind.missing):
         pyhudi.open_table(uri, storage_options=options)
-    with pytest.raises(StorageError, match="NoSuchBucket"):
+    with pytest.raises(StorageError, match=bucket.kind.missing):
         pyhudi.create_table(uri, pa.table({"id": ["a"]}), key="id", storage_options=options)
-    with pytest.raises(StorageError, match="NoSuchBucket"):
+    with pytest.raises(StorageError, match=bucket.kind.missing):
         Storage(uri, options).list_dir("x")
     with pytest.raises(pyhudi.TableNotFound):
         pyhudi.open_table(bucket.uri("nothing"), storage_options=options)
 
 
 def test_a_server_that_is_not_there(bucket: Bucket) -> None:
-    options = {**bucket.options, "aws_endpoint_url": "http://127.0.0.1:9", "max_retries": "0"}
-    with pytest.raises(StorageError, match="s3://b/t/a") as caught:
-        Storage("s3://b/t", options).read("a")
+    options = {**bucket.options, bucket.kind.endpoint: "http://127.0.0.1:9", "max_retries": "0"}
+    with pytest.raises(StorageError, match=bucket.uri("t/a")) as caught:
+        Storage(bucket.uri("t"), options).read("a")
     assert "onnect" in str(caught.value)
 
 
 def test_http_is_asked_for(bucket: Bucket) -> None:
     options = {key: value for key, value in bucket.options.items() if "http" not in key}
+    if bucket.cloud == "gcs":  # where it has to be forbidden
+        options["google_allow_http"] = "false"
     with pytest.raises(StorageError):
         Storage(bucket.uri("t"), options).read("a")
 
@@ -284,5 +294,5 @@ def test_options_of_no_use_are_named(bucket: Bucket) -> None:
     with pytest.raises(ConfigError, match="whole number"):
         Storage(bucket.uri("t"), {"max_retries": "many"}).native  # noqa: B018
     with pytest.raises(ConfigError, match="boolean"):
-        Storage(bucket.uri("t"), {"aws_allow_http": "perhaps"}).native  # noqa: B018
-    assert SECRET_KEY not in str(bucket.storage().options)
+        Storage(bucket.uri("t"), {"allow_invalid_certificates": "perhaps"}).native  # noqa: B018
+    assert bucket.kind.secret not in str(bucket.storage().options)

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 import pyhudi
 from pyhudi.spark import read
-from tests.cloud.conftest import Bucket, bucket, s3_server  # noqa: F401  fixtures
+from tests.cloud.conftest import Bucket, no_variables, s3_bucket, s3_server  # noqa: F401  fixtures
 from tests.helpers.tables import GoldenTables
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
@@ -19,20 +19,20 @@ TABLE = "v9_mor_part_avro"
 def test_executors_reach_a_bucket(
     spark: SparkSession,
     golden: GoldenTables,
-    bucket: Bucket,  # noqa: F811
+    s3_bucket: Bucket,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
     given: bool,
 ) -> None:
     base = golden.unpack(TABLE)
-    uri = bucket.upload(base, "table")
+    uri = s3_bucket.upload(base, "table")
     if not given:
-        for name, value in bucket.options.items():
+        for name, value in s3_bucket.options.items():
             if name.startswith("aws_"):
                 monkeypatch.setenv(name.upper(), value)
                 # Of this process for planning, of the executors for reading.
                 monkeypatch.setitem(spark.sparkContext.environment, name.upper(), value)
     frame = read(
-        spark, uri, columns=["id", "ts"], storage_options=bucket.options if given else None
+        spark, uri, columns=["id", "ts"], storage_options=s3_bucket.options if given else None
     )
     wanted = pyhudi.open_table(base).scan(["id", "ts"]).to_arrow().to_pylist()
     found = [row.asDict() for row in frame.collect()]

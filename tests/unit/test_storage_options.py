@@ -9,32 +9,58 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.storage.options import S3_OPTIONS, check_storage_options
+from pyhudi.storage.option_names import AZURE, GCS, S3
+from pyhudi.storage.options import check_storage_options
 from pyhudi.storage.storage import Storage
 
 URI = "s3://bucket/table"
+ACCOUNT = "abfss://container@account.dfs.core.windows.net/table"
+KEY = base64.b64encode(bytes(32)).decode()
 VALUES = {
     "aws_checksum_algorithm": "SHA256",
     "aws_server_side_encryption": "AES256",
-    "aws_sse_customer_key_base64": base64.b64encode(bytes(32)).decode(),
+    "aws_sse_customer_key_base64": KEY,
+    "azure_storage_account_key": KEY,
+    "azure_storage_account_name": "account",
+    "azure_storage_authority_host": "https://login.example",
+    "azure_storage_encryption_key": KEY,
+    "azure_storage_endpoint": "https://account.example",
+    "azure_storage_sas_key": "sv=1&sig=2",
+    "azure_credential_type": "bearer_token",
+    "google_base_url": "https://storage.example",
     "max_retries": "3",
     "retry_timeout": "5",
     "proxy_url": "http://127.0.0.1:1",
     "pool_max_idle_per_host": "2",
 }
+OF_FILES = {"proxy_ca_certificate", "google_service_account", "google_application_credentials"}
+"""What a client reads when it is made."""
+NAMES = [
+    (uri, name)
+    for uri, names in ((URI, S3), ("gs://bucket/table", GCS), (ACCOUNT, AZURE))
+    for name in sorted(names.full - OF_FILES)
+]
 
 
-@pytest.mark.parametrize("name", sorted(S3_OPTIONS - {"proxy_ca_certificate"}))
-def test_the_core_knows_every_option(name: str) -> None:
+@pytest.mark.parametrize(("uri", "name"), NAMES)
+def test_the_core_knows_every_option(uri: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     is_time = "timeout" in name and name != "retry_timeout"
     switches = ("allow", "disable", "only", "enabled", "style", "skip", "unsigned", "fallback")
-    is_switch = any(part in name for part in switches) or name == "aws_s3_express"
+    is_switch = any(part in name for part in (*switches, "use_")) or name == "aws_s3_express"
     plain = "requester" if name == "aws_request_payer" else "text"
+    if name == "google_service_account_key":
+        plain = (
+            '{"private_key": "", "private_key_id": "", "client_email": "", "disable_oauth": true}'
+        )
     value = VALUES.get(name, "5s" if is_time else "false" if is_switch else plain)
-    others = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+    others = {
+        URI: {"aws_access_key_id": "a", "aws_secret_access_key": "b"},
+        ACCOUNT: {"azure_storage_token": "a"},
+    }.get(uri, {})
     if name.startswith("aws_sse"):
         others["aws_server_side_encryption"] = "sse-c" if "customer" in name else "aws:kms"
-    assert Storage(URI, {**others, name: value}).native.uri == URI
+    assert Storage(uri, {**others, name: value}).native.uri == uri
 
 
 def test_short_and_large_names_are_the_same() -> None:
@@ -45,6 +71,28 @@ def test_short_and_large_names_are_the_same() -> None:
         "aws_allow_http": "true",
         "aws_endpoint_url": "e",
     }
+
+
+def test_every_provider_has_its_own_names() -> None:
+    google = {"GOOGLE_SERVICE_ACCOUNT_PATH": "f", "token": "t", "allow_http": False}
+    assert dict(check_storage_options("gs://b/t", google)) == {
+        "google_service_account": "f",
+        "google_bearer_token": "t",
+        "google_allow_http": "false",
+    }
+    azure = {"access_key": "k", "AZURE_CLIENT_ID": "i", "azure_storage_skip_signature": True}
+    assert dict(check_storage_options("az://c/t", azure)) == {
+        "azure_storage_account_key": "k",
+        "azure_storage_client_id": "i",
+        "azure_skip_signature": "true",
+    }
+    for uri, near in (("gs://b/t", "google_base_url"), (ACCOUNT, "azure_storage_sas_key")):
+        wrong = {f"{near[:-1]}x": "hidden"}
+        with pytest.raises(ConfigError, match=near) as caught:
+            Storage(uri, wrong)
+        assert "hidden" not in str(caught.value)
+    with pytest.raises(ConfigError, match="URI names the container"):
+        Storage(ACCOUNT, {"azure_container_name": "c"})
 
 
 def test_unknown_options_name_the_nearest() -> None:
@@ -68,18 +116,24 @@ def test_values_are_never_shown() -> None:
 
 
 def test_a_value_that_cannot_be_parsed_is_not_told_when_it_is_secret() -> None:
-    with pytest.raises(ConfigError) as caught:
-        Storage(URI, {"proxy_url": "no url with hidden:hidden"}).native  # noqa: B018
-    assert "hidden" not in str(caught.value)
+    for uri, name in (
+        (URI, "proxy_url"),
+        ("gs://b/t", "service_account_key"),
+        (ACCOUNT, "account_key"),
+        (ACCOUNT, "sas_key"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            Storage(uri, {name: "no value with hidden:hidden"}).native  # noqa: B018
+        assert "hidden" not in str(caught.value)
 
 
-@pytest.mark.parametrize("scheme", ["gs", "az", "abfss", "hdfs", "http"])
+@pytest.mark.parametrize("scheme", ["gcs", "adl", "hdfs", "http"])
 def test_other_schemes_are_refused_by_name(scheme: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match=f"'{scheme}'"):
         pyhudi.open_table(f"{scheme}://bucket/table")
 
 
-@pytest.mark.parametrize("uri", ["s3://", "s3:///table", "s3:/bucket/table"])
+@pytest.mark.parametrize("uri", ["s3://", "s3:///table", "s3:/bucket/table", "gs:///t", "az:///t"])
 def test_a_uri_without_a_bucket_is_refused(uri: str) -> None:
     with pytest.raises(ConfigError, match="names no bucket"):
         pyhudi.open_table(uri)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.check_findings import CheckResult, Finding
     from pyhudi.admin.upgrade import VersionChange
     from pyhudi.api.changes import Changes, Diff
+    from pyhudi.catalog.protocol import Catalog
+    from pyhudi.catalog.sync import SyncResult
 
 
 @arg.checked(
@@ -46,6 +48,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     storage_options=arg.optional(arg.by_name),
     options=arg.optional(arg.by_name),
     engine=arg.optional(arg.engine),
+    catalog=arg.optional(arg.catalog),
 )
 def open_table(
     uri: str | os.PathLike[str],
@@ -54,29 +57,38 @@ def open_table(
     options: Mapping[str, object] | None = None,
     engine: Engine | None = None,
     as_of: Moment | None = None,
+    catalog: Catalog | None = None,
 ) -> HudiTable:
     """Opens a table as it is now, or as it was.
 
     Args:
-        uri: the table's folder: a path, a `file://` URI, or `s3://bucket/prefix`, also as `s3a://`.
+        uri: the table's folder: a path, a `file://` URI, `s3://bucket/prefix`, also as `s3a://`,
+            `gs://bucket/prefix`, or `abfss://container@account.dfs.core.windows.net/prefix`.
         storage_options: how a bucket is reached, by deltalake's names (docs/storage.md); what they
             leave open comes from the environment.
         options: `hoodie.…` options by name.
         engine: what runs the work; by default threads of this process, one a processor.
         as_of: the moment that every read of the handle shows, as in `HudiTable.scan`; None for the
             table as it is. Such a handle refuses writes.
+        catalog: where `uri` is a table's name, `database.table`, or `table` of the database
+            "default": see `pyhudi.catalog`.
 
     Returns:
         The handle. It shows the table as it is now until it is refreshed or written to.
 
     Raises:
-        TableNotFound: there is no table.
+        TableNotFound: there is no table, or the catalog has none of Hudi's by that name.
         UnsupportedTableFeature: pyhudi cannot read the table at all; the message names why.
         CorruptTable: the properties or timeline files are damaged.
-        ConfigError: an option is unknown or has a value that it cannot have, or `as_of` is no time.
+        ConfigError: an option is unknown or has a value that it cannot have, `as_of` is no time, or
+            the catalog's table is read-optimized, as handles are not.
         HistoryUnavailable: the table cannot be shown as of then, see `HudiTable.scan`.
-        StorageError: storage fails.
+        StorageError: storage fails, or the catalog.
     """
+    if catalog is not None:
+        from pyhudi.catalog.lookup import location_in  # noqa: PLC0415 - most tables have a location
+
+        uri = location_in(catalog, os.fspath(uri))
     storage = Storage(os.fspath(uri), storage_options)
     return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
 
@@ -384,6 +396,51 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             repaired = repairs.repair(table)
         found = check(_load(table.storage, table.options, None), table.engine, deep=deep)
         return replace(found, repaired=repaired)
+
+    @arg.checked(
+        catalog=arg.optional(arg.catalog),
+        name=arg.optional(arg.name),
+        database=arg.optional(arg.name),
+    )
+    def sync(
+        self,
+        catalog: Catalog | None = None,
+        *,
+        database: str | None = None,
+        name: str | None = None,
+    ) -> SyncResult:
+        """Registers the table in a catalog, or brings it up to date there, as Hudi's sync does.
+
+        Schema, properties and partitions are made those of the table as it is now; the table itself
+        is only read. The `hoodie.datasource.hive_sync.…` options of the handle say how.
+
+        Args:
+            catalog: the catalog, such as `pyhudi.catalog.HiveCatalog`; None for those that the
+                handle's options name.
+            database: the database there; by default what the options say, or "default".
+            name: the table's name there; by default what the options say, or the table's own.
+
+        Returns:
+            What was registered or changed.
+
+        Raises:
+            ConfigError: the name belongs to another table, there is no such database and none may
+                be made, an extra is not installed, or the handle was opened as of an earlier time.
+            UnsupportedTableFeature: the catalog cannot hold the table, as of a type of column.
+            StorageError: storage fails, or the catalog.
+        """
+        from pyhudi.catalog.by_options import sync_all, sync_by_options  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.config.sync_options import SyncOptions  # noqa: PLC0415 - as above
+
+        table = self._writable()
+        options = SyncOptions.of(table.options)
+        options = replace(
+            options, database=database or options.database, table=name or options.table
+        )
+        now = _load(table.storage, table.options, None)
+        if catalog is None:
+            return sync_by_options(now, options)
+        return sync_all(now, [catalog], options)
 
     @arg.checked(to=arg.whole, dry_run=arg.flag)
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:

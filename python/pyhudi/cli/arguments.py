@@ -10,7 +10,11 @@ from typing import Annotated
 import typer
 
 Location = Annotated[
-    str, typer.Argument(metavar="TABLE", help="The table's folder: a path, or s3://bucket/prefix.")
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="The table's folder: a path, or a bucket's such as s3://bucket/prefix.",
+    ),
 ]
 DataFile = Annotated[
     Path,

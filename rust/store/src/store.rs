@@ -46,12 +46,13 @@ enum Back {
 }
 
 impl Store {
-    /// Opens `/absolute`, `relative`, `file:///absolute`, or `s3://bucket/prefix`, also as `s3a:`.
-    /// The base need not exist, and no request is made.
+    /// Opens `/absolute`, `relative`, `file:///absolute`, `s3://bucket/prefix`, also as `s3a:`,
+    /// `gs://bucket/prefix`, or `abfss://container@account.dfs.core.windows.net/prefix` with what else
+    /// Azure is called. The base need not exist, and no request is made.
     ///
-    /// Options are those of `object_store`'s S3 client, `retry_timeout` (seconds, 180 without it) and
-    /// `max_retries`; `AWS_…` of the environment stands in for those not given. Local storage knows
-    /// none.
+    /// Options are those of `object_store`'s client of the kind, `retry_timeout` (seconds, 180 without
+    /// it) and `max_retries`; `AWS_…`, `GOOGLE_…` and `AZURE_…` of the environment stand in for those not
+    /// given. Local storage knows none.
     /// Any other scheme, and an option for a local path, is [`StoreError::Unsupported`]; options that
     /// are unknown or make no client are [`StoreError::Config`].
     pub fn open(uri: &str, options: &[(String, String)]) -> Result<Self> {
@@ -193,7 +194,7 @@ impl Store {
     pub fn delete_dir(&self, path: &str) -> Result<()> {
         match &self.0 {
             Back::Local(base) => local::delete::dir(base, path),
-            Back::Bucket(remote) => bucket::put::delete_dir(remote, path),
+            Back::Bucket(remote) => bucket::delete_dir::delete_dir(remote, path),
         }
     }
 

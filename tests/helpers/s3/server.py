@@ -65,6 +65,18 @@ class S3Server:
             "retry_timeout": "20",
         }
 
+    def make_bucket(self, name: str) -> None:
+        """Makes a bucket."""
+        self.client.create_dir(name)
+
+    def mark_folder(self, bucket: str, name: str) -> None:
+        """Makes the empty object that others make for a folder."""
+        self.client.create_dir(f"{bucket}/{name}", recursive=True)
+
+    def read(self, bucket: str, name: str) -> bytes:
+        """An object, as the file that it is."""
+        return (self.folder / bucket / name).read_bytes()
+
     def close(self) -> None:
         self._process.terminate()
         try:

@@ -20,6 +20,7 @@ const KEPT: usize = 8;
 /// A bucket's client.
 pub(super) struct Client {
     store: Box<dyn ObjectStore>,
+    pub(super) kind: &'static Kind,
     /// Whether the server has been seen to refuse a conditional put.
     pub(super) is_conditional: AtomicBool,
     /// The same of a put that replaces one version.
@@ -48,7 +49,7 @@ static CLIENTS: Mutex<Vec<(Key, Arc<Client>)>> = Mutex::new(Vec::new());
 
 /// The client of a bucket. Options beat the environment. No request is made.
 pub(super) fn client_of(
-    kind: &Kind,
+    kind: &'static Kind,
     bucket: &str,
     options: &[(String, String)],
 ) -> Result<Arc<Client>> {
@@ -66,6 +67,7 @@ pub(super) fn client_of(
     }
     let client = Arc::new(Client {
         store: build(kind, bucket, options)?,
+        kind,
         is_conditional: AtomicBool::new(false),
         is_swapping: AtomicBool::new(false),
     });
@@ -89,10 +91,10 @@ fn kept(key: &Key) -> Option<Arc<Client>> {
     found.map(|(_, client)| Arc::clone(client))
 }
 
-fn environment(prefix: &str) -> Vec<(String, String)> {
+fn environment(prefixes: &[&str]) -> Vec<(String, String)> {
     let mut all: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name.starts_with(prefix))
+        .filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix)))
         .collect();
     all.sort_unstable();
     all
@@ -110,6 +112,7 @@ fn build(kind: &Kind, bucket: &str, options: &[(String, String)]) -> Result<Box<
         Err(Unbuilt::Option(name)) => Err(StoreError::Config {
             what: format!("there is no storage option '{name}'"),
         }),
+        Err(Unbuilt::Place(what)) => Err(StoreError::Config { what }),
         Err(Unbuilt::Client(cause)) => Err(StoreError::Config {
             what: format!(
                 "bucket {bucket}: {}",
@@ -154,7 +157,7 @@ fn retry(options: &[(String, String)]) -> Result<RetryConfig> {
 /// A value that cannot be parsed is repeated by whoever tried; some of them nobody may see.
 fn without_secrets(mut text: String, options: &[(String, String)]) -> String {
     let is_secret = |name: &str| {
-        ["secret", "token", "key_base64", "proxy"]
+        ["secret", "token", "key", "proxy"]
             .iter()
             .any(|part| name.contains(part))
     };

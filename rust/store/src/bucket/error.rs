@@ -53,21 +53,26 @@ pub(super) fn no_runtime(url: &str, source: io::Error) -> StoreError {
 
 /// The bucket is missing, not a file in it: never to be taken for an empty table.
 fn is_about_bucket(error: &object_store::Error) -> bool {
-    chain_text(error).contains("NoSuchBucket")
+    let text = chain_text(error);
+    let codes = ["NoSuchBucket", "ContainerNotFound", "FilesystemNotFound"];
+    codes.iter().any(|code| text.contains(code))
 }
 
 /// Code and message of the server's answer; without one, the chain of causes.
 fn reason(error: &object_store::Error) -> String {
     let text = chain_text(error);
     match (element(&text, "Code"), element(&text, "Message")) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
+        // Azure goes on with the number and the time of the request.
+        (Some(code), Some(message)) => {
+            format!("{code}: {}", message.lines().next().unwrap_or_default())
+        }
         (Some(code), None) => code.to_owned(),
         _ if text.contains('<') => before_answer(&text).to_owned(),
         _ => text,
     }
 }
 
-/// An answer that is no S3 error is left out: it can hold anything.
+/// An answer that is no error of the storage is left out: it can hold anything.
 fn before_answer(text: &str) -> &str {
     text.split('<').next().unwrap_or(text).trim_end()
 }
@@ -82,10 +87,13 @@ fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 pub(super) fn chain_text(error: &(dyn Error + 'static)) -> String {
     // What `object_store` says of an error that it has no kind for.
     let text = error.to_string();
-    let mut text = text
-        .strip_prefix("Generic S3 error: ")
-        .unwrap_or(&text)
-        .to_owned();
+    let own = text.strip_prefix("Generic ").and_then(|rest| {
+        let (store, own) = rest.split_once(" error: ")?;
+        ["S3", "GCS", "MicrosoftAzure"]
+            .contains(&store)
+            .then_some(own)
+    });
+    let mut text = own.unwrap_or(&text).to_owned();
     let mut next = error.source();
     while let Some(cause) = next {
         let said = cause.to_string();
@@ -165,6 +173,10 @@ mod tests {
             store_error("s3://b/k", &missing("NoSuchKey")),
             StoreError::NotFound { .. }
         ));
+        for code in ["ContainerNotFound", "FilesystemNotFound"] {
+            let error = store_error("az://c/k", &missing(code));
+            assert!(matches!(error, StoreError::Io { .. }), "{error}");
+        }
         let error = store_error("s3://b/k", &missing("NoSuchBucket"));
         assert_eq!(error.to_string(), "s3://b/k: NoSuchBucket: m");
         assert!(matches!(error, StoreError::Io { .. }));

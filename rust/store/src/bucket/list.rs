@@ -1,7 +1,8 @@
 //! Listing, and the facts of one file.
 //!
 //! Hadoop's S3A keeps an empty object `dir/` for a directory that it made. `object_store` gives its
-//! key without the slash, just as that of an empty file `dir`: what is which has to be found out.
+//! key without the slash, just as that of an empty file `dir`: what is which has to be found out. In
+//! Azure the object is called `dir`, and told from a file where something is below it.
 
 use std::collections::BTreeSet;
 
@@ -50,6 +51,10 @@ pub(crate) fn one_level(remote: &Remote, prefix: &str) -> Result<Listing> {
             .collect(),
     };
     level.dirs.sort_unstable();
+    if remote.kind().has_named_dirs {
+        let is_dir = |one: &Entry| one.size == 0 && level.dirs.binary_search(&one.path).is_ok();
+        level.files.retain(|one| !is_dir(one));
+    }
     level.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(level)
 }

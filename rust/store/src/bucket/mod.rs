@@ -4,8 +4,11 @@
 //! What a table's base is called (`s3://bucket/prefix`) becomes a bucket and a prefix of keys; a
 //! directory is what keys have in common, and exists as long as there is a key in it.
 
+mod azure;
 mod client;
+pub(crate) mod delete_dir;
 mod error;
+mod gcs;
 mod kind;
 pub(crate) mod list;
 pub(crate) mod put;

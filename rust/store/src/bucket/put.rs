@@ -1,4 +1,4 @@
-//! Putting and deleting. An object appears with all its bytes or not at all.
+//! Putting, and deleting one file. An object appears with all its bytes or not at all.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{
     Attribute, AttributeValue, Attributes, Error, GetOptions, ObjectStoreExt, PutMode, PutOptions,
@@ -15,9 +14,6 @@ use object_store::{
 use super::client::Client;
 use super::{Remote, list};
 use crate::{Result, StoreError};
-
-/// User metadata of an object that was put if absent: the call that put it.
-const TOKEN: &str = "pyhudi-put";
 
 /// Tries while the server says that something is under way at the key and nothing is there.
 const TRIES: u32 = 6;
@@ -67,7 +63,7 @@ async fn conditional(
 ) -> object_store::Result<()> {
     let mut attributes = Attributes::new();
     let value = AttributeValue::from(token.to_owned());
-    attributes.insert(Attribute::Metadata(TOKEN.into()), value);
+    attributes.insert(Attribute::Metadata(client.kind.token.into()), value);
     let options = PutOptions {
         mode: PutMode::Create,
         attributes,
@@ -95,7 +91,11 @@ async fn check_is_conditional(
         }
         Err(cause) => Err(cause),
         Ok(()) => Err(Error::NotSupported {
-            source: "the server overlooks If-None-Match: it has no conditional puts".into(),
+            source: format!(
+                "the server overlooks {}: it has no conditional puts",
+                client.kind.if_absent
+            )
+            .into(),
         }),
     }
 }
@@ -108,7 +108,9 @@ async fn owner(client: &Client, key: &Path) -> object_store::Result<Option<Strin
     };
     match client.get_opts(key, options).await {
         Ok(found) => {
-            let token = found.attributes.get(&Attribute::Metadata(TOKEN.into()));
+            let token = found
+                .attributes
+                .get(&Attribute::Metadata(client.kind.token.into()));
             Ok(Some(
                 token.map(|one| one.as_ref().to_owned()).unwrap_or_default(),
             ))
@@ -138,39 +140,4 @@ pub(crate) fn delete(remote: &Remote, path: &str) -> Result<bool> {
         Err(StoreError::NotFound { .. }) => Ok(false),
         other => other.map(|()| true),
     }
-}
-
-/// Deletes all below the directory; the base is refused.
-pub(crate) fn delete_dir(remote: &Remote, path: &str) -> Result<()> {
-    crate::path::check_file(path)?;
-    let all = list::everything(remote, path)?;
-    let mut keys = Vec::with_capacity(all.files.len() + all.marked_dirs.len());
-    for one in &all.files {
-        keys.push(remote.key(&one.path)?);
-    }
-    // Deepest first, and after the files: a server may refuse to delete what is not empty.
-    let mut dirs = all.marked_dirs;
-    dirs.sort_unstable_by(|a, b| b.cmp(a));
-    delete_keys(remote, path, keys)?;
-    for one in dirs {
-        delete_keys(remote, path, vec![list::marker_key(remote.key(&one)?)])?;
-    }
-    Ok(())
-}
-
-fn delete_keys(remote: &Remote, path: &str, keys: Vec<Path>) -> Result<()> {
-    if keys.is_empty() {
-        return Ok(());
-    }
-    remote.run(path, async |client| {
-        let keys = stream::iter(keys.into_iter().map(Ok)).boxed();
-        let deleted = client.delete_stream(keys);
-        deleted
-            .try_for_each(|_| async { Ok(()) })
-            .await
-            .or_else(|cause| match cause {
-                Error::NotFound { .. } => Ok(()),
-                other => Err(other),
-            })
-    })
 }

@@ -22,6 +22,9 @@ use crate::{Result, StoreError};
 /// Bytes fetched when a file is opened: a footer with its bloom filter, or all of a small file.
 const TAIL: u64 = 512 << 10;
 
+/// Bytes fetched to learn the size, where a file's end cannot be had without it: all of a small file.
+const HEAD: u64 = 64 << 10;
+
 /// All bytes of the file.
 pub(crate) fn whole(remote: &Remote, path: &str) -> Result<Bytes> {
     let key = remote.file_key(path)?;
@@ -47,26 +50,38 @@ impl RemoteFile {
     /// Opens the file and fetches its end.
     pub(crate) fn open(remote: &Arc<Remote>, path: &str) -> Result<Self> {
         let key = remote.file_key(path)?;
-        let options = GetOptions {
-            range: Some(GetRange::Suffix(TAIL)),
-            ..GetOptions::default()
-        };
         let found = remote.try_run(path, async |client| {
+            let range = if client.kind.has_suffixes {
+                GetRange::Suffix(TAIL)
+            } else {
+                GetRange::Bounded(0..HEAD)
+            };
+            let options = GetOptions {
+                range: Some(range),
+                ..GetOptions::default()
+            };
             let found = client.get_opts(&key, options).await?;
             let (meta, start) = (found.meta.clone(), found.range.start);
             Ok((meta, start, found.bytes().await?))
         })?;
         match found {
-            Ok((meta, start, tail)) => {
+            Ok((meta, start, bytes)) => {
+                let fetched = start + bytes.len() as u64;
                 let mut windows = Windows::default();
-                windows.add(start, tail);
-                Ok(Self::new(remote, path, meta.size, meta.e_tag, windows))
+                windows.add(start, bytes);
+                let file = Self::new(remote, path, meta.size, meta.e_tag, windows);
+                if fetched < meta.size {
+                    let tail = fetched.max(meta.size.saturating_sub(TAIL));
+                    let bytes = file.fetch(tail..meta.size)?;
+                    file.windows().add(tail, bytes);
+                }
+                Ok(file)
             }
             Err(cause) => Self::without_tail(remote, path, &key, &cause),
         }
     }
 
-    /// No suffix of an empty file can be had: servers differ in how they say so.
+    /// No bytes of an empty file can be had: servers differ in how they say so.
     fn without_tail(
         remote: &Arc<Remote>,
         path: &str,

@@ -9,14 +9,15 @@ use object_store::path::Path;
 
 use super::client::{self, Client};
 use super::kind::Kind;
-use super::{error, runtime, s3};
+use super::{azure, error, gcs, runtime, s3};
 use crate::{Result, StoreError, path, uri};
 
 /// The kinds of buckets that there are. One more is a file like `s3`, and its name here.
-const KINDS: [Kind; 1] = [s3::KIND];
+static KINDS: [Kind; 3] = [s3::KIND, gcs::KIND, azure::KIND];
 
 /// The keys below one prefix of a bucket.
 pub(crate) struct Remote {
+    kind: &'static Kind,
     uri: String,
     /// Without slashes at its ends; empty for the whole bucket.
     prefix: String,
@@ -50,9 +51,10 @@ impl Remote {
         })?;
         let base = path::join(bucket, &prefix);
         Ok(Some(Self {
+            kind,
             uri: format!("{scheme}://{}", base.trim_end_matches('/')),
             prefix,
-            client: Some(client::client_of(&kind, bucket, options)?),
+            client: Some(client::client_of(kind, bucket, options)?),
             owner: process::id(),
         }))
     }
@@ -61,11 +63,16 @@ impl Remote {
     pub(crate) fn below(&self, folder: &str) -> Result<Self> {
         path::check_file(folder)?;
         Ok(Self {
+            kind: self.kind,
             uri: path::join(&self.uri, folder),
             prefix: path::join(&self.prefix, folder),
             client: Some(self.client(folder)?),
             owner: self.owner,
         })
+    }
+
+    pub(super) fn kind(&self) -> &'static Kind {
+        self.kind
     }
 
     pub(crate) fn uri(&self) -> &str {
@@ -80,6 +87,15 @@ impl Remote {
     /// The key of a file, or of a directory without its slash; the base of a bare bucket is empty.
     pub(super) fn key(&self, path: &str) -> Result<Path> {
         path::check_prefix(path)?;
+        if let Some(mistaken) = self.kind.mistaken.filter(|one| path.contains(*one)) {
+            return Err(StoreError::Unsupported {
+                what: format!(
+                    "{}: a name with {mistaken} in {}",
+                    self.url(path),
+                    self.kind.name
+                ),
+            });
+        }
         let key = match (self.prefix.as_str(), path) {
             ("", path) => path.to_owned(),
             (prefix, "") => prefix.to_owned(),
@@ -161,8 +177,8 @@ impl fmt::Debug for Remote {
 }
 
 /// The kind of bucket that a scheme names, and the scheme in lower case.
-fn of_scheme(scheme: &str) -> Option<(Kind, &'static str)> {
-    KINDS.into_iter().find_map(|kind| {
+fn of_scheme(scheme: &str) -> Option<(&'static Kind, &'static str)> {
+    KINDS.iter().find_map(|kind| {
         let mut schemes = kind.schemes.iter();
         let known = schemes.find(|known| scheme.eq_ignore_ascii_case(known))?;
         Some((kind, *known))

@@ -3,13 +3,19 @@
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::{ObjectStore, RetryConfig};
 
-use super::kind::{Kind, Unbuilt};
+use super::kind::{Kind, Unbuilt, Version};
 use super::service::Connector;
 
 pub(super) const KIND: Kind = Kind {
     name: "s3",
     schemes: &["s3", "s3a"],
-    environment: "AWS_",
+    environment: &["AWS_"],
+    token: "pyhudi-put",
+    if_absent: "If-None-Match",
+    version: Version::Tag,
+    has_suffixes: true,
+    has_named_dirs: false,
+    mistaken: None,
     build,
 };
 

@@ -88,14 +88,15 @@ impl Service {
 
 /// Requests whose answers are lists or names, and which may be sent twice: to list, to delete
 /// several files, and to begin an upload in parts, which leaves at most one that is never completed.
+/// `comp` is Azure's name for what a request is about: lists and batches of deletes.
 fn has_short_answer(request: &HttpRequest) -> bool {
     let query = request.uri().query().unwrap_or_default();
     let mut names = query
         .split('&')
         .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
     match request.method().as_str() {
-        "GET" => names.any(|name| name == "list-type"),
-        "POST" => names.any(|name| name == "delete" || name == "uploads"),
+        "GET" => names.any(|name| name == "list-type" || name == "comp"),
+        "POST" => names.any(|name| ["delete", "uploads", "comp"].contains(&name)),
         _ => false,
     }
 }

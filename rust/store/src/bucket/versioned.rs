@@ -1,10 +1,10 @@
-//! Compare and swap of one small object, by its entity tag: what locks are made of.
+//! Compare and swap of one small object, by its entity tag or generation: what locks are made of.
 
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use object_store::path::Path;
-use object_store::{Error, ObjectStoreExt, PutMode, PutOptions, UpdateVersion};
+use object_store::{Error, ObjectStoreExt, PutMode, PutOptions};
 
 use super::Remote;
 use super::client::Client;
@@ -58,23 +58,21 @@ async fn put(
 ) -> object_store::Result<String> {
     let mode = match expected {
         None => PutMode::Create,
-        Some(version) => PutMode::Update(UpdateVersion {
-            e_tag: Some(version.to_owned()),
-            version: None,
-        }),
+        Some(version) => PutMode::Update(client.kind.version.asked(version)),
     };
     let options = PutOptions {
         mode,
         ..PutOptions::default()
     };
     let done = client.put_opts(key, bytes.clone().into(), options).await?;
-    tag(done.e_tag)
+    told(client, done.e_tag, done.version)
 }
 
 async fn current(client: &Client, key: &Path) -> object_store::Result<Option<(Bytes, String)>> {
     match client.get(key).await {
         Ok(found) => {
-            let version = tag(found.meta.e_tag.clone())?;
+            let meta = &found.meta;
+            let version = told(client, meta.e_tag.clone(), meta.version.clone())?;
             Ok(Some((found.bytes().await?, version)))
         }
         // Of the object: a missing bucket is told otherwise when it is written to.
@@ -95,7 +93,7 @@ async fn check_is_conditional(
         return Ok(());
     }
     // A version that no object has, where none was replaced.
-    let stale = replaced.unwrap_or("\"00000000000000000000000000000000\"");
+    let stale = replaced.unwrap_or(client.kind.version.of_none());
     match put(client, key, bytes, Some(stale)).await {
         Err(Error::Precondition { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }) => {
             client.is_swapping.store(true, Ordering::Relaxed);
@@ -103,13 +101,22 @@ async fn check_is_conditional(
         }
         Err(cause) => Err(cause),
         Ok(_) => Err(Error::NotSupported {
-            source: "the server overlooks If-Match: it has no conditional puts".into(),
+            source: format!(
+                "the server overlooks {}: it has no conditional puts",
+                client.kind.version.header()
+            )
+            .into(),
         }),
     }
 }
 
-fn tag(found: Option<String>) -> object_store::Result<String> {
-    found.ok_or_else(|| Error::NotSupported {
-        source: "the server gives no entity tags".into(),
+fn told(
+    client: &Client,
+    e_tag: Option<String>,
+    version: Option<String>,
+) -> object_store::Result<String> {
+    let told = client.kind.version.told(e_tag, version);
+    told.ok_or_else(|| Error::NotSupported {
+        source: "the server tells no versions of objects".into(),
     })
 }

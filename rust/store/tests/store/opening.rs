@@ -80,7 +80,7 @@ fn dots_after_a_link_go_above_its_target() {
 
 #[test]
 fn other_schemes_are_named_in_the_error() {
-    for scheme in ["s3n", "gs", "az", "abfss", "hdfs"] {
+    for scheme in ["s3n", "gcs", "adl", "hdfs"] {
         let error = Store::open(&format!("{scheme}://bucket/t"), &[]).unwrap_err();
         assert!(matches!(error, StoreError::Unsupported { .. }));
         assert!(
@@ -111,11 +111,45 @@ fn every_spelling_of_a_place_in_a_bucket_is_one_uri() {
         assert_eq!(uri_of(uri), "s3://b", "{uri}");
     }
     assert_eq!(uri_of("s3://b/a%20b c#d?e"), "s3://b/a%20b c#d?e");
+    assert_eq!(
+        uri_of("ABFSS://c@acc.dfs.core.windows.net//t/"),
+        "abfss://c@acc.dfs.core.windows.net/t"
+    );
+}
+
+#[test]
+fn the_account_of_a_container_is_named_once() {
+    let open = |uri: &str, account: Option<&str>| {
+        let named = account.map(|name| ("azure_storage_account_name".to_owned(), name.to_owned()));
+        Store::open(uri, &Vec::from_iter(named)).map(|store| store.uri().to_owned())
+    };
+    let hadoop = "wasbs://c@acc.blob.core.windows.net/t";
+    for (uri, account) in [
+        (hadoop, None),
+        (hadoop, Some("acc")),
+        ("az://c/t", Some("acc")),
+    ] {
+        assert_eq!(open(uri, account).unwrap(), uri);
+    }
+    for (uri, account, said) in [
+        ("az://c/t", None, "of which account"),
+        (hadoop, Some("other"), "names the account acc"),
+        ("abfss://c@acc/t", None, "names no account"),
+        (
+            "abfss://@acc.dfs.core.windows.net/t",
+            None,
+            "names no container",
+        ),
+    ] {
+        let error = open(uri, account).unwrap_err();
+        assert!(matches!(error, StoreError::Config { .. }), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
 }
 
 #[test]
 fn a_bucket_must_be_named_and_dots_lead_nowhere() {
-    for uri in ["s3://", "s3:///t", "s3:/b/t", "s3a:/"] {
+    for uri in ["s3://", "s3:///t", "s3:/b/t", "s3a:/", "gs:///t"] {
         let error = Store::open(uri, &[]).unwrap_err();
         assert!(matches!(error, StoreError::Config { .. }), "{uri}");
         assert!(error.to_string().contains("names no bucket"), "{error}");
@@ -132,6 +166,14 @@ fn an_option_that_a_bucket_does_not_have_is_named() {
     assert!(open("regon", "hidden").contains("'regon'"));
     assert!(!open("regon", "hidden").contains("hidden"));
     assert!(open("max_retries", "many").contains("whole number"));
+    let options = [("aws_region".to_owned(), "hidden".to_owned())];
+    for uri in ["gs://b/t", "abfss://c@acc.dfs.core.windows.net/t"] {
+        let error = Store::open(uri, &options).unwrap_err().to_string();
+        assert!(
+            error.contains("'aws_region'") && !error.contains("hidden"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,168 @@
+"""The names of storage options, by kind of storage, as `object_store` has them.
+
+Which names there are and what else they are called; what a value means is the Rust core's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_CLIENT = (
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "timeout",
+    "read_timeout",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_url",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "http1_only",
+    "user_agent",
+    "max_retries",
+    "retry_timeout",
+)
+_AWS = (
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "region",
+    "default_region",
+    "endpoint_url",
+    "endpoint_url_s3",
+    "virtual_hosted_style_request",
+    "skip_signature",
+    "unsigned_payload",
+    "checksum_algorithm",
+    "disable_tagging",
+    "disable_bulk_delete",
+    "request_payer",
+    "s3_express",
+    "imdsv1_fallback",
+    "metadata_endpoint",
+    "container_credentials_relative_uri",
+    "container_credentials_full_uri",
+    "container_authorization_token_file",
+    "web_identity_token_file",
+    "role_arn",
+    "role_session_name",
+    "endpoint_url_sts",
+    "server_side_encryption",
+    "sse_kms_key_id",
+    "sse_bucket_key_enabled",
+    "sse_customer_key_base64",
+    "allow_http",
+)
+_GOOGLE = (
+    "service_account",
+    "service_account_key",
+    "application_credentials",
+    "bearer_token",
+    "skip_signature",
+    "base_url",
+    "allow_http",
+)
+_AZURE_STORAGE = (
+    "account_name",
+    "account_key",
+    "sas_key",
+    "token",
+    "client_id",
+    "client_secret",
+    "tenant_id",
+    "authority_host",
+    "endpoint",
+    "use_emulator",
+    "encryption_key",
+)
+_AZURE = (
+    "federated_token_file",
+    "msi_endpoint",
+    "object_id",
+    "msi_resource_id",
+    "use_azure_cli",
+    "credential_type",
+    "skip_signature",
+    "use_fabric_endpoint",
+    "fabric_token_service_url",
+    "fabric_workload_host",
+    "fabric_session_token",
+    "fabric_cluster_identifier",
+    "disable_tagging",
+    "allow_http",
+)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The options of one kind of storage."""
+
+    full: frozenset[str]
+    """The names that the core takes."""
+    prefixes: tuple[str, ...]
+    """What may be left out at the beginning of a name, the longest first."""
+    others: dict[str, str]
+    """Other names without a prefix, to those that are taken."""
+    in_uri: frozenset[str]
+    """What the table's URI names, without a prefix."""
+
+    def find(self, name: str) -> str | None:
+        """The full name, None for an option that there is not."""
+        short = self.short(name)
+        short = self.others.get(short, short)
+        spellings = (*(f"{prefix}{short}" for prefix in self.prefixes), short)
+        return next((full for full in spellings if full in self.full), None)
+
+    def short(self, name: str) -> str:
+        """The name in small letters, without a prefix."""
+        short = name.lower()
+        for prefix in self.prefixes:
+            if short.startswith(prefix):
+                return short.removeprefix(prefix)
+        return short
+
+
+S3 = Names(
+    frozenset((*(f"aws_{name}" for name in _AWS), *_CLIENT)),
+    ("aws_",),
+    {"endpoint": "endpoint_url", "token": "session_token"},
+    frozenset(("bucket", "bucket_name")),
+)
+GCS = Names(
+    frozenset((*(f"google_{name}" for name in _GOOGLE), *_CLIENT)),
+    ("google_",),
+    {
+        "service_account_path": "service_account",
+        "token": "bearer_token",
+        "endpoint": "base_url",
+        "endpoint_url": "base_url",
+    },
+    frozenset(("bucket", "bucket_name")),
+)
+AZURE = Names(
+    frozenset(
+        (
+            *(f"azure_storage_{name}" for name in _AZURE_STORAGE),
+            *(f"azure_{name}" for name in _AZURE),
+            *_CLIENT,
+        )
+    ),
+    ("azure_storage_", "azure_"),
+    {
+        "access_key": "account_key",
+        "master_key": "account_key",
+        "sas_token": "sas_key",
+        "bearer_token": "token",
+        "authority_id": "tenant_id",
+        "endpoint_url": "endpoint",
+        "identity_endpoint": "msi_endpoint",
+    },
+    frozenset(("container", "container_name")),
+)
+
+BY_SCHEME = {
+    **dict.fromkeys(("s3", "s3a"), S3),
+    "gs": GCS,
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az", "azure"), AZURE),
+}
+"""The schemes of buckets, each with its options."""
