@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -42,6 +43,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if needs_jvm(item):
             item.add_marker(pytest.mark.jvm)
     items[:] = sorted(without_repeated_pairs(items), key=order)
+
+
+def pytest_collection_finish() -> None:
+    """Has the garbage collector leave the ten thousand tests alone, which stay to the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """What is frozen when Python ends counts as leaked in some libraries, who say so at length."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

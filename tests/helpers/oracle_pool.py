@@ -7,6 +7,7 @@ release once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 
 import pytest
 
@@ -54,10 +55,11 @@ def release_of(item: pytest.Item) -> str:
 
 
 def without_repeated_pairs(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of the tests beside Apache Hudi the cases in which each test meets each value.
+    """Of the tests beside Apache Hudi as many as it takes for a file to meet each of its values.
 
-    They are chosen so that many values meet each other. `make test-jvm-pairs` runs as many cases
-    as it takes for all that can, `make test-every-setting` all of them.
+    A file is a feature: each of its tests runs on some release, and one of them on each release and
+    with each value of an axis. They are chosen so that many values meet each other. `make
+    test-jvm-pairs` runs as many cases as it takes for all that can, `make test-every-setting` all.
     """
     crossed = [item for item in items if needs_jvm(item) and hasattr(item, "callspec")]
     chosen = covering([_settings(item) for item in crossed], with_first=True)
@@ -66,13 +68,19 @@ def without_repeated_pairs(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def _settings(item: pytest.Item) -> list[Setting]:
+    """File and test, and what the test is given; of a setting of several axes each one."""
+    test = item.nodeid.partition("[")[0]
+    found: list[Setting] = [("file", test.partition("::")[0]), ("test", test)]
     callspec = item.callspec  # type: ignore[attr-defined]
     plain = (str, int, tuple)
-    parameters = (
-        ("hudi" if name == "release" else name, value if isinstance(value, plain) else callspec.id)
-        for name, value in sorted(callspec.params.items())
-    )
-    return [("test", item.nodeid.partition("[")[0]), *parameters]
+    for name, value in sorted(callspec.params.items()):
+        if is_dataclass(value):
+            axes = {one.name: getattr(value, one.name) for one in fields(value)}
+            found += [(axis, one) for axis, one in axes.items() if isinstance(one, plain)]
+        else:
+            axis = "hudi" if name == "release" else name
+            found.append((axis, value if isinstance(value, plain) else callspec.id))
+    return found
 
 
 def order(item: pytest.Item) -> tuple[bool, bool, str]:

@@ -45,7 +45,7 @@ def test_whoever_comes_next_ends_it(table: Path, tmp_path: Path, writes_first: b
     whole = recorded(table, tmp_path, compact)
     assert values_read(whole.base) == before
     after = {**before, **{f"k{n}": 9 for n in range(4, 10)}}
-    for n, base in whole.deaths(one_in=2):
+    for n, base in whole.deaths(one_in=4):
         assert values_read(base) == before, f"after change {n}"
         if writes_first:
             write(base)

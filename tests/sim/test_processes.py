@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.soak import soak
 
-SECONDS = float(os.environ.get("PYHUDI_SOAK_SECONDS", "20"))
+SECONDS = float(os.environ.get("PYHUDI_SOAK_SECONDS", "10"))
 WRITERS, READERS = (8, 2) if SECONDS > 60 else (3, 1)
 
 

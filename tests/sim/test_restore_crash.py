@@ -59,7 +59,7 @@ def test_a_restore_is_ended_by_the_next_write(table: Path, tmp_path: Path) -> No
 
     whole = recorded(table, tmp_path, lambda s: restore.restore(Handle(s, OPTIONS), commits[0]))
     assert values_read(whole.base) == wanted
-    for n, base in whole.deaths():
+    for n, base in whole.deaths(one_in=3):
         # Nobody sees rows that are in no commit.
         values_read(base)
         begun = {one.action for one in timeline_of(base).instants} & {RESTORE}
@@ -76,7 +76,7 @@ def test_a_rollback_is_ended_or_was_not_begun(table: Path, tmp_path: Path) -> No
 
     whole = recorded(table, tmp_path, lambda s: restore.roll_back(Handle(s, OPTIONS), last))
     assert values_read(whole.base) == wanted
-    for n, base in whole.deaths(one_in=2):
+    for n, base in whole.deaths(one_in=4):
         stands = any(one.requested == last for one in timeline_of(base).commits)
         assert values_read(base) == (before if stands else wanted), f"after change {n}"
         write(base)

@@ -217,7 +217,7 @@ def test_an_index_that_was_being_created_is_made_by_the_next_write(
     whole = recorded(start, tmp_path, create)
     done = {*pyhudi.open_table(str(whole.base)).config.metadata_partitions}
     definitions = index_definitions(Storage(str(whole.base)), done)
-    for n, died in whole.deaths():
+    for n, died in whole.deaths(one_in=2):
         config = pyhudi.open_table(str(died)).config
         if UNFINISHED in config.properties or {*config.metadata_partitions} == done:
             assert_given_back(died, done, f"change {n}")

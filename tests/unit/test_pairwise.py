@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.pairwise import each_value, pairwise
+from tests.helpers.pairwise import Setting, covering, each_value, pairwise
 
 AXES: list[tuple[Any, ...]] = [
     ((6, 8, 9), ("cow", "mor")),
@@ -61,3 +61,17 @@ def test_what_cannot_be_is_left_out_and_all_else_meets() -> None:
 def test_by_hand_every_case_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYHUDI_EVERY_SETTING", "1")
     assert pairwise(*AXES[1]) == list(product(*AXES[1]))
+
+
+def test_a_file_meets_each_test_and_each_value_in_a_few_cases() -> None:
+    """As tests beside Apache Hudi are chosen."""
+    axes = product(("a", "b"), ("one", "two"), (6, 8, 9), ("cow", "mor"))
+    cases: list[list[Setting]] = [
+        [("file", file), ("test", file + test), ("hudi", hudi), ("kind", kind)]
+        for file, test, hudi, kind in axes
+    ]
+    chosen = [cases[number] for number in covering(cases, with_first=True)]
+    assert len(chosen) == 6
+    for file in ("a", "b"):
+        met = {setting for case in chosen if ("file", file) in case for setting in case[1:]}
+        assert met == {setting for case in cases if ("file", file) in case for setting in case[1:]}
