@@ -217,6 +217,7 @@ class SliceSpec(TypedDict, total=False):
     max_instant: str | None
     valid_instants: Sequence[str] | None
     timeline_start: str | None
+    drops_repeated: bool
     incoming: Any | None
     delete_keys: Any | None
     null_ordering_loses: bool
@@ -245,6 +246,7 @@ def read_slice(store: Store, **spec: Unpack[SliceSpec]) -> tuple[BatchReader, Me
     max_instant: blocks of later instants are passed over.
     valid_instants: when given (table version 6), a block counts only if its instant is among these
         or is smaller than `timeline_start`.
+    drops_repeated: a log-compacted block that stands for none of the blocks that count drops out.
     incoming: Arrow data (stream) to be merged in as the newest records; it has the columns of
         `schema`. For copy-on-write updates.
     delete_keys: a string array (Arrow) of keys to be deleted as the newest, ordering-free records.
@@ -402,6 +404,7 @@ class BaseFileSpec(TypedDict, total=False):
     bloom_type: Required[Literal["DYNAMIC_V0", "SIMPLE"] | None]
     page_bytes: Required[int]
     dictionary: Required[bool]
+    old_lists: bool
 
 def write_base_file(store: Store, path: str, rows: Any, **spec: Unpack[BaseFileSpec]) -> BaseFile:
     """Writes a stream of batches as a Parquet base file, as Hudi's Avro writer does.
@@ -413,6 +416,7 @@ def write_base_file(store: Store, path: str, rows: Any, **spec: Unpack[BaseFileS
     bloom_type: None leaves out the bloom filter and the key range.
     page_bytes: a page ends after so many bytes.
     dictionary: values that repeat are written once a page run.
+    old_lists: lists have two levels, the default, and no null elements; else three.
     """
 
 def write_base_files(
@@ -469,6 +473,7 @@ class LogFilesSpec(TypedDict, total=False):
     file_bytes: Required[int]
     blocks: Required[Literal["avro", "parquet", "hfile", "cdc"]]
     codec: Required[Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]]
+    old_lists: bool
     partial: bool
     base_instant: str | None
 
@@ -486,7 +491,7 @@ def write_log_files(
     block_bytes: a data block ends after so many bytes of records.
     file_bytes: a file with more bytes is full.
     blocks: what data blocks are; "cdc" for the records of a change log.
-    codec: of Parquet blocks.
+    codec, old_lists: of Parquet blocks.
     partial: the schema has some of the table's columns only.
     base_instant: of the base file whose rows the column `_pyhudi_base_row` of rows and deletes
         counts. A block tells positions when all its records have one and they rise.
@@ -502,6 +507,7 @@ class CompactedSpec(TypedDict, total=False):
     block_bytes: Required[int]
     blocks: Required[Literal["avro", "parquet", "hfile"]]
     codec: Required[Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]]
+    old_lists: bool
 
 def compact_logs(
     store: Store, path: str, merged: SliceSpec, **spec: Unpack[CompactedSpec]

@@ -13,19 +13,23 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.config.actions import CLEAN, REPLACE_COMMIT
+from pyhudi.config.history_options import KEPT_MANIFESTS, MERGED_BYTES, MERGED_FILES
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.archive_log import PREFIX
+from pyhudi.timeline.lsm_manifest import current_manifest, manifest_numbers
 from tests.compat.test_alternating import hudi_options
 from tests.compat.test_metadata_writing import EVENT_TIME, METADATA, RELEASES
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.pair import CONF, Pair
 from tests.helpers.pairwise import with_kinds
 from tests.unit.test_archive_verb import known
-from tests.unit.test_savepoints import timeline_of
+from tests.unit.test_savepoints import people, timeline_of
 
 DDL = "id string, city string, v bigint, ts bigint"
+PEOPLE = "id string, city string, v bigint"
+EVENT = {"hoodie.datasource.write.precombine.field": "v", "hoodie.cleaner.commits.retained": "1"}
 COMPACT = {"hoodie.metadata.compact.max.delta.commits": "2"}
 KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.cleaner.commits.retained": "1"}
 TRIGGER = {"hoodie.compact.inline.max.delta.commits": "2"}
@@ -186,3 +190,65 @@ def test_hudi_goes_on_where_commits_clean_and_archive(
     assert len(timeline.commits) <= 7
     assert len(timeline.archive.commits()) >= 20
     pair.check(wanted)
+
+
+@pytest.mark.parametrize("hudi", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {MERGED_FILES: "2", KEPT_MANIFESTS: "2"},
+        {MERGED_FILES: "3", KEPT_MANIFESTS: "1"},
+        {MERGED_FILES: "2", MERGED_BYTES: "1"},
+    ],
+    ids=str,
+)
+@pytest.mark.timeout(600)
+def test_files_of_the_history_are_merged_and_kept_as_asked(
+    tmp_path: Path, hudi: HudiOracle, options: dict[str, str]
+) -> None:
+    """The same commits of two copies leave in the same steps; then each archives the other's."""
+    plain = {"hoodie.metadata.enable": "false", "hoodie.clean.automatic": "false"}
+    plain |= {"hoodie.clean.commits.retained": "1"}
+    mine, named = tmp_path / "mine", plain | {"hoodie.table.name": "trips"}
+    pyhudi.create_table(mine, people(range(4), 1), key="id", order_by="v", options=named)
+    assert not (mine / ".hoodie" / "metadata").exists()
+    for v in range(2, 20):
+        pyhudi.open_table(mine, options=plain).upsert(people(range(2), v))
+    theirs = shutil.copytree(mine, tmp_path / "theirs")
+
+    def write(base: Path, keep: int, v: int, *, by_hudi: bool) -> None:
+        kept = {"hoodie.keep.min.commits": str(keep), "hoodie.keep.max.commits": str(keep + 1)}
+        if by_hudi:
+            told = hudi_options("cow", partitioned=False) | EVENT | plain | options | kept
+            batch = people(range(2), v).to_pylist()
+            hudi.write(base, rows=batch, schema=PEOPLE, operation="upsert", options=told)
+        else:
+            pyhudi.open_table(base, options=plain | options | kept).upsert(people(range(2), v))
+
+    def both(mine: Path, theirs: Path, keeps: range, v: int) -> None:
+        for at, keep in enumerate(keeps):
+            write(mine, keep, v + at, by_hudi=False)
+            write(theirs, keep, v + at, by_hudi=True)
+            assert manifest_of(mine) == manifest_of(theirs)
+
+    both(mine, theirs, range(15, 7, -1), 20)
+    levels = {name[-9] for name in manifest_of(theirs)[0]}
+    assert (levels == {"0"}) == (MERGED_BYTES in options)
+    for base in (mine, theirs):
+        found = {(one["requested"], one["action"]) for one in hudi.instants(base, archived=True)}
+        assert found >= {
+            (one.requested, one.action) for one in timeline_of(base).archive.instants()
+        }
+        for at in range(6):
+            write(base, 7, 40 + at, by_hudi=at % 2 == (base == theirs))
+        assert not pyhudi.open_table(base).check(deep=True).findings
+    checked = hudi.validate(theirs)
+    assert checked["ok"], checked["problems"]
+
+
+def manifest_of(base: Path) -> tuple[list[str], int]:
+    """The names in the manifest of a history, and how many manifests there are."""
+    storage = Storage(str(base))
+    folder = TableConfig.load(storage).history_folder
+    manifest = current_manifest(storage, folder)
+    return sorted(manifest.files), len(manifest_numbers(storage, folder))

@@ -1,21 +1,31 @@
-"""A record index that pyhudi makes while Apache Hudi writes; then both write under it."""
+"""Indexes that pyhudi makes while Apache Hudi writes; then both write under them."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 import pyhudi
 from pyhudi.config.actions import INDEXING
 from pyhudi.metadata.bootstrap import Making
 from tests.compat.test_alternating import Model
-from tests.compat.test_metadata_making import LOCATIONS, Kind, Layout, make, partitions
+from tests.compat.test_metadata_making import (
+    LOCATIONS,
+    OF_PARTITIONS,
+    Kind,
+    Layout,
+    make,
+    partitions,
+)
 from tests.compat.test_metadata_writing import (
     METADATA,
     STATISTICS,
     check,
+    read_by_pyhudi,
     write_with_hudi,
     write_with_pyhudi,
 )
@@ -62,3 +72,85 @@ def test_hudi_writes_meanwhile(
     check(hudi, base, model)
     assert pyhudi.open_table(str(base)).check(deep=True).ok
     assert "record_index" in partitions(base)
+
+
+OTHERS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
+    "statistics": ("column_stats", {}, STATISTICS),
+    "filters": ("bloom_filters", {}, {"hoodie.metadata.index.bloom.filter.enable": "true"}),
+    "values": (
+        "secondary_index",
+        {"columns": ["note"], "name": "idx_note"},
+        {**LOCATIONS, "hoodie.metadata.index.secondary.enable": "true"},
+    ),
+}
+"""What is asked for, and what Hudi's writers are told from then on."""
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "index", "hudi"),
+    [
+        (9, "mor", "statistics", "1.2.0"),
+        (9, "cow", "values", "1.2.0"),
+        (9, "cow", "filters", "1.2.0"),
+        (8, "cow", "statistics", "1.0.2"),
+        (8, "mor", "values", "1.0.2"),
+        (6, "cow", "statistics", "0.15.0"),
+        (6, "mor", "filters", "0.15.0"),
+        (6, "mor", "statistics", "0.15.0"),
+    ],
+    indirect=["hudi"],
+)
+@pytest.mark.timeout(600)
+def test_hudi_writes_while_another_index_is_made(
+    tmp_path: Path,
+    hudi: HudiOracle,
+    version: int,
+    kind: Kind,
+    index: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    base = tmp_path / "trips"
+    model = Model(random.Random(f"beside-{version}-{kind}-{index}"))
+    layout, (name, more, told) = Layout(version, kind), OTHERS[index]
+    before = {**METADATA, **(LOCATIONS if index == "values" else {})}
+    own = {key: text for key, text in before.items() if key != OF_PARTITIONS or version > 6}
+    make(base, model, layout, own)
+    write_with_pyhudi(base, model)
+    write_files = Making.write_files
+
+    def slowly(self: Making) -> object:
+        stats = write_files(self)
+        if self.partition.name != "partition_stats":
+            for _ in range(2):
+                write_with_hudi(hudi, base, model, layout.for_hudi(before))
+                write_with_pyhudi(base, model)
+        return stats
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Making, "write_files", slowly)
+        made = pyhudi.open_table(str(base)).create_index(name, concurrently=True, **more)
+    found = {part for part in made if part.startswith(name)}
+    assert found
+    assert len(pyhudi.open_table(str(base)).state.timeline.completed(INDEXING)) == 1
+    _check(hudi, base, model)
+    options = layout.for_hudi({**METADATA, **told})
+    for _ in range(2):
+        write_with_hudi(hudi, base, model, options)
+        write_with_pyhudi(base, model)
+        assert found <= partitions(base)
+    _check(hudi, base, model)
+
+
+def _check(hudi: HudiOracle, base: Path, model: Model) -> None:
+    """Both find all rows by every index, and what those say holds."""
+    check(hudi, base, model)
+    table, rows = pyhudi.open_table(str(base)), model.sorted()
+    if "secondary_index_idx_note" in table.config.metadata_partitions:
+        for value in ("", "plain", "ünï\u4e16"):
+            wanted = [row for row in rows if row["note"] == value]
+            assert read_by_pyhudi(base, pc.field("note") == value) == wanted
+            read = hudi.read(base, metadata=True, data_skipping=True, filter=f"note = '{value}'")
+            assert sorted(read["rows"], key=lambda row: str(row["id"])) == wanted, value
+    # Up to version 6 log files that were there first have no statistics, and are read.
+    found = table.check(deep=True).findings
+    assert not [one for one in found if table.version > 6 or ".log." not in one.item], found

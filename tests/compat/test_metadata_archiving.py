@@ -14,8 +14,9 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
+from pyhudi.config.history_options import HistoryOptions
+from pyhudi.metadata import services
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import archive_lsm_write
 from tests.compat.test_alternating import DDL, SCHEMA, Model, Row, hudi_options
 from tests.compat.test_metadata_writing import EVENT_TIME, METADATA, RELEASES, check
 from tests.helpers.metadata_table import metadata_table
@@ -68,7 +69,7 @@ def test_archives_what_hudi_would(
         model.upsert(batch)
     mine: Entries = {}
     for merged in (10, 2):
-        monkeypatch.setattr(archive_lsm_write, "_MERGED_FILES", merged)
+        monkeypatch.setattr(services, "HISTORY", HistoryOptions(merged_files=merged))
         before = archived(base).keys()
         assert before
         shutil.copytree(base, other)

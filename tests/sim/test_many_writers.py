@@ -61,7 +61,8 @@ from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
-from pyhudi.write.merge import MergeClause, merge
+from pyhudi.write.merge import merge
+from pyhudi.write.merge_steps import MergeClause
 from pyhudi.write.retries import retried
 from pyhudi.write.write_context import Handle
 from tests.sim.crash import leftovers
@@ -415,13 +416,15 @@ def archived(handle: Handle, clock: WorldClock) -> object:
 
 
 def indexed(handle: Handle, clock: WorldClock) -> object:
-    """Makes a record index beside the others, or takes it away."""
-    asked = IndexRequest("record_index")
+    """Makes an index beside the others, or takes it away."""
+    name = INDEXES[clock.now_ms() % len(INDEXES)]
     try:
-        return metadata_lifecycle.create_index(handle, asked, clock, concurrently=True)
+        return metadata_lifecycle.create_index(handle, IndexRequest(name), clock, concurrently=True)
     except ConfigError:
-        return metadata_lifecycle.drop_index(handle, "record_index", clock)
+        return metadata_lifecycle.drop_index(handle, name, clock)
 
+
+INDEXES = ("record_index", "record_index", "column_stats", "bloom_filters")
 
 SERVICES = {
     "compact": compacted,
@@ -552,15 +555,20 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def seeds(count: int) -> list[int]:
-    return [int(ONE)] if ONE else list(range(FIRST, FIRST + count))
+def seeds(count: int, first: int) -> list[int]:
+    return [int(ONE)] if ONE else list(range(first, first + count))
 
 
 def play_all(
-    count: int, kind: Kind, start: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    count: int,
+    kind: Kind,
+    start: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first: int = FIRST,
 ) -> list[History]:
     histories = []
-    for seed in seeds(count):
+    for seed in seeds(count, first):
         base = folder / str(seed)
         with monkeypatch.context() as patch:
             try:
@@ -628,17 +636,21 @@ def without_heartbeats(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTATIONS = [
-    without_lock,
-    without_a_look_at_its_own,
-    without_a_look_at_others,
-    without_a_second_look,
-    without_heartbeats,
+    (without_lock, 0),
+    (without_a_look_at_its_own, 400),
+    (without_a_look_at_others, 0),
+    (without_a_second_look, 0),
+    (without_heartbeats, 0),
 ]
+"""What is missing, and the seed from which on it is looked for: few of them meet the second."""
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
+@pytest.mark.parametrize(
+    ("mutation", "first"), MUTATIONS, ids=[mutation.__name__ for mutation, _ in MUTATIONS]
+)
 def test_what_is_missing_is_found(
     mutation: Callable[[pytest.MonkeyPatch], None],
+    first: int,
     tables: Callable[[Kind], Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -646,4 +658,4 @@ def test_what_is_missing_is_found(
     kind = KINDS[0]
     mutation(monkeypatch)
     with pytest.raises(AssertionError, match="PYHUDI_SEED"):
-        play_all(3000, kind, tables(kind), tmp_path, monkeypatch)
+        play_all(3000, kind, tables(kind), tmp_path, monkeypatch, first)

@@ -16,6 +16,8 @@ from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, State
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.history_options import HISTORY_OPTIONS, HistoryOptions
+from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature
@@ -23,7 +25,7 @@ from pyhudi.services import archiving as service
 from pyhudi.services.archiving import ArchivingPolicy
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline, archive_lsm_write, archiving
+from pyhudi.timeline import Timeline, archiving
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
 from pyhudi.timeline.lsm_manifest import current_manifest, manifest_numbers
@@ -32,6 +34,7 @@ from tests.helpers.tables import unpack
 from tests.unit.memory_storage import MemoryStorage
 from tests.unit.test_savepoints import made, timeline_of
 
+HISTORY = HistoryOptions()
 FOLDER = "history"
 TABLES = ["v6_cow_archived", "v6by12_cow_archived", "v8_cow_archived", "v9_mor_archived"]
 
@@ -59,7 +62,7 @@ def test_files_are_merged_level_by_level_and_all_instants_stay(tmp_path: Path) -
     storage = Storage(str(tmp_path))
     for number in range(0, 222, 2):
         add_to_history(storage, FOLDER, [one(number + 1), one(number)])
-        merge_and_clean(storage, FOLDER)
+        merge_and_clean(storage, FOLDER, HISTORY)
         assert history(storage) == [time(n) for n in range(number + 2)]
     names = sorted(path.name for path in (tmp_path / FOLDER).glob("*.parquet"))
     listed = current_manifest(storage, FOLDER).files
@@ -92,17 +95,63 @@ def test_the_same_instants_are_added_once(tmp_path: Path) -> None:
     assert history(storage) == [time(1), time(2)]
 
 
-def test_what_is_large_is_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_lsm_write, "_MERGED_BYTES", 8_000)
+def test_what_is_large_is_not_merged(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     add_to_history(storage, FOLDER, [ArchivedInstant(time(0), time(1), COMMIT, _noise(9_000))])
     for number in range(1, 10):
         add_to_history(storage, FOLDER, [one(number)])
-    merge_and_clean(storage, FOLDER)
+    merge_and_clean(storage, FOLDER, HistoryOptions(merged_bytes=8_000))
     names = sorted(current_manifest(storage, FOLDER).files)
     assert names[0] == f"{time(0)}_{time(0)}_0.parquet"
     assert any(name.endswith("_1.parquet") for name in names)
     assert history(storage) == [time(number) for number in range(10)]
+
+
+def test_merging_stops_with_the_file_that_is_too_much(tmp_path: Path) -> None:
+    """As Hudi, which looks at the size after it has taken a file, and at all files of a level."""
+    storage = Storage(str(tmp_path))
+    for number in range(2):
+        large = ArchivedInstant(time(number), time(9), COMMIT, _noise(9_000))
+        add_to_history(storage, FOLDER, [large])
+    for number in range(2, 5):
+        add_to_history(storage, FOLDER, [one(number)])
+    merge_and_clean(storage, FOLDER, HistoryOptions(merged_files=4, merged_bytes=3_000))
+    # The first two are left where they are; the third and the fourth are more than that together.
+    names = sorted(current_manifest(storage, FOLDER).files)
+    assert names == [
+        f"{time(0)}_{time(0)}_0.parquet",
+        f"{time(1)}_{time(1)}_0.parquet",
+        f"{time(2)}_{time(3)}_1.parquet",
+        f"{time(4)}_{time(4)}_0.parquet",
+    ]
+    assert history(storage) == [time(number) for number in range(5)]
+
+
+@pytest.mark.parametrize(("merged", "levels"), [(1, {0}), (2, {1, 2, 3}), (3, {0, 1, 2})])
+def test_so_many_files_are_merged_and_so_many_manifests_kept(
+    tmp_path: Path, merged: int, levels: set[int]
+) -> None:
+    storage, options = Storage(str(tmp_path)), HistoryOptions(merged_files=merged, kept_manifests=2)
+    kept = set()
+    for number in range(14):
+        add_to_history(storage, FOLDER, [one(number)])
+        merge_and_clean(storage, FOLDER, options)
+        kept.add(len(manifest_numbers(storage, FOLDER)))
+    found = current_manifest(storage, FOLDER).files
+    assert {int(name[-9]) for name in found} == levels
+    # And those of the merges that were just done.
+    assert max(kept) == 2 + (max(levels) if merged > 1 else 0)
+    assert history(storage) == [time(number) for number in range(14)]
+
+
+def test_what_is_no_number_is_refused_and_what_hudi_no_longer_has_is_named() -> None:
+    for name in HISTORY_OPTIONS:
+        with pytest.raises(ConfigError, match=name):
+            check_options({name: "0"})
+    with pytest.raises(
+        ConfigError, match=r"archive\.merge\.enable[^$]*timeline\.compaction\.batch\.size"
+    ):
+        check_options({"hoodie.archive.merge.enable": "true"})
 
 
 def _noise(size: int) -> bytes:
@@ -119,11 +168,11 @@ def test_a_writer_that_dies_loses_and_doubles_nothing(change: int) -> None:
     storage.changes, storage.fail_at = 0, change
     try:
         add_to_history(storage, FOLDER, [one(3)])
-        merge_and_clean(storage, FOLDER)
+        merge_and_clean(storage, FOLDER, HISTORY)
     except ConnectionError:
         storage.fail_at = 0
         add_to_history(storage, FOLDER, [one(3)])
-        merge_and_clean(storage, FOLDER)
+        merge_and_clean(storage, FOLDER, HISTORY)
     names = [f"{time(number)}_{time(number)}_0.parquet" for number in range(4)]
     assert sorted(current_manifest(storage, FOLDER).files) == names
     assert all(f"{FOLDER}/{name}" in storage.files for name in names)
@@ -150,7 +199,7 @@ def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
     assert {one.action for one in gone} >= {COMMIT, DELTA_COMMIT}
     said = {one.requested: own.timeline.commit_metadata(one) for one in gone}
     times = [own.timeline.completion_time(one.requested) for one in gone]
-    archiving.archive(own.storage, own.config, own.timeline, gone)
+    archiving.archive(own.storage, own.config, own.timeline, gone, HISTORY)
     after = own.reloaded().timeline
     assert after.completed() == own.timeline.completed()[6:]
     assert not after.pending()
@@ -169,7 +218,7 @@ def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
 def test_a_log_block_has_ten_records(tmp_path: Path) -> None:
     base = unpack("v6_cow_archived", tmp_path)
     own = metadata_table(Storage(str(base)))
-    archiving.archive(own.storage, own.config, own.timeline, own.timeline.completed()[:5])
+    archiving.archive(own.storage, own.config, own.timeline, own.timeline.completed()[:5], HISTORY)
     folder = own.config.history_folder
     newest = f"{folder}/.commits_.archive.5_1-0-1"
     blocks = _native.log_blocks(own.storage.native, newest)
@@ -183,7 +232,7 @@ def test_other_actions_are_refused_and_stay(tmp_path: Path) -> None:
     table.savepoint("saved")
     timeline = timeline_of(base)
     with pytest.raises(UnsupportedTableFeature, match="savepoint"):
-        archiving.archive(table.storage, table.config, timeline, timeline.completed())
+        archiving.archive(table.storage, table.config, timeline, timeline.completed(), HISTORY)
     assert timeline_of(base).instants == timeline.instants
 
 

@@ -174,7 +174,7 @@ def test_options_of_creation_are_refused_later(tmp_path: Path) -> None:
         ("hoodie.compaction.lazy.block.read", "Apache Hudi's compaction", "no effect"),
         ("hoodie.clustering.async.enabled", "Apache Hudi's clustering", "no effect"),
         ("hoodie.cleaner.parallelism", "Apache Hudi's cleaning", "no effect"),
-        ("hoodie.datasource.hive_sync.enable", "Apache Hudi's synchronisation", "no effect"),
+        ("hoodie.datasource.meta.sync.base.path", "Apache Hudi's synchronisation", "no effect"),
         ("hoodie.write.lock.client.wait_time_ms_between_retry", "Apache Hudi's locks", "no effect"),
         ("hoodie.datasource.write.recordkey.field", "no option", "`key`"),
         ("hoodie.datasource.write.operation", "no option", "verb"),

@@ -14,7 +14,8 @@ import pyarrow.dataset as pds
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.given import given_batches, is_read_once, plain_schema
+from pyhudi.schema.given import given_batches, is_read_once
+from pyhudi.schema.plain import plain_schema
 
 
 def encoded() -> pa.Table:

@@ -177,3 +177,34 @@ def test_what_cannot_be_merged_alone_is_refused(tmp_path: Path) -> None:
     cow = pyhudi.create_table(tmp_path / "cow", SCHEMA, key="id", type="cow")
     with pytest.raises(UnsupportedTableFeature, match="COPY_ON_WRITE"):
         cow.log_compact()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_range_does_not_see_what_is_only_repeated(tmp_path: Path, version: int) -> None:
+    """A late row of the range stands there, unless the range has a commit of those that beat it."""
+    table = made(tmp_path / "t", version)
+    times = [last_time(table)]
+    for v in (10, 11):
+        table.upsert(people([1, 2], v, f"v {v}"))
+        times.append(last_time(table))
+    assert table.log_compact(min_log_files=2).instants
+    times.append(last_time(table))
+    table.upsert(people([1], 7, "late"))
+    times.append(last_time(table))
+
+    def notes(start: str, end: str) -> list[str]:
+        rows = table.refresh().incremental(start, end).to_arrow()
+        return sorted(rows["note"].to_pylist())
+
+    first, *_, merged, late = times
+    assert notes(times[2], merged) == []
+    assert notes(times[2], late) == ["late"]
+    assert notes(merged, late) == ["late"]
+    assert notes(first, late) == notes(first, merged) == ["v 11", "v 11"]
+    # In it with one of the two, the log compaction beats the late row.
+    assert notes(times[1], late) == notes(times[1], times[2]) == ["v 11", "v 11"]
+
+
+def last_time(table: HudiTable) -> str:
+    last = table.refresh().state.timeline.commits[-1]
+    return (last.completed if table.version >= 8 else last.requested) or ""

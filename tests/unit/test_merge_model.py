@@ -178,6 +178,7 @@ def read(
         max_instant=one.seen.max_instant,
         valid_instants=None if one.seen.valid is None else list(one.seen.valid),
         timeline_start=one.seen.timeline_start,
+        drops_repeated=True,
         filters=filters,
         batch_rows=how.batch_rows,
         base_instant=one.base_instant if how.by_position else None,

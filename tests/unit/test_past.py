@@ -12,6 +12,7 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import format_instant, parse_instant
+from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline import Timeline
@@ -126,7 +127,7 @@ def test_an_archived_time_reads_without_later_log_blocks(tmp_path: Path) -> None
     asked = known["expected"]["as_of"][1]
     state = pyhudi.open_table(base).state
     gone = [one for one in state.timeline.completed() if one.requested <= asked["as_of"]]
-    archive(state.storage, state.config, state.timeline, gone)
+    archive(state.storage, state.config, state.timeline, gone, HistoryOptions())
     scan = pyhudi.open_table(base).scan(as_of=asked["as_of"], columns=["id", "name", "ts"])
     wanted = [(row["id"], row["name"], row["ts"]) for row in asked["rows"]]
     assert sorted(map(tuple, (row.values() for row in scan.to_arrow().to_pylist()))) == sorted(

@@ -34,6 +34,8 @@ class _Look:
 
     table: Table
     engine: Engine
+    memory: int
+    """Bytes that all tasks may take."""
     view: FileSystemView
     """By the listing of storage."""
     metadata: MetadataTable | None
@@ -48,8 +50,11 @@ class _Look:
         return self.metadata is not None and self.metadata.has(partition)
 
 
-def check(table: Table, engine: Engine, *, deep: bool) -> CheckResult:
-    """Compares timeline, storage and metadata table. See `HudiTable.check`."""
+def check(table: Table, engine: Engine, *, deep: bool, memory: int) -> CheckResult:
+    """Compares timeline, storage and metadata table. See `HudiTable.check`.
+
+    memory: bytes that log records and keys may take.
+    """
     storage, config, timeline = table.storage, table.config, table.timeline
     stored = check_files.stored_table(storage, config)
     named = check_files.named_files(timeline)
@@ -63,7 +68,7 @@ def check(table: Table, engine: Engine, *, deep: bool) -> CheckResult:
     if config.metadata_partitions:
         metadata, found = _metadata(table, named, stored)
         findings += found
-    look = _Look(table, engine, FileSystemView(storage, config, timeline), metadata)
+    look = _Look(table, engine, memory, FileSystemView(storage, config, timeline), metadata)
     if deep:
         findings += check_files.check_archived(timeline, stored)
         findings += _contents(look, stored)
@@ -103,7 +108,7 @@ def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
     findings += [finding for found in facts for finding in found]
     if look.table.config.populate_meta_fields and RECORD_KEY in look.table.columns.names:
         tasks, rules = _key_tasks(look, whole)
-        findings += check_keys(look.engine, tasks, rules)
+        findings += check_keys(look.engine, tasks, rules, look.memory)
     return findings
 
 
@@ -155,7 +160,7 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
 def _repeated_keys(look: _Look) -> list[Finding]:
     """Keys that are there twice, as far as the rows alone tell."""
     rules = KeyRules(one_table=not _is_partitioned(look), index=False)
-    return check_keys(look.engine, _slice_tasks(look, look.slices), rules)
+    return check_keys(look.engine, _slice_tasks(look, look.slices), rules, look.memory)
 
 
 def _is_partitioned(look: _Look) -> bool:
@@ -164,7 +169,8 @@ def _is_partitioned(look: _Look) -> bool:
 
 
 def _slice_tasks(look: _Look, slices: list[FileSlice]) -> list[SliceKeys | IndexKeys]:
-    request = ScanRequest(output=(RECORD_KEY,))
+    share = look.memory // (2 * look.engine.tasks_per_process)
+    request = ScanRequest(output=(RECORD_KEY,), memory_limit=share)
     reads = slice_tasks(look.table, request, slices, merge_rule(look.table))
     return [SliceKeys(read) for read in reads]
 

@@ -7,7 +7,7 @@ together, where Arrow compares them. No key but those of findings reaches the dr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -20,10 +20,16 @@ from pyhudi.metadata.group import MetadataGroup
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 
-PARTS = 32
-"""Parts that are compared one by one, so that each fits in memory."""
+_PARTS = (32, 1024)
+"""Parts that are compared one by one, at least and at most: each must fit in memory."""
+_KEY_BYTES = 12
+"""Of a key in a file, as a low guess."""
+_ROW_BYTES = 1024
+"""Of a key with its places while it is compared."""
 MOST = 100
 """Findings of one kind of one part; the rest is counted."""
+
+_BATCH_ROWS = 32 * 1024
 
 _ROWS = pa.schema(
     [
@@ -43,6 +49,8 @@ class SliceKeys:
 
     read: ReadTask
     """Of the one column with the record key."""
+    parts: int = 1
+    """As of `IndexKeys`."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,8 @@ class IndexKeys:
     number: int
     groups: int
     """How many there are, by which keys are placed."""
+    parts: int = 1
+    """In how many parts all keys are compared."""
 
 
 @dataclass(frozen=True)
@@ -73,29 +83,45 @@ def key_rows(task: SliceKeys | IndexKeys) -> Iterator[pa.RecordBatch]:
         places = _native.metadata_groups(keys, task.groups)
         misplaced = pc.not_equal(places, task.number)
         indexed = pa.repeat(pa.scalar(value=True), found.num_rows)
-        yield _rows(keys, found.column("partition"), found.column("file_id"), indexed, misplaced)
+        columns = found.column("partition"), found.column("file_id"), indexed, misplaced
+        for start in range(0, found.num_rows, _BATCH_ROWS):
+            some = (column.slice(start, _BATCH_ROWS) for column in (keys, *columns))
+            yield _rows(task.parts, *some)
         return
     slice_ = task.read.slice
     for batch in read_task(task.read):
         count = batch.num_rows
         no = pa.repeat(pa.scalar(value=False), count)
         paths, ids = pa.repeat(slice_.partition, count), pa.repeat(slice_.file_id, count)
-        yield _rows(batch.column(0), paths, ids, no, no)
+        yield _rows(task.parts, batch.column(0), paths, ids, no, no)
 
 
-def _rows(keys: pa.Array, *columns: pa.Array) -> pa.RecordBatch:
-    routes = _native.key_parts(keys, PARTS).cast(pa.string())
+def _rows(parts: int, keys: pa.Array, *columns: pa.Array) -> pa.RecordBatch:
+    routes = _native.key_parts(keys, parts).cast(pa.string())
     return pa.RecordBatch.from_arrays([routes, keys, *columns], schema=_ROWS)
 
 
 def check_keys(
-    engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], rules: KeyRules
+    engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], rules: KeyRules, memory: int
 ) -> list[Finding]:
-    """Keys that are there twice, and what the index lacks, has beyond the rows, or misplaces."""
+    """Keys that are there twice, and what the index lacks, has beyond the rows, or misplaces.
+
+    memory: bytes that keys may take while they are compared.
+    """
     if not tasks:
         return []
+    parts = keys_parts(engine, tasks, memory)
+    tasks = [replace(task, parts=parts) for task in tasks]
     rows = engine.scan(key_rows, tasks, _ROWS, label="read record keys")
     return engine.exchange(rows, "route", partial(compare, rules), label="compare record keys")
+
+
+def keys_parts(engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], memory: int) -> int:
+    """So many that those which are compared at a time fit in memory."""
+    sizes = (task.read.slice.size for task in tasks if isinstance(task, SliceKeys))
+    most = sum(sizes) // _KEY_BYTES * _ROW_BYTES
+    least, greatest = _PARTS
+    return min(max(most * engine.tasks_per_process // memory, least), greatest)
 
 
 def compare(rules: KeyRules, _route: str, rows: pa.Table, _attempt: Attempt) -> list[Finding]:

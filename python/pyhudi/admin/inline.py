@@ -1,4 +1,6 @@
-"""Services after a commit, in Hudi's order: what is due is told by the timeline alone.
+"""Services after a commit, in Hudi's order, and the sync of catalogs as the last of all.
+
+What is due is told by the timeline alone.
 
 The commit stands whatever happens here: what goes wrong is a warning, and due after a later commit.
 Source: `BaseHoodieWriteClient.commitStats`, `BaseHoodieTableServiceClient` (Hudi 1.2.0).
@@ -11,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 
 from pyhudi.admin import services
+from pyhudi.catalog.by_options import sync_by_options
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
@@ -20,6 +23,7 @@ from pyhudi.config.log import logger, warn
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
+from pyhudi.config.sync_options import SyncOptions
 from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import (
     AfterCommitWarning,
@@ -57,11 +61,14 @@ def after_commit(
     interrupts a service, which leaves the table whole.
     """
     clock = clock or SystemClock()
-    if not switch(handle.options, SERVICES_ENABLED, default=True):
-        return False
-    found = list(_due(handle, table, clock))
+    has_services = switch(handle.options, SERVICES_ENABLED, default=True)
+    found = list(_due(handle, table, clock)) if has_services else []
     for name, service in found:
         _carried_out(name, service, handle, instant)
+    options = SyncOptions.of(handle.options)
+    if options.enabled:
+        now = table.reloaded() if found else table
+        _carried_out("sync of catalogs", partial(sync_by_options, now, options), handle, instant)
     return bool(found)
 
 

@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
+from pyhudi.api.task_memory import task_memory
 from pyhudi.clock import Moment, instant_of
 from pyhudi.config.wording import count_text, shortened
 from pyhudi.engine.protocol import Engine
@@ -26,6 +27,9 @@ from pyhudi.query.match import HELD_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.table import Table
 from pyhudi.timeline.past import timeline_as_of
+
+_TASK_PARTS = 4
+"""Each side's logs get this part of a task's share of the memory."""
 
 PLAN = pa.schema(
     [
@@ -126,6 +130,8 @@ class Diff(Outputs):
     held_bytes: int = HELD_BYTES
     """About how much of the older side is in memory at once, for each file group being compared and
     again for records that moved between groups."""
+    log_bytes: int | None = None
+    """Bytes of log records in memory for each side of a file group, None for no limit."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -138,7 +144,7 @@ class Diff(Outputs):
 
         Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks.
         """
-        return plan_diff(self.before, self.after, self.held_bytes)
+        return plan_diff(self.before, self.after, self.held_bytes, self.log_bytes)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream.
@@ -208,6 +214,7 @@ def new_changes(
     where: Any,
     limit: int | None,
     images: Images,
+    memory_limit: int | None,
 ) -> Changes:
     """A change query whose arguments fit the table; see `HudiTable.changes`."""
     if images not in get_args(Images):
@@ -223,13 +230,18 @@ def new_changes(
         images=images,
         where=None if where is None else parse_where(where, changes_schema(table, images)),
         limit=limit,
+        memory_limit=task_memory(memory_limit, engine) // _TASK_PARTS,
     )
     return Changes(table, request, engine)
 
 
-def new_diff(table: Table, engine: Engine, a: Moment, b: Moment) -> Diff:
+def new_diff(table: Table, engine: Engine, a: Moment, b: Moment, memory_limit: int | None) -> Diff:
     """A comparison of two moments of a table; see `HudiTable.diff`."""
-    return Diff(table_as_of(table, a), table_as_of(table, b), engine)
+    before, after = table_as_of(table, a), table_as_of(table, b)
+    share = task_memory(memory_limit, engine)
+    # Files are guessed to hold more than they do, so that rows may have all of it.
+    held = HELD_BYTES if memory_limit is None else share
+    return Diff(before, after, engine, held, share // _TASK_PARTS)
 
 
 def table_as_of(table: Table, moment: Moment) -> Table:

@@ -41,13 +41,15 @@ from pyhudi.config.property_names import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timestamp_options import TIME_OPTIONS, ZONE
+from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.conform import conform, data_schema, to_table
-from pyhudi.schema.given import plain_schema
+from pyhudi.schema.plain import plain_schema
 from pyhudi.schema.record_keys import GENERATORS, add_keys, key_spec
+from pyhudi.schema.storable import avro_schema, check_new_table
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.cdc_form import MODES
 from pyhudi.storage.storage import Storage
@@ -233,8 +235,10 @@ def _check_absent(storage: Storage) -> None:
 
 def _schema_and_rows(given: Any) -> tuple[pa.Schema, pa.Table | None]:
     if isinstance(given, pa.Schema):
+        check_new_table(given)
         return data_schema(plain_schema(given)), None
     rows = to_table(given, uneven=True)
+    check_new_table(rows.schema)
     return data_schema(rows.schema), rows
 
 
@@ -271,7 +275,7 @@ def _new_table(
         ordering_fields=order_by,
         merge_mode=_merge_mode(mode),
         database=options.get(DATABASE_NAME, ""),
-        create_schema=_native.avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
+        create_schema=avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
         hive_style=switch(options, HIVE_STYLE, default=False),
         url_encode=switch(options, URL_ENCODE, default=False),
         partition_types=types,
@@ -363,4 +367,6 @@ def _check_rows(rows: pa.Table, config: TableConfig, options: Mapping[str, str])
     """Finds out before there is a table whether its first rows have keys."""
     fields = _native.arrow_schema(config.create_schema or "")
     spec = key_spec(config, existing_key=None, options=options)
-    add_keys(conform(rows, data_schema(fields)), spec, instant="")
+    null_elements = WriteOptions.of(options).null_elements
+    rows = conform(rows, data_schema(fields), null_elements=null_elements)
+    add_keys(rows, spec, instant="")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import arguments as arg
+from pyhudi.engine.allocators import sparing
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.write.write_context import WritableTable
@@ -64,8 +65,8 @@ class IndexVerbs:
             partitioned: a record index in which each data partition has its own keys (table version
                 9).
             concurrently: let writers go on while the index is made, which takes the table's lock at
-                the beginning and for what they wrote meanwhile at the end. For a record index over
-                all of a table of version 8 or 9 that has a metadata table.
+                the beginning and for what they wrote meanwhile at the end. For a table that has a
+                metadata table; not for a partitioned record index, nor up to version 6 for any.
 
         Returns:
             The partitions of the metadata table that were made.
@@ -111,23 +112,31 @@ class IndexVerbs:
         self.refresh()
         return gone
 
-    def rebuild_metadata(self) -> tuple[str, ...]:
+    @arg.checked(memory_limit=arg.optional(arg.whole))
+    def rebuild_metadata(self, *, memory_limit: int | None = None) -> tuple[str, ...]:
         """Makes the metadata table anew from what is on storage.
 
         It gets the partitions that it had, column statistics of the same columns. A table without
         one gets what the handle's options and the table's version say. What was there is removed
         first; should the writer die, the table is read by listing until the next write makes it.
 
+        Args:
+            memory_limit: bytes that records may take on their way to files, at least a megabyte;
+                with less, files are read more than once. A quarter of the machine's memory by
+                default.
+
         Returns:
             The partitions of the metadata table.
 
         Raises:
+            ConfigError: the limit is too small.
             UnsupportedTableFeature: a partition that pyhudi does not make, before anything is
                 removed, or a table that it does not write to.
             CommitConflict: other work is pending that rules it out.
         """
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
 
-        made = metadata_lifecycle.rebuild(self._writable())
+        with sparing(memory_limit):
+            made = metadata_lifecycle.rebuild(self._writable(), memory=memory_limit)
         self.refresh()
         return made

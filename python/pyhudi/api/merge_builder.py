@@ -15,7 +15,7 @@ from pyhudi.config import arguments as arg
 from pyhudi.config.wording import count_text
 from pyhudi.errors import ConfigError
 from pyhudi.txn.result import WriteResult
-from pyhudi.write.merge import MergeClause
+from pyhudi.write.merge_steps import MergeClause
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Merge:
     def _with(
         self, kind: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None
     ) -> Merge:
-        from pyhudi.write.merge import MergeClause  # noqa: PLC0415 - as it is needed
+        from pyhudi.write.merge_steps import MergeClause  # noqa: PLC0415 - as it is needed
 
         if values is not None and not values:
             msg = "a clause sets no column"

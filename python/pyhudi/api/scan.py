@@ -6,7 +6,6 @@ The scan belongs to the moment at which its table handle was loaded. What is rea
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from pyhudi.api.outputs import check_limit, stream_first
 from pyhudi.api.scan_outputs import ScanOutputs
+from pyhudi.api.task_memory import task_memory
 from pyhudi.config.wording import count_text, names_text, shortened
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
@@ -31,8 +31,6 @@ from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.describe import slices_table
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, shown_schema
 from pyhudi.slices.table import Table
-
-_LEAST_MEMORY = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -220,17 +218,3 @@ def new_scan(
         two_threads=engine.tasks_per_process > 1,
     )
     return Scan(table, request, engine, span)
-
-
-def task_memory(limit: int | None, engine: Engine) -> int:
-    """The share of one task in a scan's memory; a quarter of the machine's when none is given.
-
-    Raises `ConfigError` for less than a megabyte and for what is no number.
-    """
-    if limit is None:
-        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise ConfigError(f"memory_limit is {limit!r}", hint="It is a whole number of bytes.")
-    if limit < _LEAST_MEMORY:
-        raise ConfigError(f"memory_limit is {limit}; it must be at least {_LEAST_MEMORY} bytes")
-    return limit // engine.tasks_per_process

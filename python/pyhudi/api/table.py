@@ -22,6 +22,7 @@ from pyhudi.clock import Moment, SystemClock, instant_of
 from pyhudi.config import arguments as arg
 from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.allocators import sparing
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, TimelineMoved
@@ -233,6 +234,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         meta_fields=arg.flag,
         hollow_commits=arg.text,
         fallback_full_scan=arg.optional(arg.flag),
+        memory_limit=arg.optional(arg.whole),
     )
     def incremental(
         self,
@@ -245,6 +247,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         meta_fields: bool = False,
         hollow_commits: HollowCommits = "fail",
         fallback_full_scan: bool | None = None,
+        memory_limit: int | None = None,
     ) -> Scan:
         """Rows that commits after `start` and up to `end` wrote, as they stand at the end.
 
@@ -263,6 +266,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
                 of completion times).
             fallback_full_scan: where files of the range have been cleaned, take its rows that are
                 still current. None, as in Hudi 1.2.0: from version 8 on, then with a warning.
+            memory_limit: bytes, as in `scan`.
 
         Returns:
             The scan. Its outputs raise `HistoryUnavailable` for a hollow commit under "fail", and
@@ -286,9 +290,10 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             limit=limit,
             meta_fields=meta_fields,
             span=span,
+            memory_limit=memory_limit,
         )
 
-    @arg.checked(images=arg.text)
+    @arg.checked(images=arg.text, memory_limit=arg.optional(arg.whole))
     def changes(
         self,
         start: Moment | None = None,
@@ -297,6 +302,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         where: Any = None,
         limit: int | None = None,
         images: Literal["struct", "json"] = "struct",
+        memory_limit: int | None = None,
     ) -> Changes:
         """What commits changed, record by record, in a table with change data capture.
 
@@ -312,6 +318,8 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
                 'osaka'").
             limit: at most so many rows; None for all.
             images: "struct", or "json" for Hudi's JSON text.
+            memory_limit: bytes that log records and rows that wait for their other image may take
+                at any time, at least a megabyte. A quarter of the machine's memory by default.
 
         Returns:
             The changes; nothing is read before an output is asked for.
@@ -333,9 +341,11 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             where=where,
             limit=limit,
             images=images,
+            memory_limit=memory_limit,
         )
 
-    def diff(self, a: Moment, b: Moment) -> Diff:
+    @arg.checked(memory_limit=arg.optional(arg.whole))
+    def diff(self, a: Moment, b: Moment, *, memory_limit: int | None = None) -> Diff:
         """What differs between the table at one moment and at another, by record key.
 
         Columns: `op` (i, u or d), `before` and `after` (the record's data columns as a struct, or
@@ -346,21 +356,26 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         Args:
             a: the moment before, a time as `scan` takes it for `as_of`.
             b: the moment after, likewise.
+            memory_limit: bytes that log records and rows of the older side may take at any time,
+                at least a megabyte: below it files are read once for each part of the keys. About
+                256 MiB for each file group by default.
 
         Returns:
             The differences; nothing is read before an output is asked for.
 
         Raises:
             HistoryUnavailable: a moment is no longer known, or before the first commit.
-            ConfigError: a moment is no time.
+            ConfigError: a moment is no time, or the limit too small.
             UnsupportedTableFeature: rows are without key or of a merge rule that pyhudi lacks.
         """
         from pyhudi.api.changes import new_diff  # noqa: PLC0415 - scans need none of it
 
-        return new_diff(self._table, self.engine, a, b)
+        return new_diff(self._table, self.engine, a, b, memory_limit)
 
-    @arg.checked(deep=arg.flag, repair=arg.flag)
-    def check(self, *, deep: bool = False, repair: bool = False) -> CheckResult:
+    @arg.checked(deep=arg.flag, repair=arg.flag, memory_limit=arg.optional(arg.whole))
+    def check(
+        self, *, deep: bool = False, repair: bool = False, memory_limit: int | None = None
+    ) -> CheckResult:
         """Compares the timeline, the files on storage and the metadata table.
 
         The table is looked at as it is now, not as the handle shows it. Without `repair` nothing
@@ -373,6 +388,8 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             repair: before that, roll failed writes back, and remove what is nobody's: data files
                 that no commit names, staged copies, folders of the metadata table that the table's
                 properties do not name. What may be a living writer's stays.
+            memory_limit: bytes that log records and keys that are compared may take, at least a
+                megabyte. A quarter of the machine's memory by default.
 
         Returns:
             A finding for each difference; false as a condition when there is none. `repaired` are
@@ -387,14 +404,17 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             StorageError: storage fails.
         """
         from pyhudi.admin.check import check  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write.incoming import memory_limit as bound  # noqa: PLC0415 - as above
 
-        table = self._writable()
+        limit, table = bound(memory_limit), self._writable()
         repaired: tuple[Finding, ...] = ()
         if repair:
             from pyhudi.admin import repair as repairs  # noqa: PLC0415 - as above
 
             repaired = repairs.repair(table)
-        found = check(_load(table.storage, table.options, None), table.engine, deep=deep)
+        with sparing(memory_limit):
+            now = _load(table.storage, table.options, None)
+            found = check(now, table.engine, deep=deep, memory=limit)
         return replace(found, repaired=repaired)
 
     @arg.checked(

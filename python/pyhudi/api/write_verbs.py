@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyhudi.config import arguments as arg
 from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.allocators import sparing
 from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.engine.protocol import Step
 from pyhudi.errors import ConfigError
@@ -510,7 +511,10 @@ class WritingVerbs:
         )
 
     @arg.checked(
-        on=arg.optional(arg.names), progress=arg.progress, commit_id=arg.optional(arg.name)
+        on=arg.optional(arg.names),
+        progress=arg.progress,
+        memory_limit=arg.optional(arg.whole),
+        commit_id=arg.optional(arg.name),
     )
     def merge(
         self,
@@ -520,10 +524,9 @@ class WritingVerbs:
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
+        memory_limit: int | None = None,
     ) -> Merge:
         """A builder that merges a source into the table by record key; `execute` carries it out.
-
-        Source and changed rows must fit in memory.
 
             table.merge(source).when_matched_update({"fare": "source.fare"})
                 .when_not_matched_insert_all().execute()
@@ -536,6 +539,7 @@ class WritingVerbs:
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
             progress: as in `upsert`.
+            memory_limit: bytes, as in `upsert`. Keys of rows to delete must fit in memory.
 
         Returns:
             The builder, without clauses.
@@ -558,6 +562,7 @@ class WritingVerbs:
             source,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
+            memory_limit=memory_limit,
         )
         return Merge(write)
 
@@ -625,7 +630,8 @@ class WritingVerbs:
             with at_work as table:
                 return verb(table, given, *more, **how)
 
-        result = retried(saying(self._writable(), commit_metadata, commit_id), given, write)
+        with sparing(how.get("memory_limit")):
+            result = retried(saying(self._writable(), commit_metadata, commit_id), given, write)
         self.refresh()
         if result.committed and after_commit(self._writable(), self.state, result.instant):
             self.refresh()

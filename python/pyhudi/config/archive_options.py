@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from pyhudi.config.history_options import HISTORY_OPTIONS, HistoryOptions
 from pyhudi.config.option_values import switch, whole_number
 from pyhudi.errors import ConfigError
 
@@ -12,7 +13,7 @@ AUTOMATIC = "hoodie.archive.automatic"
 LEAST = "hoodie.keep.min.commits"
 MOST = "hoodie.keep.max.commits"
 BEYOND_SAVEPOINT = "hoodie.archive.beyond.savepoint"
-ARCHIVE_OPTIONS = (AUTOMATIC, LEAST, MOST, BEYOND_SAVEPOINT)
+ARCHIVE_OPTIONS = (AUTOMATIC, LEAST, MOST, BEYOND_SAVEPOINT, *HISTORY_OPTIONS)
 """Every option that `ArchiveOptions.of` reads."""
 
 
@@ -28,6 +29,8 @@ class ArchiveOptions:
     """Commits beyond which it begins."""
     beyond_savepoint: bool = False
     """Of what is later than a savepoint only commits with savepoints stay; else all does."""
+    history: HistoryOptions = field(default_factory=HistoryOptions)
+    """How the archive's files are written."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ArchiveOptions:
@@ -44,6 +47,7 @@ class ArchiveOptions:
             least,
             most,
             switch(options, BEYOND_SAVEPOINT, default=cls.beyond_savepoint),
+            HistoryOptions.of(options),
         )
 
     def keeping(self, least: int | None, most: int | None) -> ArchiveOptions:

@@ -135,6 +135,12 @@ def engine(name: str, value: Any) -> None:
         raise _no(name, value, "an engine such as pyhudi.LocalEngine()")
 
 
+def catalog(name: str, value: Any) -> None:
+    """What has tables by name."""
+    if not all(callable(getattr(value, verb, None)) for verb in ("get_table", "create_table")):
+        raise _no(name, value, "a catalog such as pyhudi.catalog.HiveCatalog()")
+
+
 def duckdb_connection(name: str, value: Any) -> None:
     """What views can be registered with."""
     if not callable(getattr(value, "register", None)):

@@ -57,6 +57,15 @@ _ARGUMENTS = {
     ),
     "hoodie.datasource.query.type": "scan, incremental and changes are the kinds of queries.",
     "as.of.instant": "scan takes it as `as_of`.",
+    **dict.fromkeys(
+        (
+            "hoodie.archive.merge.enable",
+            "hoodie.archive.merge.files.batch.size",
+            "hoodie.archive.merge.small.file.limit.bytes",
+        ),
+        "Apache Hudi 1 merges no archive logs any more; the archive of tables from version 8 on is "
+        "merged by hoodie.timeline.compaction.batch.size.",
+    ),
     "hoodie.datasource.read.begin.instanttime": "incremental takes it as `start`.",
     "hoodie.datasource.read.end.instanttime": "incremental takes it as `end`.",
     "hoodie.datasource.read.incr.fallback.fulltablescan.enable": (

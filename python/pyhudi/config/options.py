@@ -29,6 +29,7 @@ from pyhudi.config.property_names import (
 )
 from pyhudi.config.resize_options import RESIZE_OPTIONS, ResizeOptions
 from pyhudi.config.service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
+from pyhudi.config.sync_options import SYNC_OPTIONS, SyncOptions
 from pyhudi.config.ttl_options import TTL_OPTIONS, TtlOptions
 from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
 
@@ -53,6 +54,7 @@ KNOWN_OPTIONS = frozenset(
         *RESIZE_OPTIONS,
         *CLEAN_OPTIONS,
         *ARCHIVE_OPTIONS,
+        *SYNC_OPTIONS,
     )
 )
 """Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
@@ -102,6 +104,7 @@ def check_options(
     ResizeOptions.of(checked)
     CleanOptions.of(checked)
     ArchiveOptions.of(checked)
+    SyncOptions.of(checked)
     return checked
 
 

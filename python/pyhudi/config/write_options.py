@@ -43,6 +43,8 @@ LOG_FILE_SIZE = "hoodie.logfile.max.size"
 LOG_BLOCKS = "hoodie.logfile.data.block.format"
 POSITIONS = "hoodie.write.record.positions"
 ALLOW_EMPTY_COMMIT = "hoodie.allow.empty.commit"
+OLD_LISTS = "parquet.avro.write-old-list-structure"
+"""A setting of Parquet for Java, which Hudi's writers find in Hadoop's configuration."""
 
 WRITE_OPTIONS = (
     SMALL_FILE_LIMIT,
@@ -75,6 +77,7 @@ WRITE_OPTIONS = (
     LOG_BLOCKS,
     POSITIONS,
     ALLOW_EMPTY_COMMIT,
+    OLD_LISTS,
 )
 """Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
 
@@ -132,6 +135,13 @@ class WriteOptions:
     """Log blocks tell the rows of the base file that they update, where the version knows that."""
     allow_empty_commit: bool = False
     """A write that changes nothing is a commit too. Hudi's own default is true."""
+    old_lists: bool = True
+    """Lists in Parquet have two levels, as Hudi writes them by default: none has a null element."""
+
+    @property
+    def null_elements(self) -> bool:
+        """Whether lists may have null elements."""
+        return not self.old_lists
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -199,6 +209,7 @@ class WriteOptions:
             allow_empty_commit=switch(
                 options, ALLOW_EMPTY_COMMIT, default=standard.allow_empty_commit
             ),
+            old_lists=switch(options, OLD_LISTS, default=standard.old_lists),
         )
 
 

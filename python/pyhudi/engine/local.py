@@ -17,6 +17,7 @@ from typing import Any, Generic
 import pyarrow as pa
 
 from pyhudi.config import arguments as arg
+from pyhudi.engine.allocators import give_back
 from pyhudi.engine.lookahead import LookAhead
 from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
@@ -182,6 +183,8 @@ class _Call(Generic[Task, Result]):
                 if self.failure is None:
                     self.failure = error
             return ()
+        finally:
+            give_back()
 
 
 class _Counted(Generic[Task, Result]):

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.engine.allocators import give_back
 from pyhudi.engine.spill import local_files
 
 Route = TypeVar("Route", str, int)
@@ -163,6 +164,8 @@ class PartitionedSpill(Generic[Route]):
                 writer.write_batch(part)
                 place = _Place(path, next(numbers), 0, part.num_rows)
                 self._places.setdefault(route, []).append(place)
+        held.clear()
+        give_back()
 
     def _parts(self, held: list[pa.Table]) -> Iterator[tuple[Route, pa.RecordBatch]]:
         """The rows in parts of one route each."""

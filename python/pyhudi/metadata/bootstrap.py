@@ -155,7 +155,7 @@ class Making:
         delta.begin()
         self.tell_folder()
         stats = self.write_files()
-        self.end(delta, stats)
+        end_making(delta, [self], stats)
         return sum(stat.num_inserts for stat in stats)
 
     @cached_property
@@ -170,12 +170,6 @@ class Making:
         schema = record_schema(table.config.version.metadata_schema)
         name, ids = self.partition.name, self.partition.file_ids
         return StartTarget(table.storage, name, self.delta.time, schema, ids)
-
-    def end(self, delta: OpenInstant, stats: Sequence[WriteStat]) -> None:
-        """Removes what no result names, and completes the delta commit."""
-        begun = self._begun()
-        delta.keep_only(CommitMetadata(by_partition(stats)), begun)
-        complete_delta_commit(delta, OPERATION, stats)
 
     def _instant(self) -> str:
         """The first free one (`generateUniqueInstantTime`)."""
@@ -218,10 +212,17 @@ class Making:
             )
         return stats
 
-    def _begun(self) -> list[str]:
-        """With those of failed or repeated attempts, which nothing else tells apart."""
+    def begun(self) -> list[str]:
+        """Files that hold records, those of failed or repeated attempts too."""
         target = self.target
         start = {start_log(target, number) for number in range(self.partition.groups)}
         files = self.metadata_table.storage.list_dir(self.partition.name)[1]
         data = [file.path for file in files if file.name.endswith(".hfile") or ".log." in file.name]
         return [path for path in data if path not in start]
+
+
+def end_making(delta: OpenInstant, makings: Sequence[Making], stats: Sequence[WriteStat]) -> None:
+    """Removes what no result names, and completes the delta commit that makes partitions."""
+    begun = [path for making in makings for path in making.begun()]
+    delta.keep_only(CommitMetadata(by_partition(stats)), begun)
+    complete_delta_commit(delta, OPERATION, stats)

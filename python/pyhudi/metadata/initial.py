@@ -48,15 +48,24 @@ class Source:
     """Those that the table is about to have."""
     memory: int
     """Bytes that records on their way to files may take at once."""
+    beside: bool = False
+    """Others write meanwhile, some of them since the timeline was loaded."""
 
     @cached_property
     def files(self) -> dict[str, list[Entry]]:
         """Files of every partition, those of pending instants left out."""
-        table = self.table
-        pending = {i.requested for i in table.timeline.pending() if i.action != INDEXING}
+        timeline = self.table.timeline
+        pending = {i.requested for i in timeline.pending() if i.action != INDEXING}
+
+        def counts(name: str) -> bool:
+            instant = _written_by(name)
+            if instant is None or instant in pending:
+                return False
+            return timeline.is_committed(instant) if self.beside else True
+
         return {
-            partition: [file for file in entries if _written_by(file.name) not in {None, *pending}]
-            for partition, entries in list_files(table.storage)
+            partition: [file for file in entries if counts(file.name)]
+            for partition, entries in list_files(self.table.storage)
         }
 
     @cached_property

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.service_options import ServiceOptions
@@ -27,6 +28,8 @@ from pyhudi.txn.left_files import remove_staged
 
 RETAINED = 20
 """Commits whose slices stay (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""
+HISTORY = HistoryOptions()
+"""Of the table's own archive options it takes the numbers of commits alone."""
 _SINCE_COMPACTION = 3
 """Instants after a compaction before anything is cleaned: readers may still read what it read."""
 _COMPACTION_SUFFIX = "001"
@@ -71,6 +74,7 @@ def _run(data: Table, options: ServiceOptions) -> None:
         retained=CleanOptions(commits=RETAINED),
         compact_after=options.compact_after,
         bounds=lambda _: _oldest(Timeline.load(data.storage, data.config)),
+        history=HISTORY,
     )
     archiving.archive(metadata_table, policy)
 

@@ -44,6 +44,8 @@ class ChangeRequest:
     images: Images = "struct"
     where: Where | None = None
     limit: int | None = None
+    memory_limit: int | None = None
+    """Bytes for the log records of one side of a task."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,8 @@ class ChangeFiles:
         # A record that was written again counts as updated even if no data column differs.
         compared = pa.schema([self._table.columns.field(name) for name in _COMMIT_COLUMNS])
         columns = (*self._images.names, *compared.names)
-        sides = [read_side(self._table, side, rule, columns) for side in (before, after)]
+        memory = self._request.memory_limit
+        sides = [read_side(self._table, side, rule, columns, memory) for side in (before, after)]
         old, new = (replace(side, path_values=()) if side else None for side in sides)
         return MatchTask(
             before=old,

@@ -7,7 +7,7 @@ group's task cannot pair within the group is paired over all of them by whoever 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -16,14 +16,17 @@ from pyhudi.query.match import MatchTask, bucket_count, image_schema, read_side
 from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.grouping import GroupKey
-from pyhudi.slices.read_tasks import ScanRequest, key_columns, merge_rule
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, key_columns, merge_rule
 from pyhudi.slices.table import Table
 
 
-def plan_diff(before: Table, after: Table, held_bytes: int) -> list[MatchTask]:
+def plan_diff(
+    before: Table, after: Table, held_bytes: int, log_bytes: int | None = None
+) -> list[MatchTask]:
     """One task for each file group whose newest slice differs, or several for a big one.
 
-    held_bytes: about how much of the older side a task may hold in memory.
+    held_bytes: about how much of the older side a task may hold in memory. log_bytes: how much of
+    each side's log records, None for no limit.
 
     Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks, and for a table
     whose rows have no key.
@@ -32,11 +35,9 @@ def plan_diff(before: Table, after: Table, held_bytes: int) -> list[MatchTask]:
     touched = _Touched(before, after)
     keys = sorted({*old, *new})
     changed = (key for key in keys if _differs(key, old.get(key), new.get(key), touched))
-    images = image_schema(after)
+    sides = _Sides(before, after, image_schema(after), log_bytes)
     return [
-        task
-        for key in changed
-        for task in _tasks(before, after, old.get(key), new.get(key), images, held_bytes)
+        task for key in changed for task in _tasks(sides, old.get(key), new.get(key), held_bytes)
     ]
 
 
@@ -45,25 +46,35 @@ def _slices(table: Table) -> dict[GroupKey, FileSlice]:
     return {slice_.key: slice_ for slice_ in slices}
 
 
+@dataclass(frozen=True)
+class _Sides:
+    """What all tasks share: the table at both moments, and what is read of it."""
+
+    before: Table
+    after: Table
+    images: pa.Schema
+    log_bytes: int | None
+
+    def read(self, table: Table, slice_: FileSlice | None) -> ReadTask | None:
+        return read_side(table, slice_, merge_rule(table), self.images.names, self.log_bytes)
+
+
 def _tasks(
-    before: Table,
-    after: Table,
-    old: FileSlice | None,
-    new: FileSlice | None,
-    images: pa.Schema,
-    held_bytes: int,
+    sides: _Sides, old: FileSlice | None, new: FileSlice | None, held_bytes: int
 ) -> Iterator[MatchTask]:
     logs = _touched_logs(old, new)
     task = MatchTask(
-        before=read_side(before, old, merge_rule(before), images.names),
-        after=read_side(after, new, merge_rule(after), images.names),
-        images=images,
+        before=sides.read(sides.before, old),
+        after=sides.read(sides.after, new),
+        images=sides.images,
         compared=pa.schema([]),
-        key_fields=key_columns(after.config),
-        touched_logs=logs,
+        key_fields=key_columns(sides.after.config),
+        touched_logs=None if logs is None else tuple(log.path for log in logs),
     )
-    # Without the other side rows are passed through, and few keys are held where only logs differ.
-    held = old.size if old and new and logs is None else 0
+    # Without the other side rows are passed through; where only logs differ, keys of them are held.
+    held = old.size if old and new else 0
+    if logs is not None:
+        held = min(held, sum(log.size for log in logs))
     buckets = bucket_count(held, held_bytes)
     if buckets == 1:
         yield task
@@ -123,7 +134,7 @@ class _Touched:
         }
 
 
-def _touched_logs(old: FileSlice | None, new: FileSlice | None) -> tuple[str, ...] | None:
+def _touched_logs(old: FileSlice | None, new: FileSlice | None) -> list[LogFile] | None:
     """The log files that can make the difference, where the base file is the same."""
     if old is None or new is None or old.base is None or new.base is None:
         return None
@@ -132,4 +143,4 @@ def _touched_logs(old: FileSlice | None, new: FileSlice | None) -> tuple[str, ..
     both = {log.path for log in old.logs} & {log.path for log in new.logs}
     logs = {log.path: log for side in (old, new) for log in side.logs}
     touched = [log for log in logs.values() if log.path not in both or _holds_several(log, new)]
-    return tuple(log.path for log in sorted(touched, key=lambda log: log.order))
+    return sorted(touched, key=lambda log: log.order)

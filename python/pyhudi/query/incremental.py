@@ -200,8 +200,14 @@ def _first_missing(table: Table, slices: Sequence[FileSlice]) -> str | None:
 
 
 def _block_filter(table: Table, chosen: Selection) -> MergeRule:
-    """How slices are merged: log blocks of the selected commits alone count."""
+    """How slices are merged: log blocks of the selected commits alone count.
+
+    A log compaction only repeats what others wrote. Its blocks count where one that they stand for
+    does (`BaseHoodieLogRecordReader.scanInternal`, 1.2.0), with all their rows; those that Hudi
+    writes have its own commit time, also where an older commit wrote them.
+    """
     rule = merge_rule(table)
     if not table.config.is_merge_on_read:
         return rule
-    return replace(rule, valid_instants=chosen.instants, timeline_start=None)
+    instants = chosen.instants
+    return replace(rule, valid_instants=instants, timeline_start=None, drops_repeated=True)

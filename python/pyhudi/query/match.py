@@ -61,13 +61,21 @@ def image_schema(table: Table) -> pa.Schema:
 
 
 def read_side(
-    table: Table, slice_: FileSlice | None, rule: MergeRule, columns: Sequence[str]
+    table: Table,
+    slice_: FileSlice | None,
+    rule: MergeRule,
+    columns: Sequence[str],
+    memory_limit: int | None = None,
 ) -> ReadTask | None:
-    """The reading of one side's columns and keys. Raises as `slice_tasks` does."""
+    """The reading of one side's columns and keys. Raises as `slice_tasks` does.
+
+    memory_limit: bytes for its log records, None for no limit.
+    """
     if slice_ is None:
         return None
     wanted = tuple(dict.fromkeys((*columns, *_roots(table))))
-    return slice_tasks(table, ScanRequest(output=wanted), [slice_], rule)[0]
+    request = ScanRequest(output=wanted, memory_limit=memory_limit)
+    return slice_tasks(table, request, [slice_], rule)[0]
 
 
 def _roots(table: Table) -> list[str]:

@@ -13,10 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.engine.spill import Spill
+from pyhudi.engine.spill import IN_MEMORY, Spill
 from pyhudi.query.change_rows import PLACE
 
 _KEY = "key"
+
+_SPILL = 4
+"""A spill holds this part of the memory before it writes."""
 
 # Names that no data column has.
 _KEY_COLUMN = "_hoodie_record_key"
@@ -29,7 +32,8 @@ def paired(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBat
     A record that is the same in another file group is no change. held_bytes: about how much of what
     was put aside is in memory at once.
     """
-    deleted, inserted = Spill(rows.schema), Spill(rows.schema)
+    in_memory = min(held_bytes // _SPILL, IN_MEMORY)
+    deleted, inserted = Spill(rows.schema, in_memory), Spill(rows.schema, in_memory)
     try:
         for batch in rows:
             yield from _of(batch, "u")

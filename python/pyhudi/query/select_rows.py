@@ -39,6 +39,8 @@ class ChangedRows:
 
     task: ReadTask
     changes: Mapping[str, SetValue]
+    null_elements: bool = False
+    """Lists that are set may have some."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch in memory at a time.
@@ -56,7 +58,7 @@ class ChangedRows:
             name: (new if name in self.changes else rows).column(name) for name in schema.names
         }
         stored = set(schema.names) - set(self.changes)
-        data = conform(pa.table(columns), schema, stored=stored)
+        data = conform(pa.table(columns), schema, stored=stored, null_elements=self.null_elements)
         for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
             data = data.add_column(place, name, rows.column(name))
         return data.combine_chunks()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyhudi import _native
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.alter_changes import (
     Add,
@@ -28,6 +27,7 @@ from pyhudi.schema.alter_changes import (
 from pyhudi.schema.column_json import read_type
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of, with_parts
+from pyhudi.schema.storable import avro_schema
 
 META_PREFIX = "_hoodie_"
 """Names that are Hudi's own. `_hoodie_is_deleted` is a column like any other."""
@@ -231,7 +231,7 @@ def _kind_of(name: str, kind: pa.DataType, path: str, rules: Rules, *, record: s
     if pa.types.is_null(kind):
         msg = f"column {path!r} has no type"
         raise SchemaMismatch(msg)
-    text = _native.avro_schema(pa.schema([pa.field(name, kind)]), *_split(record))
+    text = avro_schema(pa.schema([pa.field(name, kind)]), *_split(record))
     return read_type(json.loads(text)["fields"][0], all_types=rules.all_types)
 
 

@@ -21,12 +21,14 @@ from pyhudi.schema.sql_text import parse_one
 from pyhudi.schema.sql_values import Value, made
 
 
-def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> SetValue:
+def set_value(
+    value: Any, kind: pa.DataType, names: Names, what: str, *, null_elements: bool = False
+) -> SetValue:
     """A value for a column of a type.
 
     Text is a SQL expression, a pyarrow expression itself, anything else a literal. what: for
-    messages. Raises `ConfigError` for text that cannot be used, `SchemaMismatch` for a literal that
-    does not fit and a column that is not among `names`.
+    messages. null_elements: as `conform` takes it. Raises `ConfigError` for text that cannot be
+    used, `SchemaMismatch` for a literal that does not fit and a column that is not among `names`.
     """
     if isinstance(value, str):
         value = parse_expression(value, names, what)
@@ -34,7 +36,8 @@ def set_value(value: Any, kind: pa.DataType, names: Names, what: str) -> SetValu
         is_column = any(value.equals(pc.field(field.name)) for field in names.values())
         return SetValue(value, kind, is_column)
     scalar = literal(value, kind, what)
-    check_elements(pa.chunked_array([pa.repeat(scalar, 1)]), what)
+    if not null_elements:
+        check_elements(pa.chunked_array([pa.repeat(scalar, 1)]), what)
     return SetValue(pc.scalar(scalar), kind, is_column=False)
 
 

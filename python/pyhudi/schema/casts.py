@@ -142,8 +142,14 @@ def _first_change(column: Column, made: Column, name: str, *, every: bool) -> st
             if pc.any(differs).as_py():
                 said = "" if path == name else f" in {path}"
                 first, made_first = before.filter(differs)[0], after.filter(differs)[0]
-                return f"{_shown(first)}{said} would become {_shown(made_first)}"
+                return f"{_apart(first, made_first)}{said} would become {_shown(made_first)}"
     return ""
+
+
+def _apart(value: pa.Scalar[Any], made: pa.Scalar[Any]) -> str:
+    """A value in words that tell it from what it would become, also by less than Python has."""
+    words = _shown(value)
+    return words if words != _shown(made) else f"{value.value} as {value.type}"
 
 
 def _shown(value: pa.Scalar[Any]) -> str:
@@ -242,6 +248,7 @@ def _kind(data_type: pa.DataType) -> str:
         "number": lambda t: pa.types.is_integer(t) or _is_real(t),
         "date": pa.types.is_date,
         "timestamp": pa.types.is_timestamp,
+        "time": pa.types.is_time,
         "list": _is_list,
     }
     return next((kind for kind, test in tests.items() if test(data_type)), str(data_type.id))

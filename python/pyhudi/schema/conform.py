@@ -30,17 +30,23 @@ def data_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in META_COLUMNS])
 
 
-def conform(rows: pa.Table, schema: pa.Schema, *, stored: Collection[str] = ()) -> pa.Table:
+def conform(
+    rows: pa.Table,
+    schema: pa.Schema,
+    *,
+    stored: Collection[str] = (),
+    null_elements: bool = False,
+) -> pa.Table:
     """The rows with exactly the schema's columns, in its order and types.
 
     schema: the table's schema without meta columns. Meta columns among the rows are dropped.
-    stored: columns with values as the table has them already. Raises `SchemaMismatch` for an
-    unknown, missing or repeated column, a type that cannot be cast without loss, a null in a
-    required column, or a new list with a null element.
+    stored: columns with values as the table has them already. null_elements: new lists may have
+    some. Raises `SchemaMismatch` for an unknown, missing or repeated column, a type that cannot be
+    cast without loss, a null in a required column, or a new list with a null element.
     """
     _check_names(rows, schema)
     for name in rows.column_names:
-        if name in schema.names and name not in stored:
+        if name in schema.names and name not in stored and not null_elements:
             check_elements(rows.column(name), f"column {name!r}")
     columns = [_column(rows.column(field.name), field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)

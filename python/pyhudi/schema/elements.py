@@ -1,7 +1,8 @@
 """Lists with null elements: found among rows before any of them is written.
 
-Base files have two-level lists, which cannot hold them (docs/decisions/0004). Log files could, but
-the compaction to base files would then fail, in Apache Hudi as well.
+Base files have two-level lists, which cannot hold them (docs/decisions/0004), but where an option
+says otherwise. Log files could, but the compaction to base files would then fail, in Apache Hudi as
+well.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ def check_elements(column: pa.ChunkedArray[Any], what: str) -> None:
             msg = f"{what}: a list{path and f' at {path[1:]}'} has a null element"
             raise SchemaMismatch(
                 msg,
-                hint="Lists in base files cannot hold one. Take it out of the list or fill it, or "
-                "make the elements structs with a field that may be null.",
+                hint="Lists in base files cannot hold one. Take it out of the list or fill it, "
+                "make the elements structs with a field that may be null, or give the option "
+                "parquet.avro.write-old-list-structure=false here and to every other writer.",
             )
 
 

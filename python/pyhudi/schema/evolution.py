@@ -15,12 +15,12 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi import _native
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import META_COLUMNS
 from pyhudi.schema.schema_history import continued
+from pyhudi.schema.storable import avro_schema
 from pyhudi.schema.table_schema import TableSchema
 
 SchemaMode = Literal["strict", "merge"]
@@ -100,7 +100,7 @@ def _new_fields(record: Json, added: list[pa.Field[Any]], path: str) -> list[Jso
         if pa.types.is_null(field.type):
             msg = f"the new column {path + field.name!r} has no type"
             raise SchemaMismatch(msg, hint="Cast it, or leave it out.")
-    text = _native.avro_schema(pa.schema(added), record["name"], record.get("namespace", ""))
+    text = avro_schema(pa.schema(added), record["name"], record.get("namespace", ""))
     fields: list[Json] = json.loads(text)["fields"]
     return fields
 

@@ -1,9 +1,7 @@
 """The rows that a caller hands over, whoever made them, as Arrow batches of plain types.
 
-Data frames and streams bring encodings that no file of a table has: dictionaries, views, runs, and
-extension types, at any depth. They are undone here, without a change of values. What does not fit
-the table's schema is found later, in `conform.py`. An error of whoever makes the data becomes one
-of pyhudi's.
+Encodings that no file of a table has are undone in `plain.py`. What does not fit the table's schema
+is found later, in `conform.py`. An error of whoever makes the data becomes one of pyhudi's.
 """
 
 from __future__ import annotations
@@ -14,18 +12,16 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.schema.given_objects import of_columns, of_dicts
 from pyhudi.schema.lazy_rows import LazyRows
+from pyhudi.schema.plain import plain_batch, plain_schema
 
 _HINT = (
     "Pass an Arrow table, stream or dataset, record batches in a list or an iterator, a pandas or "
     "polars data frame, a polars LazyFrame, a DuckDB relation, a list of dicts or a dict of lists."
 )
-_AS_STORED = ("arrow.json", "arrow.uuid")
-"""Extension types whose storage says all that they say."""
 
 
 def given_batches(
@@ -47,7 +43,7 @@ def given_batches(
     plain = plain_schema(schema)
     if plain == schema:
         return plain, _read(batches)
-    return plain, (_plain_batch(batch, plain) for batch in _read(batches))
+    return plain, (plain_batch(batch, plain) for batch in _read(batches))
 
 
 def is_read_once(data: Any) -> bool:
@@ -206,95 +202,3 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if batch is None:
             return
         yield batch
-
-
-# --- columns --------------------------------------------------------------------------------------
-
-
-def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns without encodings. Raises `SchemaMismatch` as `given_batches` does."""
-    names = schema.names
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        msg = f"the data have more than one column {', '.join(map(repr, repeated))}"
-        raise SchemaMismatch(msg)
-    return pa.schema(
-        [field.with_type(_plain_type(field.type, field.name)) for field in schema], schema.metadata
-    )
-
-
-def _plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [
-        _plain_array(array, name) for array, name in zip(batch.columns, schema.names, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _plain_type(kind: pa.DataType, path: str) -> pa.DataType:
-    """The type without encodings. Raises `SchemaMismatch` for somebody's own."""
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return _plain_type(kind.value_type, path)
-    if pa.types.is_union(kind):
-        msg = f"column {path!r} is {kind}, a type that tables lack"
-        raise SchemaMismatch(msg, hint="Give each alternative a column of its own.")
-    if isinstance(kind, pa.BaseExtensionType):
-        if kind.extension_name not in _AS_STORED:
-            msg = f"column {path!r} is {kind}, a type that tables lack"
-            raise SchemaMismatch(msg, hint=f"Cast it to {kind.storage_type}, or to text.")
-        return _plain_type(kind.storage_type, path)
-    if kind.equals(pa.string_view()):
-        return pa.string()
-    if kind.equals(pa.binary_view()):
-        return pa.binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([_plain_field(field, path) for field in kind])
-    if pa.types.is_map(kind):
-        key, item = (_plain_field(field, path) for field in (kind.key_field, kind.item_field))
-        return pa.map_(key, item, keys_sorted=kind.keys_sorted)
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_plain_field(kind.value_field, path), kind.list_size)
-    if pa.types.is_list(kind):
-        return pa.list_(_plain_field(kind.value_field, path))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(_plain_field(kind.value_field, path))
-    return kind
-
-
-def _plain_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
-    return field.with_type(_plain_type(field.type, f"{path}.{field.name}"))
-
-
-def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:
-    kind = array.type
-    plain = _plain_type(kind, path)
-    if kind == plain:
-        return array
-    if pa.types.is_dictionary(kind):
-        return _plain_array(array.dictionary, path).take(array.indices)
-    if pa.types.is_run_end_encoded(kind):
-        return _plain_array(pc.run_end_decode(array), path)
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain_array(array.storage, path)
-    if pa.types.is_struct(kind):
-        parts = [_plain_array(array.field(at), path) for at in range(kind.num_fields)]
-        return pa.StructArray.from_arrays(parts, fields=list(plain), mask=array.is_null())
-    if pa.types.is_map(kind):
-        return _around(array, plain, _entries(array, plain, path), own_buffers=2)
-    if pa.types.is_fixed_size_list(kind):
-        return _around(array, plain, _plain_array(array.values, path), own_buffers=1)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _around(array, plain, _plain_array(array.values, path), own_buffers=2)
-    return array.cast(plain)
-
-
-def _entries(array: pa.MapArray, plain: pa.MapType, path: str) -> pa.StructArray:
-    parts = [_plain_array(array.keys, path), _plain_array(array.items, path)]
-    return pa.StructArray.from_arrays(parts, fields=[plain.key_field, plain.item_field])
-
-
-def _around(
-    array: pa.Array[Any], plain: pa.DataType, items: pa.Array[Any], *, own_buffers: int
-) -> pa.Array[Any]:
-    """Lists or maps as they are, over other items."""
-    own = array.buffers()[:own_buffers]
-    return pa.Array.from_buffers(plain, len(array), own, offset=array.offset, children=[items])

@@ -9,7 +9,7 @@ keeps it is told. How instants get into the archive is `timeline/archiving.py`'s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from pyhudi.config import compaction_options
@@ -24,6 +24,7 @@ from pyhudi.config.actions import (
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.config.history_options import HistoryOptions
 from pyhudi.services.clean_plan import last_clean
 from pyhudi.services.clean_policy import needing_the_past, retention
 from pyhudi.services.result import ServiceResult
@@ -55,6 +56,8 @@ class ArchivingPolicy:
     """Gives what else keeps instants; asked only where something may go."""
     beyond_savepoint: bool = False
     """Of what is later than a savepoint only commits with savepoints stay."""
+    history: HistoryOptions = field(default_factory=HistoryOptions)
+    """How the archive's files are written."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ def _policy(table: Table, options: ArchiveOptions) -> ArchivingPolicy:
         compaction.max_delta_commits if counts else None,
         _of_companions,
         options.beyond_savepoint,
+        options.history,
     )
 
 
@@ -141,7 +145,7 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
             part = choice.instants[:_PART]
             if part:
                 table.guard.check()
-                archive_instants(now.storage, now.config, now.timeline, part)
+                archive_instants(now.storage, now.config, now.timeline, part, policy.history)
                 _remove_markers(now, part)
         gone += part
         if len(part) == len(choice.instants):

@@ -51,6 +51,7 @@ def store_compacted(
         block_bytes=target.options.log_block_bytes,
         blocks=target.options.log_blocks,
         codec=target.options.codec,
+        old_lists=target.options.old_lists,
     )
 
 

@@ -102,6 +102,7 @@ def slice_spec(task: ReadTask) -> _native.SliceSpec:
         "max_instant": merge.max_instant,
         "valid_instants": merge.valid_instants,
         "timeline_start": merge.timeline_start,
+        "drops_repeated": merge.drops_repeated,
         "filters": _pruning(task),
         "base_instant": task.slice.base.instant if task.slice.base else None,
         "field_rules": field_rules(task.merge.fields, task.schema),

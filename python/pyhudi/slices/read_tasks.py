@@ -45,6 +45,8 @@ class MergeRule:
     """Up to table version 6: the instants whose log blocks count, besides those before
     `timeline_start`."""
     timeline_start: str | None = None
+    drops_repeated: bool = False
+    """A log-compacted block that stands for none of the blocks that count drops out."""
 
 
 @dataclass(frozen=True)

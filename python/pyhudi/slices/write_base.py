@@ -194,6 +194,7 @@ class _Form(TypedDict):
     bloom_type: BloomType | None
     page_bytes: int
     dictionary: bool
+    old_lists: bool
 
 
 def _form(target: WriteTarget) -> _Form:
@@ -211,6 +212,7 @@ def _form(target: WriteTarget) -> _Form:
         "bloom_type": None if target.virtual_keys else options.bloom_type,
         "page_bytes": options.page_bytes,
         "dictionary": options.dictionary,
+        "old_lists": options.old_lists,
     }
 
 

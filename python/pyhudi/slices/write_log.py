@@ -88,6 +88,7 @@ def store_log_files(
         file_bytes=target.options.log_file_bytes,
         blocks=blocks,
         codec=target.options.codec,
+        old_lists=target.options.old_lists,
         base_instant=base_instant,
     )
 

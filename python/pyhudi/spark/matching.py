@@ -22,8 +22,8 @@ from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, numbered, task_number
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.write.match_rows import Matched, MatchTask, match_rows
-from pyhudi.write.merge import inserted_rows, keyed_source
 from pyhudi.write.merge_clauses import Clause
+from pyhudi.write.merge_steps import inserted_rows, keyed_source
 
 PLACE = "_pyhudi_place"
 """`DESTINATION` and `GROUP` together."""
@@ -95,7 +95,8 @@ class Match:
                 continue
             keys, own = self.source.split(given)
             texts = keys.column(RECORD_KEY).combine_chunks()
-            work = MatchTask(read, texts, own, self.source.on_match)
+            null_elements = self.source.context.options.null_elements
+            work = MatchTask(read, texts, own, self.source.on_match, null_elements)
             found = match_rows(work, Attempt(task, 0, 0))
             yield from self._changed(given, found)
             every = row_numbers(given.num_rows)

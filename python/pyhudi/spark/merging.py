@@ -24,7 +24,12 @@ from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source
 from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.write_rows import FrameRows
-from pyhudi.write.merge import MergeClause, checked_clauses, keyed_source, matched_slices
+from pyhudi.write.merge_steps import (
+    MergeClause,
+    checked_clauses,
+    keyed_source,
+    matched_slices,
+)
 from pyhudi.write.write_context import WriteContext
 
 _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]

@@ -22,6 +22,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
+from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.storage import Storage
@@ -38,22 +39,25 @@ _PLAN_FIELD = {
 _ACTIONS = frozenset(
     {COMMIT, DELTA_COMMIT, REPLACE_COMMIT, COMPACTION, LOG_COMPACTION, CLEAN, ROLLBACK}
 )
-_BATCH = 10
-"""Records of a block (`hoodie.commits.archival.batch`)."""
 _WRITE_TOKEN = "1-0-1"  # noqa: S105 - no password
 
 
 def write_archive_log(
-    storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant]
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    instants: Sequence[Instant],
+    options: HistoryOptions,
 ) -> None:
     """Writes the next log file of the archive with all files of the instants.
 
     Raises `UnsupportedTableFeature` for actions that are never archived.
     """
     records = _records(storage, config, timeline, instants)
+    batch = options.block_records
     blocks = [
-        content.encode_archive_block("HoodieArchivedMetaEntry", records[at : at + _BATCH])
-        for at in range(0, len(records), _BATCH)
+        content.encode_archive_block("HoodieArchivedMetaEntry", records[at : at + batch])
+        for at in range(0, len(records), batch)
     ]
     folder = config.history_folder
     names = [entry.name for entry in storage.list_dir(folder)[1]]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pyhudi.config.history_options import HistoryOptions
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.lsm_manifest import (
@@ -35,12 +36,8 @@ _SCHEMA = pa.schema(
     ]
 )
 _NAME = re.compile(r"(\d+)_(\d+)_(\d)\.parquet", re.ASCII)
-_MERGED_FILES = 10
-"""Files of a level that go into one of the next (`hoodie.timeline.compaction.batch.size`)."""
-_MERGED_BYTES = 64 << 20
-"""More than this is not merged at once: it is held in memory. Hudi's default is 1000 MiB."""
-_KEPT_MANIFESTS = 3
-"""For readers (`hoodie.timeline.manifest.retained.versions`)."""
+_MOST_ROWS = 64
+"""Decoded at a time when files are merged: contents may be large."""
 
 
 @dataclass(frozen=True)
@@ -72,24 +69,24 @@ def add_to_history(storage: Storage, folder: str, instants: Sequence[ArchivedIns
     write_manifest(storage, folder, Manifest(manifest.number + 1, files))
 
 
-def merge_and_clean(storage: Storage, folder: str) -> None:
+def merge_and_clean(storage: Storage, folder: str, options: HistoryOptions) -> None:
     """Merges full levels into the next ones, and removes what no reader needs any more."""
     level = 0
-    while _merge_level(storage, folder, level):
+    while _merge_level(storage, folder, level, options):
         level += 1
-    _clean(storage, folder, _KEPT_MANIFESTS + level)
+    _clean(storage, folder, options.kept_manifests + level)
 
 
-def _merge_level(storage: Storage, folder: str, level: int) -> bool:
+def _merge_level(storage: Storage, folder: str, level: int, options: HistoryOptions) -> bool:
     """Whether files of the level were many enough to merge."""
     manifest = current_manifest(storage, folder)
     of_level = sorted(name for name in manifest.files if _level(name) == level)
-    if len(of_level) < _MERGED_FILES:
+    if len(of_level) < options.merged_files:
         return False
-    chosen = _chosen(of_level[:_MERGED_FILES], manifest)
+    chosen = _chosen(of_level, manifest, options)
     if len(chosen) < 2:  # noqa: PLR2004 - one alone is not merged
         return False
-    data = _bytes_of(_read(storage, f"{folder}/{name}") for name in chosen)
+    data = _bytes_of(part for name in chosen for part in _read(storage, f"{folder}/{name}"))
     bounds = [bound for name in chosen for bound in _bounds(name)]
     merged = f"{min(bounds)}_{max(bounds)}_{level + 1}.parquet"
     storage.put(f"{folder}/{merged}", data)
@@ -98,18 +95,22 @@ def _merge_level(storage: Storage, folder: str, level: int) -> bool:
     return True
 
 
-def _chosen(names: Iterable[str], manifest: Manifest) -> list[str]:
-    """The first of the names that are not too much together; one that is too large is left."""
+def _chosen(names: Iterable[str], manifest: Manifest, options: HistoryOptions) -> list[str]:
+    """The first of the names that make a new file large enough, in a row.
+
+    One that is too large by itself is left where it is (`LSMTimelineWriter.getCandidateFiles`).
+    """
     chosen: list[str] = []
     total = 0
     for name in names:
-        size = manifest.files[name]
-        if size > _MERGED_BYTES and not chosen:
-            continue
-        if total + size > _MERGED_BYTES:
-            break
         chosen.append(name)
-        total += size
+        total += manifest.files[name]
+        if len(chosen) >= options.merged_files:
+            break
+        if total > options.merged_bytes:
+            if len(chosen) > 1:
+                break
+            chosen, total = [], 0
     return chosen
 
 
@@ -150,11 +151,12 @@ def _table(instants: Sequence[ArchivedInstant]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _read(storage: Storage, path: str) -> pa.Table:
+def _read(storage: Storage, path: str) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - few writes come here
 
-    table = pq.read_table(io.BytesIO(storage.read(path)))
-    return table.select(_SCHEMA.names).cast(_SCHEMA)
+    file = pq.ParquetFile(io.BytesIO(storage.read(path)))
+    for batch in file.iter_batches(_MOST_ROWS, columns=_SCHEMA.names):
+        yield pa.Table.from_batches([batch]).select(_SCHEMA.names).cast(_SCHEMA)
 
 
 def _bytes_of(tables: Iterable[pa.Table]) -> bytes:

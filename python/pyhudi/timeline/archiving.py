@@ -20,6 +20,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
+from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.active import Timeline
@@ -35,7 +36,11 @@ _TOGETHER = 16
 
 
 def archive(
-    storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant]
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    instants: Sequence[Instant],
+    options: HistoryOptions,
 ) -> None:
     """Archives completed instants, oldest first."""
     if config.layout.completion_in_name:
@@ -44,10 +49,10 @@ def archive(
             rows = list(pool.map(partial(_row, storage, config, timeline), unknown))
         add_to_history(storage, config.history_folder, rows)
     else:
-        write_archive_log(storage, config, timeline, instants)
+        write_archive_log(storage, config, timeline, instants, options)
     _remove(storage, config, timeline, instants)
     if config.layout.completion_in_name:
-        merge_and_clean(storage, config.history_folder)
+        merge_and_clean(storage, config.history_folder, options)
 
 
 def _not_in_history(

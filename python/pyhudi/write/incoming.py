@@ -101,12 +101,12 @@ def _taken(
 ) -> Rows:
     schema, batches = given_batches(data, context.given_types, uneven=True)
     context, _ = context.evolved(schema.empty_table(), schema_mode)
-    pieces = (
+    keyed = (
         context.with_keys(piece, schema_mode, instant=context.key_instant() if generate else None)
-        for piece in _tables(schema, batches, limit // _PIECES)
+        for piece in pieces(schema, batches, limit)
     )
     tally = Tally()
-    return gathered(stack, context, tally.counted(pieces), limit, tally)
+    return gathered(stack, context, tally.counted(keyed), limit, tally)
 
 
 def gathered(
@@ -126,20 +126,20 @@ def gathered(
         held.append(piece)
         size += piece.nbytes
         if size > limit // _WHOLE:
-            return SpilledRows(context, stack, _drained(held, pieces), limit, tally=tally)
+            return SpilledRows(context, stack, drained(held, pieces), limit, tally=tally)
     return MemoryRows(context, pa.concat_tables(held), tally)
 
 
-def _drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Pieces that were taken, each let go as it is given, and the rest."""
     while held:
         yield held.pop(0)
     yield from rest
 
 
-def _tables(
-    schema: pa.Schema, batches: Iterator[pa.RecordBatch], piece_bytes: int
-) -> Iterator[pa.Table]:
-    """At least one table, of about so many bytes."""
+def pieces(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
+    """Batches as at least one table, each of a fraction of the limit of bytes."""
+    piece_bytes = limit // _PIECES
     held: list[pa.RecordBatch] = []
     size, given = 0, False
     for batch in batches:

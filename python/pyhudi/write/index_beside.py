@@ -15,6 +15,7 @@ index that is not there yet.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -35,17 +36,27 @@ from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature, overtaken
-from pyhudi.metadata.bootstrap import STAGE, Making
+from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.metadata.bootstrap import STAGE, Making, end_making
+from pyhudi.metadata.checks_before_write import check_kept
 from pyhudi.metadata.definitions import index_definitions, parse_definitions
-from pyhudi.metadata.definitions_file import Definitions, change_definitions
-from pyhudi.metadata.initial import NO_INSTANT, InitialPartition, Source
-from pyhudi.metadata.kinds.protocol import PartitionKind, Wish
-from pyhudi.metadata.records import RECORD_ROWS, RecordTask, derive
+from pyhudi.metadata.definitions_file import change_definitions
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initial import (
+    NO_INSTANT,
+    PortionTask,
+    Source,
+    derive_initial,
+)
+from pyhudi.metadata.kinds.registry import (
+    kinds_of,
+)
+from pyhudi.metadata.records import RECORD_ROWS, RecordTask
+from pyhudi.metadata.start_group import START_TOKEN, start_log
 from pyhudi.metadata.table_writer import delta_commit, open_metadata_table
 from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.metadata.write_group import GroupTarget, write_group
-from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline, content
@@ -55,7 +66,8 @@ from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.incoming import memory_limit
-from pyhudi.write.write_context import Handle, WriteContext
+from pyhudi.write.index_wanted import Wanted, check_can_catch_up, wanted
+from pyhudi.write.write_context import Handle, WriteContext, open_whole
 
 PATIENCE_MS = 900_000
 """How long writers that were there first are waited for (`HoodieIndexer`, 1.2.0)."""
@@ -64,17 +76,18 @@ _SERVICES = (COMPACTION, LOG_COMPACTION, CLUSTERING)
 
 
 def create(
-    handle: Handle, kind: PartitionKind, options: MetadataOptions, clock: Clock
+    handle: Handle, asked: IndexRequest, options: MetadataOptions, clock: Clock
 ) -> tuple[str, ...]:
     """Makes an index and gives all partitions that the metadata table has then.
 
-    options: by which the index is made alone. Raises `ConfigError` where the table has it or has no
-    metadata table, `UnsupportedTableFeature` where the index must not be older than the table,
-    `CommitConflict` where others are at the metadata table, or a write of Apache Hudi does not end.
+    options: the handle's. Raises `ConfigError` where the table has it or has no metadata table, and
+    as making it alone does; `UnsupportedTableFeature` where the index must not be older than the
+    table, `CommitConflict` where others are at the metadata table, or a write of Apache Hudi does
+    not end.
     """
-    build = _begun(handle, kind, options, clock)
+    build = _begun(handle, asked, options, clock)
     try:
-        stats = build.making.write_files()
+        stats = [stat for making in build.makings for stat in making.write_files()]
         return build.ended(stats)
     except BaseException:
         with suppress(Exception), handle.guarded.section():
@@ -84,22 +97,19 @@ def create(
         build.heartbeat.rest()
 
 
-def _begun(handle: Handle, kind: PartitionKind, options: MetadataOptions, clock: Clock) -> _Build:
+def _begun(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock: Clock) -> _Build:
     guard = handle.guarded
     with guard.section():
         context = WriteContext.open(handle.plain(), clock).recovered()
-        _check(context, kind)
-        table, config = context.table, context.config
-        definitions = kind.definition(Wish(config, options, schema=table.columns))
+        made_of, table = wanted(context, asked, options), context.table
         table.generator.observe(context.timeline)
         began_ms = clock.now_ms()
-        instant = table.generator.next()
-        build = _Build(table, instant, kind, options, definitions)
-        build.check_can_catch_up()
+        build = _Build(handle.plain(), table, table.generator.next(), made_of)
+        check_can_catch_up(build.names, build.first)
         try:
             build.heartbeat.start()
             guard.check()
-            config.updated(table.storage, build.undone.properties, clock)
+            context.config.updated(table.storage, build.undone.properties, clock)
             build.action.request(build.record("HoodieIndexPlan"))
             build.action.begin()
         except BaseException:
@@ -111,36 +121,19 @@ def _begun(handle: Handle, kind: PartitionKind, options: MetadataOptions, clock:
     return build
 
 
-def _check(context: WriteContext, kind: PartitionKind) -> None:
-    config = context.config
-    if config.version.logs_named_by_base_instant:
-        msg = f"{names.TABLE_VERSION} is {config.version.code}: no index is made beside writers"
-        raise UnsupportedTableFeature(msg, hint="Upgrade the table, or make it alone.")
-    if FILES not in config.metadata_partitions:
-        msg = "the table has no metadata table, which is not made beside writers"
-        raise ConfigError(msg, hint="Use rebuild_metadata first.")
-    if kind.name in config.metadata_partitions:
-        msg = f"the table has the index {kind.name} already"
-        raise ConfigError(msg, hint="Drop it first to make another one.")
-    if Unfinished.of(config):
-        msg = "another writer is making the metadata table, or changing the table's version"
-        raise CommitConflict(msg, hint="Wait until it is done, then try again.")
-
-
 @dataclass(frozen=True)
 class _Build:
     """One index between its first section and its last."""
 
+    handle: Handle
     table: Table
     """As it was in the first section."""
     instant: str
-    kind: PartitionKind
-    options: MetadataOptions
-    definitions: Definitions
+    wanted: Wanted
 
     @property
-    def name(self) -> str:
-        return self.kind.name
+    def names(self) -> tuple[str, ...]:
+        return self.wanted.names
 
     @cached_property
     def heartbeat(self) -> Heartbeat:
@@ -152,41 +145,41 @@ class _Build:
 
     @property
     def undone(self) -> Unfinished:
-        only = (self.name,)
+        only, definitions = self.names, self.wanted.definitions
         code = self.table.config.version.code
-        return Unfinished(self.instant, code, only, self.definitions, removed=only, beside=True)
+        return Unfinished(self.instant, code, only, definitions, removed=only, beside=True)
 
     def record(self, schema: str) -> bytes:
         """The plan, or what is said at the end."""
         last = self.table.timeline.last_commit
-        info = {
-            "metadataPartitionPath": self.name,
-            "indexUptoInstant": NO_INSTANT if last is None else last.requested,
-            "extraMetadata": {},
-        }
-        return content.encode_container(schema, {"indexPartitionInfos": [info]}, self.table.clock)
+        infos = [
+            {
+                "metadataPartitionPath": name,
+                "indexUptoInstant": NO_INSTANT if last is None else last.requested,
+                "extraMetadata": {},
+            }
+            for name in self.names
+        ]
+        return content.encode_container(schema, {"indexPartitionInfos": infos}, self.table.clock)
 
     def source(self, table: Table) -> Source:
         known = index_definitions(table.storage, table.config)
-        defined = {**known, **parse_definitions(self.definitions)}
-        return Source(table, self.options, defined, memory_limit(None))
+        defined = {**known, **parse_definitions(self.wanted.definitions)}
+        return Source(table, self.wanted.options, defined, memory_limit(None), beside=True)
 
     @cached_property
     def first(self) -> Source:
         return self.source(self.table)
 
     @cached_property
-    def making(self) -> Making:
+    def makings(self) -> tuple[Making, ...]:
         metadata_table = open_metadata_table(self.table)
-        metadata_table.storage.delete_dir(self.name)
-        partition = self.kind.initial(self.first, self.name)
-        return Making(self.table, metadata_table, partition, self.first, self.instant)
-
-    def check_can_catch_up(self) -> None:
-        """Raises `UnsupportedTableFeature` for an index that must be made alone."""
-        if self.kind.catch_up(self.first, self.first, {self.name: 1}) is None:
-            msg = f"{names.METADATA_PARTITIONS}: {self.name} is not made beside writers"
-            raise UnsupportedTableFeature(msg, hint="Leave concurrently out.")
+        made = []
+        for kind, name in kinds_of(self.names):
+            metadata_table.storage.delete_dir(name)
+            partition = kind.initial(self.first, name)
+            made.append(Making(self.table, metadata_table, partition, self.first, self.instant))
+        return tuple(made)
 
     # --- the end ---
 
@@ -201,7 +194,8 @@ class _Build:
                 if not others:
                     return self._complete(timeline, stats)
             if clock.now_ms() >= until:
-                msg = f"{others[0]} is under way, and would not keep {self.name} up to date"
+                listed = ", ".join(self.names)
+                msg = f"{others[0]} is under way, and would not keep {listed} up to date"
                 raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
             clock.sleep(_POLL_S)
 
@@ -216,20 +210,17 @@ class _Build:
         return [instant for instant in pending if instant.requested not in known]
 
     def _complete(self, timeline: Timeline, stats: list[WriteStat]) -> tuple[str, ...]:
-        table, clock = self.table, self.table.clock
+        table, clock, definitions = self.table, self.table.clock, self.wanted.definitions
         table.generator.observe(timeline)
         config = TableConfig.load(table.storage, clock)
         self._check_own(config)
-        now = self.source(table.at(timeline))
-        groups = {self.name: self.making.partition.groups}
-        later = list(self.kind.catch_up(self.first, now, groups) or ())
-        stats = [*stats, *self._written(later)]
+        stats = [*stats, *self._caught_up(config, timeline)]
         self._check_own(TableConfig.load(table.storage, clock))
         # No delta commit without an instant of the table is left, whenever this writer dies.
         self.action.complete(self.record("HoodieIndexCommitMetadata"))
         self._end_delta(stats)
-        changes = change_definitions(table.storage, config, self.definitions)
-        listed = (*config.metadata_partitions, self.name)
+        changes = change_definitions(table.storage, config, definitions)
+        listed = (*config.metadata_partitions, *self.names)
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
         changes.update(self._counted(stats))
         config = config.updated(table.storage, changes, clock, removed=(UNFINISHED,))
@@ -241,45 +232,61 @@ class _Build:
         self.table.guard.check()
         listed = config.metadata_partitions
         ours = Unfinished.of(config).by == self.instant and FILES in listed
-        if self.name in listed:
-            raise overtaken(f"another writer has made the index {self.name} meanwhile")
+        for kind, name in kinds_of(self.names):
+            if name in listed:
+                raise overtaken(f"another writer has made the index {name} meanwhile")
+            if kind.needs is not None and kind.needs not in (*listed, *self.names):
+                raise overtaken(f"another writer has taken the index {kind.needs} away meanwhile")
         if not ours or self.heartbeat.is_late or not self.action.is_inflight:
             raise overtaken(f"the indexing {self.instant} was taken back by another writer")
 
-    def _written(self, tasks: list[RecordTask]) -> list[WriteStat]:
+    def _caught_up(self, config: TableConfig, timeline: Timeline) -> list[WriteStat]:
         """What came since, appended to the file groups."""
+        now = open_whole(self.handle, self.table.clock, config).at(timeline)
+        source = self.source(now)
+        # Columns may have been altered.
+        check_kept(self.names, config, source.definitions, now.schema)
+        stats: list[WriteStat] = []
+        for making, (kind, name) in zip(self.makings, kinds_of(self.names), strict=True):
+            groups = making.partition.groups
+            stats += self._written(making, kind.catch_up(self.first, source, name, groups) or ())
+        return stats
+
+    def _written(self, making: Making, tasks: Sequence[RecordTask]) -> list[WriteStat]:
         if not tasks:
             return []
-        making, label = self.making, f"bring {self.name} up to date"
-        target = making.target
+        target, name, engine = making.target, making.partition.name, making.metadata_table.engine
         write = GroupTarget(
             target.storage,
             making.metadata_table.config.version,
             target.instant,
             target.avro_schema,
-            {self.name: _groups(making.partition, target.instant)},
+            {name: _groups(making)},
         )
-        rows = making.metadata_table.engine.scan(derive, tasks, RECORD_ROWS, label=label)
+        label = f"bring {name} up to date"
+        routes = tuple(f"{name}/{number}" for number in range(making.partition.groups))
+        own = [PortionTask(task, routes) for task in tasks]
+        rows = engine.scan(derive_initial, own, RECORD_ROWS, label=label)
         stage = STAGE + making.partition.portions
-        return making.metadata_table.engine.exchange(
-            rows, "route", partial(write_group, write), stage=stage, label=label
-        )
+        return engine.exchange(rows, "route", partial(write_group, write), stage=stage, label=label)
 
     def _end_delta(self, stats: list[WriteStat]) -> None:
-        making = self.making
-        table = making.metadata_table.reloaded()
+        table = open_metadata_table(self.table)
         delta = OpenInstant(table, self.instant, DELTA_COMMIT)
-        making.tell_folder()
+        for making in self.makings:
+            making.tell_folder()
         delta.request()
         delta.begin()
-        making.end(delta, stats)
+        end_making(delta, self.makings, stats)
 
     def _counted(self, stats: list[WriteStat]) -> dict[str, str]:
-        records = self.making.partition.records
-        if records is None:
-            return {}
-        made = sum(stat.num_inserts for stat in stats)
-        return counted_words(self.table.timeline, unique=made == records)
+        for making in self.makings:
+            records = making.partition.records
+            if records is not None:
+                name = making.partition.name
+                made = sum(stat.num_inserts for stat in stats if stat.partition_path == name)
+                return counted_words(self.table.timeline, unique=made == records)
+        return {}
 
     def take_back(self) -> None:
         """Removes what there is of it, unless it is complete or another's by now."""
@@ -287,14 +294,15 @@ class _Build:
         config = TableConfig.load(table.storage, clock)
         if Unfinished.of(config).by != self.instant:
             return
-        self._remove_files(config)
+        for name in self.names:
+            self._remove_files(config, name)
         remove_left(table, self.instant)
         config.updated(table.storage, {}, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
 
-    def _remove_files(self, config: TableConfig) -> None:
-        storage, folder = self.table.storage, f"{FOLDER}/{self.name}"
-        if self.name not in config.metadata_partitions:
+    def _remove_files(self, config: TableConfig, name: str) -> None:
+        storage, folder = self.table.storage, f"{FOLDER}/{name}"
+        if name not in config.metadata_partitions:
             storage.delete_dir(folder)
             return
         for file in storage.list_dir(folder)[1]:
@@ -314,8 +322,12 @@ def remove_left(table: Table, instant: str) -> None:
             OpenInstant(metadata_table, instant, DELTA_COMMIT).remove()
 
 
-def _groups(partition: InitialPartition, instant: str) -> list[FileGroup]:
-    return [
-        FileGroup(FileSlice(partition.name, file_id, instant, None))
-        for file_id in partition.file_ids
-    ]
+def _groups(making: Making) -> list[FileGroup]:
+    """With the log files that they begin with: up to version 6 the next is numbered after them."""
+    target, groups = making.target, []
+    for number, file_id in enumerate(target.file_ids):
+        name = start_log(target, number).rsplit("/", 1)[-1]
+        log = LogFile(target.partition, name, file_id, target.instant, 1, START_TOKEN, "", 0)
+        slice_ = FileSlice(target.partition, file_id, target.instant, None, (log,))
+        groups.append(FileGroup(slice_))
+    return groups

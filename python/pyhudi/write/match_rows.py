@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
 
+_SHARE = 4
+
 
 @dataclass(frozen=True)
 class MatchTask:
@@ -28,6 +31,8 @@ class MatchTask:
     source: pa.Table
     """Their own columns."""
     clauses: tuple[Clause, ...]
+    null_elements: bool = False
+    """Lists that clauses set may have some."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ def match_rows(task: MatchTask, _attempt: Attempt) -> Matched:
 
     Raises `SchemaMismatch` for values that do not fit.
     """
-    parts = [_some(task, pa.Table.from_batches([batch])) for batch in read_task(task.read)]
+    parts = [_some(task, rows) for rows in _together(task)]
     schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
     parts.append(_some(task, schema.empty_table()))
     return Matched(
@@ -55,6 +60,20 @@ def match_rows(task: MatchTask, _attempt: Attempt) -> Matched:
         pa.concat_tables([part.updated for part in parts]),
         pa.concat_tables([part.deleted for part in parts]),
     )
+
+
+def _together(task: MatchTask) -> Iterator[pa.Table]:
+    """The slice's rows, a share of the keys at a time: each time these are hashed once."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in read_task(task.read):
+        held.append(batch)
+        count += batch.num_rows
+        if count >= len(task.keys) // _SHARE:
+            yield pa.Table.from_batches(held)
+            held, count = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def _some(task: MatchTask, rows: pa.Table) -> Matched:
@@ -75,7 +94,7 @@ def _some(task: MatchTask, rows: pa.Table) -> Matched:
             name: (new if name in clause.values else old).column(name) for name in schema.names
         }
         stored = set(schema.names) - set(clause.values)
-        data = conform(pa.table(columns), schema, stored=stored)
+        data = conform(pa.table(columns), schema, stored=stored, null_elements=task.null_elements)
         updated.append(_with_meta(meta.take(numbers), data))
     return Matched(at, pa.concat_tables(updated), pa.concat_tables(deleted))
 

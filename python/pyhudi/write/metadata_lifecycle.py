@@ -169,9 +169,11 @@ def make_again(table: Handle, clock: Clock, by: str) -> None:
         )
 
 
-def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]:
-    """Makes the metadata table anew; see `HudiTable.rebuild_metadata`."""
-    clock = clock or SystemClock()
+def rebuild(
+    table: WritableTable, clock: Clock | None = None, *, memory: int | None = None
+) -> tuple[str, ...]:
+    """Makes the metadata table anew; see `HudiTable.rebuild_metadata`, whose limit is `memory`."""
+    clock, memory = clock or SystemClock(), memory_limit(memory)
     handle = Handle.of(table, clock)
     options = MetadataOptions.of(table.options)
     with _at_work(handle, clock) as (config, by):
@@ -188,7 +190,7 @@ def rebuild(table: WritableTable, clock: Clock | None = None) -> tuple[str, ...]
             moving = Unfinished.of(config).moving
             again = replace(again, by=by, moving=moving)
             _take_away(table.storage, config, config.metadata_partitions, clock, again)
-        return _make(handle, set(wanted), options, clock, by)
+        return _make(handle, set(wanted), options, clock, by, memory=memory)
 
 
 @contextmanager
@@ -246,7 +248,7 @@ def create_index(
     options = MetadataOptions.of(table.options)
     finished(handle, clock)
     if concurrently:
-        return index_beside.create(handle, kind, kind.alone(options, asked), clock)
+        return index_beside.create(handle, asked, options, clock)
     with _at_work(handle, clock) as (config, by):
         if kind.has_names:
             defined = kind.defined(table.storage, config, asked)
@@ -346,11 +348,13 @@ def _make(
     clock: Clock,
     by: str,
     definitions: Definitions | None = None,
+    *,
+    memory: int | None = None,
 ) -> tuple[str, ...]:
     """Makes partitions with those that are undone, and gives all that the table has then.
 
     by: name of the caller's heartbeat. definitions: those of secondary and expression indexes among
-    them.
+    them. memory: as of `memory_limit`.
     """
     context = WriteContext.open(table.plain(), clock)
     undone = Unfinished.of(context.config)
@@ -364,7 +368,7 @@ def _make(
     wanted = wanted | set(undone.partitions_for(config.version))
     if not wanted - set(config.metadata_partitions):
         return _settled(context.storage, config, undone, clock).metadata_partitions
-    arguments = (context.table, wanted, options, memory_limit(None), definitions)
+    arguments = (context.table, wanted, options, memory_limit(memory), definitions)
     if undone:
         return initialise(*arguments).metadata_partitions
     with _remembered(context, wanted, options, definitions, by):

@@ -77,7 +77,8 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
         raise SchemaMismatch(
             msg, hint="An update of some columns names the record, and when it happened."
         )
-    return add_keys(conform(given, pa.schema([f for f in schema if f.name in names])), spec)
+    own = pa.schema([field for field in schema if field.name in names])
+    return add_keys(conform(given, own, null_elements=context.options.null_elements), spec)
 
 
 def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
@@ -95,7 +96,9 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
         name: (rows if name in rows.column_names else found.take(at)).column(name)
         for name in schema.names
     }
-    whole = conform(pa.table(columns), schema, stored=lacking)
+    whole = conform(
+        pa.table(columns), schema, stored=lacking, null_elements=context.options.null_elements
+    )
     for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
         key = rows.schema.field(name)
         whole = whole.add_column(place, key, rows.column(name))

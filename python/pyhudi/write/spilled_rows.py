@@ -23,11 +23,10 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
-from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.write.clustered import check_free
+from pyhudi.slices.tagged import row_numbers
 from pyhudi.write.known_keys import without_known
-from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
+from pyhudi.write.placed_rows import PlacedRows
+from pyhudi.write.placing import Placing, part_of
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
@@ -124,14 +123,14 @@ class SpilledRows:
         parts = self._by_key()
         context = self.context.recovered()
         hit, fresh = self._spill(order), self._spill(())
-        place = _Placing(context, hit, fresh)
+        place = Placing(context, hit, fresh)
         for batch in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in batch)
             deleted = keys.column(_DELETED).combine_chunks()
             located = find(context, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
             first = 0
             for rows in self._again([part for part, _ in batch]):
-                part = _part_of(located.tagged, first, rows.num_rows)
+                part = part_of(located.tagged, first, rows.num_rows)
                 place.put(rows, Located(part, located.groups))
                 first += rows.num_rows
         return place.placed()
@@ -174,98 +173,3 @@ class SpilledRows:
                 held, size = [], 0
         if held:
             yield held
-
-
-# --- by place -------------------------------------------------------------------------------------
-
-
-def _part_of(tagged: Tagged, first: int, count: int) -> Tagged:
-    """What is known of some rows, numbered from 0."""
-    after = pc.greater_equal(tagged.rows, first)
-    inside = pc.and_(after, pc.less(tagged.rows, first + count))
-    rows = pc.subtract(tagged.rows.filter(inside), pa.scalar(first, pa.int64()))
-    return Tagged(rows, tagged.groups.filter(inside))
-
-
-class _Placing:
-    """Puts rows aside by where they go, and counts what each file group gets.
-
-    File groups are numbered as they come up, since each look into the index has its own numbers.
-    """
-
-    def __init__(
-        self, context: WriteContext, hit: PartitionedSpill[int], fresh: PartitionedSpill[str]
-    ) -> None:
-        self._session = context
-        self._hit = hit
-        self._fresh = fresh
-        self._counts: dict[int, tuple[int, int]] = {}
-        self._groups: list[FileGroup] = []
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._leaving: dict[int, list[pa.Array[Any]]] = {}
-        self._kept_away = 0
-
-    def put(self, rows: pa.Table, located: Located) -> None:
-        """located: of these rows, as the index gives it."""
-        deleted = self._session.marked_deleted(rows)
-        located = locate.settled(self._session, rows, deleted, located)
-        self._kept_away += locate.kept_away(self._session, rows, deleted, located)
-        tagged = located.tagged
-        hit = self._numbered(located.groups, tagged.groups)
-        if len(hit):
-            homes = pa.array([group.slice.partition for group in self._groups], pa.string())
-            self._hit.add(hit, in_partition(rows.take(tagged.rows), homes.take(hit)))
-            _count(hit, deleted.take(tagged.rows), self._counts)
-        left = self._numbered(located.groups, tagged.left_groups)
-        for number, at in split(left, tagged.left_rows):
-            keys = rows.column(RECORD_KEY).combine_chunks().take(at)
-            self._leaving.setdefault(number, []).append(keys)
-        new = untagged(rows.num_rows, tagged)
-        new = new.filter(pc.invert(deleted.take(new)))
-        if len(new):
-            kept = rows.take(new)
-            self._fresh.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
-
-    def _numbered(self, groups: list[FileGroup], numbers: pa.Array[Any]) -> pa.Array[Any]:
-        """Numbers that stand for file groups in one look-up, as those that stand for them here."""
-        known = numbers.unique()
-        own = [self._number(groups[number]) for number in known.to_pylist()]
-        return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=known))
-
-    def _number(self, group: FileGroup) -> int:
-        number = self._numbers.setdefault(self._place(group), len(self._groups))
-        if number == len(self._groups):
-            check_free(self._session, [group])
-            self._groups.append(group)
-        return number
-
-    def _place(self, group: FileGroup) -> tuple[str, str]:
-        # Each look-up names new buckets anew.
-        return self._session.index.place(group.slice)
-
-    def placed(self) -> PlacedRows:
-        """All that was put."""
-        fresh = self._fresh.routes()
-        others = self._session.groups(list(fresh))[0]
-        others = [group for group in others if self._place(group) not in self._numbers]
-        return PlacedRows(
-            self._session,
-            [*self._groups, *others],
-            {
-                number: GroupRows(rows, *self._counts[number])
-                for number, rows in self._hit.routes().items()
-            },
-            {number: LeavingKeys(pa.concat_arrays(keys)) for number, keys in self._leaving.items()},
-            fresh,
-            self._kept_away,
-        )
-
-
-def _count(
-    groups: pa.Array[Any], deleted: pa.Array[Any], counts: dict[int, tuple[int, int]]
-) -> None:
-    table = pa.table({"group": groups, "deleted": deleted.cast(pa.int64())})
-    found = table.group_by("group").aggregate([("deleted", "count"), ("deleted", "sum")])
-    for row in found.to_pylist():
-        before = counts.get(row["group"], (0, 0))
-        counts[row["group"]] = (before[0] + row["deleted_count"], before[1] + row["deleted_sum"])

@@ -97,7 +97,7 @@ def update(
     hit = [(task, count) for task, count in zip(tasks, counts, strict=True) if count]
     groups = groups_of(context, [task.slice for task, _ in hit])
     updates = {
-        number: GroupRows(ChangedRows(task, values), count)
+        number: GroupRows(ChangedRows(task, values, context.options.null_elements), count)
         for number, (task, count) in enumerate(hit)
     }
     placed = PlacedRows(context, groups, updates)
@@ -112,7 +112,13 @@ def _checked(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, 
     names: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in schema}
     check_settable(context, changes)
     values = {
-        name: set_value(value, schema.field(name).type, names, f"set {name!r}")
+        name: set_value(
+            value,
+            schema.field(name).type,
+            names,
+            f"set {name!r}",
+            null_elements=context.options.null_elements,
+        )
         for name, value in changes.items()
     }
     project(schema.empty_table(), values)

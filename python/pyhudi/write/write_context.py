@@ -300,7 +300,8 @@ class WriteContext:
         mode: as of `evolved`, whose context this is. instant, place: as `add_keys` takes them.
         """
         _, rows = self.evolved(data, mode)
-        rows = conform(rows, data_schema(self.schema.arrow))
+        null_elements = self.options.null_elements
+        rows = conform(rows, data_schema(self.schema.arrow), null_elements=null_elements)
         return add_keys(rows, self.key_spec(), instant=instant, place=place)
 
     def key_instant(self) -> str:

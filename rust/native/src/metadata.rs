@@ -44,6 +44,7 @@ impl MetadataPartition {
                 max_instant: None,
                 valid_instants: valid_instants.map(|valid| valid.into_iter().collect()),
                 timeline_start,
+                drops_repeated: false,
             },
         })
     }

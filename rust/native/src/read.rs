@@ -52,6 +52,7 @@ fn block_filter(
         max_instant,
         valid_instants: valid_instants.map(|valid| valid.into_iter().collect()),
         timeline_start,
+        drops_repeated: false,
     }
 }
 
@@ -97,6 +98,7 @@ spec! {
         max_instant: Option<String> = None,
         valid_instants: Option<Vec<String>> = None,
         timeline_start: Option<String> = None,
+        drops_repeated: bool = false,
         incoming: Option<Py<PyAny>> = None,
         delete_keys: Option<Py<PyAny>> = None,
         null_ordering_loses: bool = false,
@@ -143,7 +145,10 @@ impl SliceSpec {
             key_fields: self.key_fields,
             merge,
             base_instant: self.base_instant,
-            filter: block_filter(self.max_instant, self.valid_instants, self.timeline_start),
+            filter: BlockFilter {
+                drops_repeated: self.drops_repeated,
+                ..block_filter(self.max_instant, self.valid_instants, self.timeline_start)
+            },
             incoming: Incoming {
                 rows: bound(py, self.incoming.as_ref(), source)?,
                 delete_keys: bound(py, self.delete_keys.as_ref(), texts)?,

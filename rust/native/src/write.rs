@@ -65,6 +65,7 @@ spec! {
         row_group_bytes: usize,
         page_bytes: usize,
         dictionary: bool,
+        old_lists: bool = true,
         bloom_type: Option<String>,
         bloom_entries: u32,
         bloom_by_keys: bool,
@@ -84,6 +85,7 @@ impl BaseFileSpec {
             row_group_bytes: self.row_group_bytes,
             page_bytes: self.page_bytes,
             dictionary: self.dictionary,
+            old_lists: self.old_lists,
         })
     }
 
@@ -183,10 +185,13 @@ impl LogFile {
     }
 }
 
-fn data_blocks(kind: &str, codec: &str) -> PyResult<DataBlocks> {
+fn data_blocks(kind: &str, codec: &str, old_lists: bool) -> PyResult<DataBlocks> {
     match kind {
         "avro" => Ok(DataBlocks::Avro),
-        "parquet" => Ok(DataBlocks::Parquet(self::codec(codec)?)),
+        "parquet" => Ok(DataBlocks::Parquet {
+            codec: self::codec(codec)?,
+            old_lists,
+        }),
         "hfile" => Ok(DataBlocks::Hfile),
         "cdc" => Ok(DataBlocks::Changes),
         other => Err(config_error(format!("unknown kind of log blocks {other}"))),
@@ -204,6 +209,7 @@ spec! {
         file_bytes: u64,
         blocks: String,
         codec: String,
+        old_lists: bool = true,
         partial: bool = false,
         base_instant: Option<String> = None,
     }
@@ -218,6 +224,7 @@ spec! {
         block_bytes: usize,
         blocks: String,
         codec: String,
+        old_lists: bool = true,
     }
 }
 
@@ -235,7 +242,7 @@ pub fn compact_logs(
         instant: spec.instant,
         avro_schema: spec.avro_schema,
         block_bytes: spec.block_bytes,
-        blocks: data_blocks(&spec.blocks, &spec.codec)?,
+        blocks: data_blocks(&spec.blocks, &spec.codec, spec.old_lists)?,
         ..LogFileOptions::default()
     };
     let read = slice_read(merged, &store)?;
@@ -254,7 +261,7 @@ pub fn write_log_files(
 ) -> PyResult<Vec<LogFile>> {
     let spec = LogFilesSpec::of(spec)?;
     let options = LogFileOptions {
-        blocks: data_blocks(&spec.blocks, &spec.codec)?,
+        blocks: data_blocks(&spec.blocks, &spec.codec, spec.old_lists)?,
         instant: spec.instant,
         avro_schema: spec.avro_schema,
         block_bytes: spec.block_bytes,

@@ -30,6 +30,9 @@ pub struct BaseFileOptions {
     pub page_bytes: usize,
     /// Dictionary encoding (`hoodie.parquet.dictionary.enabled`).
     pub dictionary: bool,
+    /// Lists as Hudi writes them by default, which hold no null elements
+    /// (`parquet.avro.write-old-list-structure`).
+    pub old_lists: bool,
     /// None leaves out the bloom filter and the key range.
     pub bloom: Option<BloomOptions>,
 }

@@ -20,6 +20,9 @@ pub struct BlockFilter {
     pub valid_instants: Option<HashSet<String>>,
     /// First instant of the active timeline.
     pub timeline_start: Option<String>,
+    /// A log-compacted block that stands for none of the blocks that count drops out: it only repeats what
+    /// others wrote, and they are not asked for (an incremental read in Hudi 1.2.0).
+    pub drops_repeated: bool,
 }
 
 impl BlockFilter {
@@ -102,7 +105,7 @@ pub fn choose_blocks<'a>(
             }
         }
     }
-    Ok((instants.resolve(), counts))
+    Ok((instants.resolve(filter.drops_repeated), counts))
 }
 
 /// Blocks by instant, instants in the order first seen.
@@ -145,7 +148,7 @@ impl<'a> Instants<'a> {
     }
 
     /// Puts log-compacted blocks in the place of the newest block they stand for.
-    fn resolve(mut self) -> Vec<ChosenBlock<'a>> {
+    fn resolve(mut self, drops_repeated: bool) -> Vec<ChosenBlock<'a>> {
         let mut stands_for: HashMap<String, String> = HashMap::new();
         let mut newest_first: Vec<String> = Vec::new();
         for instant in self.order.iter().rev() {
@@ -168,12 +171,14 @@ impl<'a> Instants<'a> {
                 newest_first.push(by);
             }
         }
-        // A compacted block none of whose inputs is left still holds its records.
-        let orphans = self.order.iter().rev().filter(|instant| {
-            !stands_for.contains_key(*instant) && !newest_first.contains(instant)
-        });
-        let orphans: Vec<String> = orphans.cloned().collect();
-        newest_first.extend(orphans);
+        if !drops_repeated {
+            // A compacted block none of whose inputs is there still holds its records.
+            let orphans = self.order.iter().rev().filter(|instant| {
+                !stands_for.contains_key(*instant) && !newest_first.contains(instant)
+            });
+            let orphans: Vec<String> = orphans.cloned().collect();
+            newest_first.extend(orphans);
+        }
         let oldest_first = newest_first.iter().rev();
         oldest_first
             .filter_map(|instant| self.blocks.remove(instant))

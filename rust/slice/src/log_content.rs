@@ -17,8 +17,15 @@ pub enum DataBlocks {
     /// Records in Avro binary.
     #[default]
     Avro,
-    /// A Parquet file.
-    Parquet(Codec),
+    /// A Parquet file, with the list structure of [`BaseFileOptions::old_lists`].
+    ///
+    /// [`BaseFileOptions::old_lists`]: crate::BaseFileOptions::old_lists
+    Parquet {
+        /// Compression.
+        codec: Codec,
+        /// Lists that hold no null elements.
+        old_lists: bool,
+    },
     /// An HFile with a running number as key.
     Hfile,
     /// Change records in Avro binary: a `.cdc` log file.
@@ -29,7 +36,7 @@ impl DataBlocks {
     pub(crate) fn block_type(self) -> BlockType {
         match self {
             Self::Avro => BlockType::AvroData,
-            Self::Parquet(_) => BlockType::ParquetData,
+            Self::Parquet { .. } => BlockType::ParquetData,
             Self::Hfile => BlockType::HfileData,
             Self::Changes => BlockType::CdcData,
         }
@@ -45,8 +52,8 @@ pub(crate) enum Waiting {
 impl Waiting {
     pub(crate) fn new(blocks: DataBlocks, avro_schema: &str) -> Result<Self> {
         Ok(match blocks {
-            DataBlocks::Parquet(codec) => Self::Parquet(
-                Box::new(ParquetForm::of_block(avro_schema, codec)?),
+            DataBlocks::Parquet { codec, old_lists } => Self::Parquet(
+                Box::new(ParquetForm::of_block(avro_schema, codec, old_lists)?),
                 Vec::new(),
             ),
             other => Self::Encoded(other, Vec::new()),

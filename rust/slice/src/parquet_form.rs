@@ -1,6 +1,8 @@
 //! The form of a Parquet file that is to be written, a base file or a log block: schema, encoding
 //! and compression. Writing the rows is `write_base.rs`'s and `log_content.rs`'s part.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -32,20 +34,24 @@ impl ParquetForm {
             .set_column_dictionary_enabled(COMMIT_SEQNO.into(), false)
             .set_column_dictionary_enabled(RECORD_KEY.into(), false)
             .build();
-        Self::new(&options.avro_schema, properties)
+        Self::new(&options.avro_schema, properties, options.old_lists)
     }
 
     /// Of a log block: one row group.
-    pub(crate) fn of_block(avro_schema: &str, codec: Codec) -> Result<Self> {
-        Self::new(avro_schema, properties(codec).build())
+    pub(crate) fn of_block(avro_schema: &str, codec: Codec, old_lists: bool) -> Result<Self> {
+        Self::new(avro_schema, properties(codec).build(), old_lists)
     }
 
-    fn new(avro_schema: &str, properties: WriterProperties) -> Result<Self> {
+    fn new(avro_schema: &str, properties: WriterProperties, old_lists: bool) -> Result<Self> {
         let avro = |error| SliceError::Schema(format!("the table's Avro schema: {error}"));
         let table = pyhudi_avro::arrow_schema(avro_schema).map_err(avro)?;
         let root = record_name(avro_schema).map_err(avro)?;
-        let schema = writer_schema(&table);
-        let parquet = parquet_schema(&schema, &root)?;
+        let schema = if old_lists {
+            writer_schema(&table)
+        } else {
+            Arc::new(table)
+        };
+        let parquet = parquet_schema(&schema, &root, old_lists)?;
         Ok(Self {
             schema,
             parquet,

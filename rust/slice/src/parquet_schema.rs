@@ -1,7 +1,7 @@
 //! The Parquet schema that Hudi's Avro writer gives a table.
 //!
 //! It is that of parquet-avro with the old list structure, the default that Java's readers of base
-//! files count on. arrow-rs would write three-level lists and decimals as integers, and
+//! files count on, or with the new one, which has a place for null elements. arrow-rs would write three-level lists and decimals as integers, and
 //! `parquet.avro.schema` must agree with what is in the file.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 
 use crate::error::{Result, SliceError};
 
-/// The Arrow schema to hand to the writer: list elements and map keys are never null.
+/// The Arrow schema to hand to the writer of old lists: list elements and map keys are never null.
 pub(crate) fn writer_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(required_elements(schema.fields())))
 }
@@ -39,12 +39,17 @@ fn required_element(field: &Field) -> Field {
     Field::new(field.name(), kind, field.is_nullable())
 }
 
-/// The Parquet schema of `schema`, which comes from [`writer_schema`]. `root` is the message name.
-pub(crate) fn parquet_schema(schema: &Schema, root: &str) -> Result<SchemaDescPtr> {
+/// The Parquet schema of `schema`, which comes from [`writer_schema`] where lists are to be old ones.
+/// `root` is the message name.
+pub(crate) fn parquet_schema(
+    schema: &Schema,
+    root: &str,
+    old_lists: bool,
+) -> Result<SchemaDescPtr> {
     let fields = schema
         .fields()
         .iter()
-        .map(|f| named(f, f.name()))
+        .map(|f| named(f, f.name(), old_lists))
         .collect::<Result<Vec<_>>>()?;
     let message = Type::group_type_builder(root)
         .with_fields(fields)
@@ -58,16 +63,16 @@ fn schema_error(error: ParquetError) -> SliceError {
     SliceError::Schema(error.to_string())
 }
 
-fn named(field: &Field, name: &str) -> Result<Arc<Type>> {
+fn named(field: &Field, name: &str, old_lists: bool) -> Result<Arc<Type>> {
     let repetition = if field.is_nullable() {
         Repetition::OPTIONAL
     } else {
         Repetition::REQUIRED
     };
-    node(field, name, repetition)
+    node(field, name, repetition, old_lists)
 }
 
-fn node(field: &Field, name: &str, repetition: Repetition) -> Result<Arc<Type>> {
+fn node(field: &Field, name: &str, repetition: Repetition, old_lists: bool) -> Result<Arc<Type>> {
     let group = |fields: Vec<Arc<Type>>, converted: ConvertedType| {
         Type::group_type_builder(name)
             .with_repetition(repetition)
@@ -81,14 +86,22 @@ fn node(field: &Field, name: &str, repetition: Repetition) -> Result<Arc<Type>> 
         DataType::Struct(fields) => {
             let children = fields
                 .iter()
-                .map(|f| named(f, f.name()))
+                .map(|f| named(f, f.name(), old_lists))
                 .collect::<Result<Vec<_>>>()?;
             group(children, ConvertedType::NONE)
         }
-        DataType::List(item) => group(
-            vec![node(item, "array", Repetition::REPEATED)?],
+        DataType::List(item) if old_lists => group(
+            vec![node(item, "array", Repetition::REPEATED, old_lists)?],
             ConvertedType::LIST,
         ),
+        DataType::List(item) => {
+            let repeated = Type::group_type_builder("list")
+                .with_repetition(Repetition::REPEATED)
+                .with_fields(vec![named(item, "element", old_lists)?])
+                .build()
+                .map_err(schema_error)?;
+            group(vec![Arc::new(repeated)], ConvertedType::LIST)
+        }
         DataType::Map(entries, _) => {
             let DataType::Struct(pair) = entries.data_type() else {
                 return Err(SliceError::Schema(format!("map {name} without entries")));
@@ -102,8 +115,8 @@ fn node(field: &Field, name: &str, repetition: Repetition) -> Result<Arc<Type>> 
                 .with_repetition(Repetition::REPEATED)
                 .with_converted_type(ConvertedType::MAP_KEY_VALUE)
                 .with_fields(vec![
-                    node(key, "key", Repetition::REQUIRED)?,
-                    named(value, "value")?,
+                    node(key, "key", Repetition::REQUIRED, old_lists)?,
+                    named(value, "value", old_lists)?,
                 ])
                 .build()
                 .map_err(schema_error)?;
@@ -182,7 +195,27 @@ fn decimal_bytes(precision: u8) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::decimal_bytes;
+    use std::sync::Arc;
+
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::{decimal_bytes, parquet_schema, writer_schema};
+
+    #[test]
+    fn lists_have_a_place_for_nulls_in_the_new_structure_alone() {
+        let item = |kind| Arc::new(Field::new_list_field(kind, true));
+        let kind = DataType::List(item(DataType::List(item(DataType::Int32))));
+        let schema = Schema::new(vec![Field::new("l", kind, true)]);
+        let levels = |schema: &Schema, old_lists| {
+            let made = parquet_schema(schema, "t", old_lists).unwrap();
+            let leaf = made.column(0);
+            (leaf.path().string(), leaf.max_def_level())
+        };
+        let old = levels(&writer_schema(&schema), true);
+        assert_eq!(old, ("l.array.array".to_owned(), 3));
+        let new = levels(&schema, false);
+        assert_eq!(new, ("l.list.element.list.element".to_owned(), 5));
+    }
 
     #[test]
     fn decimal_sizes_are_those_of_avro_fixed() {

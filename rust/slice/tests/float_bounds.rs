@@ -29,6 +29,7 @@ fn footer(name: &str, batches: &[&[Option<f64>]], row_group_bytes: usize) -> Par
         codec: Codec::Snappy,
         row_group_bytes,
         page_bytes: 1,
+        old_lists: true,
         dictionary: false,
         bloom: None,
     };

@@ -81,6 +81,7 @@ fn base_options() -> BaseFileOptions {
         codec: Codec::Gzip,
         row_group_bytes: 1 << 20,
         page_bytes: 1 << 20,
+        old_lists: true,
         dictionary: true,
         bloom: Some(BloomOptions {
             entries: 100,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,13 +14,16 @@ from pyhudi.metadata.kinds.file_facts import (
     FactsTask,
     ForgetTask,
     columns_of,
+    gone_files,
     new_task,
     of_all_files,
+    of_new_files,
     written,
 )
 from pyhudi.metadata.kinds.protocol import Change, Cleaned, PartitionKind, Wish
 from pyhudi.metadata.lookups import in_filters
 from pyhudi.metadata.question import Look, Question
+from pyhudi.metadata.records import RecordTask
 
 
 class BloomFilters(PartitionKind):
@@ -40,6 +43,15 @@ class BloomFilters(PartitionKind):
         groups = source.options.bloom_groups
         task = replace(new_task(source, {name: groups}), bloom_filters=True)
         return InitialPartition(name, groups, of_all_files(source, task, logs=False))
+
+    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+        """Those of the base files that came, and none of those that went."""
+        task = replace(new_task(now, {name: groups}), bloom_filters=True)
+        tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=False)]
+        gone = gone_files(before, now)
+        if gone is not None:
+            tasks.append(ForgetTask(task.recording, name, gone, filters=True))
+        return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
         """Those of the commit's files, unless whoever makes statistics of them does so."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +16,9 @@ from pyhudi.metadata.kinds.file_facts import (
     FactsTask,
     ForgetTask,
     columns_of,
+    gone_files,
     of_all_files,
+    of_new_files,
     statistics_task,
     written,
 )
@@ -32,6 +34,7 @@ from pyhudi.metadata.kinds.protocol import (
 from pyhudi.metadata.lookups import within_bounds
 from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.statistics_columns import (
     check_nested,
     has_bounds,
@@ -86,10 +89,17 @@ class ColumnStats(PartitionKind):
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.column_stats_groups
-        # Where a log file can hold blocks of failed commits, its rows tell nothing for certain.
-        logs = not source.table.config.version.blocks_need_commit_check
         task = statistics_task(source, {name: groups})
-        return InitialPartition(name, groups, of_all_files(source, task, logs=logs))
+        return InitialPartition(name, groups, of_all_files(source, task, logs=_of_logs(source)))
+
+    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+        """Those of the files that came, and none of those that went."""
+        task = statistics_task(now, {name: groups})
+        tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=_of_logs(now))]
+        gone = gone_files(before, now)
+        if gone is not None:
+            tasks.append(ForgetTask(task.recording, name, gone, tuple(task.columns.names)))
+        return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
         """Those of the commit's files, unless whoever does so for partitions has them too."""
@@ -111,3 +121,8 @@ class ColumnStats(PartitionKind):
         if column is None:
             return None
         return table.partition(name).all_stats(column.name, column.type)
+
+
+def _of_logs(source: Source) -> bool:
+    """Whether log files have some: not where they can hold blocks of failed commits."""
+    return not source.table.config.version.blocks_need_commit_check

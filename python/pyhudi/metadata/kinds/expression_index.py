@@ -7,7 +7,7 @@ has records of its own, a log file too, as if it were alone. Rules: `SparkMetada
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,14 +24,15 @@ from pyhudi.metadata.expression_predicates import implied
 from pyhudi.metadata.expression_values import Bounds, filter_values, refused_value, value_bounds
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
-from pyhudi.metadata.kinds.file_facts import ForgetTask
+from pyhudi.metadata.kinds.file_facts import ForgetTask, gone_files
 from pyhudi.metadata.kinds.protocol import Change, Cleaned, Known, PartitionKind, unmerged
 from pyhudi.metadata.lookups import in_filters, within_bounds
 from pyhudi.metadata.question import Look, Question
-from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.records import Recording, RecordTask
 from pyhudi.schema.key_predicates import allowed_texts
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.table import Clean
 from pyhudi.storage.storage import Storage
 
 
@@ -85,18 +86,17 @@ class ExpressionIndex(PartitionKind):
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         """Files of the newest slices alone (`initializeExpressionIndexPartition`)."""
-        groups, definition = source.options.expression_groups, source.definitions[name]
-        files: dict[str, list[tuple[str, int, ReadTask]]] = {}
-        for slice_ in source.slices:
-            here = files.setdefault(slice_.partition, [])
-            for file, size, of_file in alone(slice_):
-                here.append((file, size, read_columns(source.table, of_file, definition.columns)))
-        recording, instant = source.recording({name: groups}), source.last_instant
-        tasks = [
-            ExpressionTask(recording, definition, path, tuple(here), instant, tight=True)
-            for path, here in files.items()
-        ]
-        return InitialPartition(name, groups, tasks)
+        groups = source.options.expression_groups
+        return InitialPartition(name, groups, _tasks(source, name, groups))
+
+    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+        """Those of the files that came, and none of those that went."""
+        known = {(one.partition, file) for one in before.slices for file, _, _ in alone(one)}
+        tasks: list[RecordTask] = [*_tasks(now, name, groups, known)]
+        gone, definition = gone_files(before, now), now.definitions[name]
+        if gone is not None:
+            tasks.append(_forget(now.recording({name: groups}), definition, gone))
+        return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[ExpressionTask]:
         """Those of the commit's files, partition by partition."""
@@ -115,9 +115,7 @@ class ExpressionIndex(PartitionKind):
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
         definition = cleaned.definitions.get(name)
         if definition is not None:
-            columns = definition.columns if definition.kind == COLUMN_STATS else ()
-            filters = definition.kind == BLOOM_FILTERS
-            yield ForgetTask(cleaned.recording, name, cleaned.clean, tuple(columns), filters)
+            yield _forget(cleaned.recording, definition, cleaned.clean)
 
     def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
         definition = question.definitions.get(name)
@@ -132,6 +130,30 @@ class ExpressionIndex(PartitionKind):
                 texts = allowed_texts([conjunct], conjunct[0])
                 if texts is not None:
                     yield name, partial(in_filters, keys=texts, partition=name)
+
+
+def _tasks(
+    source: Source, name: str, groups: int, known: Collection[tuple[str, str]] = ()
+) -> list[ExpressionTask]:
+    """Those of the files of the newest slices, but for those that are known."""
+    definition = source.definitions[name]
+    files: dict[str, list[tuple[str, int, ReadTask]]] = {}
+    for slice_ in source.slices:
+        for file, size, of_file in alone(slice_):
+            if (slice_.partition, file) not in known:
+                read = read_columns(source.table, of_file, definition.columns)
+                files.setdefault(slice_.partition, []).append((file, size, read))
+    recording, instant = source.recording({name: groups}), source.last_instant
+    return [
+        ExpressionTask(recording, definition, path, tuple(here), instant, tight=not known)
+        for path, here in files.items()
+    ]
+
+
+def _forget(recording: Recording, definition: IndexDefinition, clean: Clean) -> ForgetTask:
+    columns = definition.columns if definition.kind == COLUMN_STATS else ()
+    filters = definition.kind == BLOOM_FILTERS
+    return ForgetTask(recording, definition.name, clean, tuple(columns), filters)
 
 
 def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:

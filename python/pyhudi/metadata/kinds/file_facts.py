@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from pyhudi.errors import MissingFile
 from pyhudi.metadata.changed_slices import is_log_path
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.group import MetadataGroup, open_together
@@ -44,13 +45,27 @@ class FactsTask(RecordTask):
     """The files of the partition that the commit leaves, where bounds of it shall be tight."""
     known: tuple[MetadataGroup, ...] = ()
     """The file groups of `column_stats`, which knows those files; without it they are looked at."""
+    may_be_gone: bool = False
+    """A cleaner may take files while they are looked at; those are passed over."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """A record for each file and column, and for each partition and column."""
-        yield self.recording.recorder().file_facts(
+        yield self._facts(self.files)
+
+    def _facts(self, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
+        try:
+            return self._facts_of(files)
+        except MissingFile:
+            left = tuple(file for file in files if self.recording.storage.exists(file[0]))
+            if not self.may_be_gone or left == files:
+                raise
+            return self._facts(left)
+
+    def _facts_of(self, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
+        return self.recording.recorder().file_facts(
             self.recording.storage.native,
             self.partition,
-            self.files,
+            files,
             columns=self.columns,
             value_types=self.value_types,
             partition_stats=self.partition_stats,
@@ -130,11 +145,38 @@ def _has_types(definitions: Mapping[str, IndexDefinition]) -> bool:
 
 def of_all_files(source: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
     """A task for some files each. logs: log files count, too."""
+    return _of_files(source.files, replace(task, may_be_gone=source.beside), logs=logs)
+
+
+def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
+    """The same for those that came since an earlier moment."""
+    known = {entry.path for entries in before.files.values() for entry in entries}
+    came = {
+        partition: [entry for entry in entries if entry.path not in known]
+        for partition, entries in now.files.items()
+    }
+    return _of_files(came, task, logs=logs)
+
+
+def gone_files(before: Source, now: Source) -> Clean | None:
+    """The files that went since an earlier moment, as if one clean had taken them."""
+    left = {entry.path for entries in now.files.values() for entry in entries}
+    gone = {
+        partition: [entry.name for entry in entries if entry.path not in left]
+        for partition, entries in before.files.items()
+    }
+    gone = {partition: names for partition, names in gone.items() if names}
+    return Clean(now.last_instant, gone) if gone else None
+
+
+def _of_files(
+    files: Mapping[str, Iterable[Entry]], task: FactsTask, *, logs: bool
+) -> list[FactsTask]:
     tasks = []
-    for partition, entries in source.files.items():
-        files = _paths(entries, logs=logs)
-        for start in range(0, len(files), _FILES_OF_A_TASK):
-            portion = tuple(files[start : start + _FILES_OF_A_TASK])
+    for partition, entries in files.items():
+        paths = _paths(entries, logs=logs)
+        for start in range(0, len(paths), _FILES_OF_A_TASK):
+            portion = tuple(paths[start : start + _FILES_OF_A_TASK])
             tasks.append(replace(task, partition=partition, files=portion))
     return tasks
 

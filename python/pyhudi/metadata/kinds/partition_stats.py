@@ -21,6 +21,7 @@ from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Partit
 from pyhudi.metadata.question import Question
 from pyhudi.metadata.ranges import ruled_out
 from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.schema.predicates import Conjunct
 
@@ -52,15 +53,26 @@ class PartitionStats(PartitionKind):
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.partition_stats_groups
-        task = statistics_task(source, {COLUMN_STATS: 1, name: groups})
-        task = replace(task, partition_stats=True, rest=() if task.value_types else None)
-        files: dict[str, list[tuple[str, bool]]] = {}
-        for slice_ in source.slices:
-            here = files.setdefault(slice_.partition, [])
-            here += [(slice_.base.path, False)] if slice_.base else []
-            here += [(log.path, True) for log in slice_.logs]
-        tasks = [replace(task, partition=path, files=tuple(here)) for path, here in files.items()]
+        task = _task(source, name, groups)
+        tasks = [
+            replace(task, partition=path, files=tuple(here.items()))
+            for path, here in _files(source).items()
+        ]
         return InitialPartition(name, groups, tasks)
+
+    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+        """All of what a partition has now where files came or went.
+
+        Bounds that are not tight are widened instead, by the files that came, as commits do.
+        """
+        task, known, found = _task(now, name, groups), _files(before), _files(now)
+        tasks: list[RecordTask] = []
+        for path, here in found.items():
+            old = known.get(path, {})
+            files = here if task.value_types else {k: v for k, v in here.items() if k not in old}
+            if files and here != old:
+                tasks.append(replace(task, partition=path, files=tuple(files.items())))
+        return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
         """Those of the commit's partitions, with the statistics of its files."""
@@ -91,6 +103,22 @@ class PartitionStats(PartitionKind):
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return _OF_FILES.shown(table, name, column)
+
+
+def _task(source: Source, name: str, groups: int) -> FactsTask:
+    """What looks at the files of a partition, without files."""
+    task = statistics_task(source, {COLUMN_STATS: 1, name: groups})
+    return replace(task, partition_stats=True, rest=() if task.value_types else None)
+
+
+def _files(source: Source) -> dict[str, dict[str, bool]]:
+    """The files of the newest slices by partition, and whether each is a log file."""
+    files: dict[str, dict[str, bool]] = {}
+    for slice_ in source.slices:
+        here = files.setdefault(slice_.partition, {})
+        here.update({slice_.base.path: False} if slice_.base else {})
+        here.update({log.path: True for log in slice_.logs})
+    return files
 
 
 def _within_bounds(

@@ -209,11 +209,12 @@ class PartitionKind(ABC):
         return ()
 
     def catch_up(
-        self, before: Source, now: Source, groups: Mapping[str, int]
-    ) -> Iterable[RecordTask] | None:
+        self, before: Source, now: Source, name: str, groups: int
+    ) -> Sequence[RecordTask] | None:
         """What makes a partition of an earlier moment one of now; None where it must not be older.
 
-        groups: the numbers of its file groups.
+        groups: the number of its file groups. Tasks may give records of other partitions, too,
+        which are left out.
         """
         return None
 

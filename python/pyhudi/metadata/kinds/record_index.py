@@ -9,7 +9,7 @@ loses by its ordering value leaves the record in the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -131,13 +131,14 @@ class RecordIndex(PartitionKind):
                 yield _looked_at(task, change, stats)
 
     def catch_up(
-        self, before: Source, now: Source, groups: Mapping[str, int]
-    ) -> Iterable[RecordTask] | None:
+        self, before: Source, now: Source, name: str, groups: int
+    ) -> Sequence[RecordTask] | None:
         """All keys of the slices that went, and of those that came, whose places count."""
-        definition = now.definitions.get(self.name)
-        if definition is not None and definition.is_partitioned:
+        definition, version = now.definitions.get(name), now.table.config.version
+        # Up to version 6 log files do not tell which commits they hold.
+        if version.logs_named_by_base_instant or (definition and definition.is_partitioned):
             return None
-        zone, recording = now.table.config.timezone, now.recording(groups)
+        zone, recording = now.table.config.timezone, now.recording({name: groups})
         old = {_files_of(read): read for read in before.reads(RECORD_KEY)}
         new = {_files_of(read): read for read in now.reads(RECORD_KEY)}
         return [

@@ -7,7 +7,7 @@ after are told apart where its rows are read; nothing passes the driver. Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,6 +29,7 @@ from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.storage.storage import Storage
@@ -108,6 +109,28 @@ class SecondaryIndex(PartitionKind):
         ]
         return InitialPartition(name, groups, tasks, source.portions(records, groups))
 
+    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+        """The entries that came and went with slices; one that did both is there."""
+        definition, recording = now.definitions[name], now.recording({name: groups})
+        columns = _columns_read(definition)
+        old, new = ({_files_of(one): one for one in source.slices} for source in (before, now))
+        went = {files[:2]: slice_ for files, slice_ in old.items() if files not in new}
+        came = {files[:2]: slice_ for files, slice_ in new.items() if files not in old}
+
+        def read(source: Source, slice_: FileSlice | None) -> ReadTask | None:
+            return None if slice_ is None else read_columns(source.table, slice_, columns)
+
+        return [
+            SecondaryTask(
+                recording,
+                name,
+                definition.version > 1,
+                read(before, went.get(group)),
+                read(now, came.get(group)),
+            )
+            for group in sorted({*went, *came})
+        ]
+
     def on_commit(self, change: Change, name: str) -> Iterator[SecondaryTask]:
         """The entries that came and went, file group by file group."""
         definition = change.definitions.get(name)
@@ -132,6 +155,12 @@ class SecondaryIndex(PartitionKind):
         if definition is None:
             return None
         return table.partition(name).secondary(hashed_by_value=definition.version > 1)
+
+
+def _files_of(slice_: FileSlice) -> tuple[str, ...]:
+    """What tells two slices apart where every commit writes files of its own."""
+    base = "" if slice_.base is None else slice_.base.path
+    return (slice_.partition, slice_.file_id, base, *(log.name for log in slice_.logs))
 
 
 def _columns_read(definition: IndexDefinition) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Libraries that only some locks need: extras of the wheel, imported when they are used."""
+"""Libraries that only some locks and catalogs need: extras, imported when they are used."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def extra(module: str, name: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        msg = f"this lock needs {module.split('.', 1)[0]}: {error}"
+        msg = f"this needs {module.split('.', 1)[0]}: {error}"
         raise ConfigError(msg, hint=f"pip install 'pyhudi[{name}]'.") from error

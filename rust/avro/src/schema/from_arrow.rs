@@ -17,7 +17,8 @@ use crate::model::{Decimal, below};
 /// 32 bits as int, below 64 as long. Timestamps in milliseconds stay millis, all others are
 /// micros. Types that Avro or Spark lack (unsigned 64-bit, durations, unions, null, maps
 /// without string keys) are [`Unsupported`](crate::AvroError::Unsupported), and so is a
-/// decimal with negative scale. Field names must be Avro names.
+/// decimal with negative scale. Field names must be Avro names as Java has
+/// them: letters of any script.
 pub fn avro_schema(schema: &Schema, record_name: &str, namespace: &str) -> Result<String> {
     let record = record(schema.fields(), record_name, namespace, "")?;
     Ok(record.to_string())
@@ -136,10 +137,12 @@ fn map(entries: &Field, name: &str, namespace: &str, path: &str) -> Result<Value
 
 fn check_name(name: &str) -> Result<()> {
     let mut chars = name.chars();
+    // Java looks at UTF-16 units (`Schema.validateName`, Avro 1.11): letters of one unit.
+    let one_unit = |c: char| c.len_utf16() == 1;
     let first = chars
         .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    if first && chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        .is_some_and(|c| c == '_' || (c.is_alphabetic() && one_unit(c)));
+    if first && chars.all(|c| c == '_' || (c.is_alphanumeric() && one_unit(c))) {
         return Ok(());
     }
     schema_error(format!("{name:?} is not an avro name"))

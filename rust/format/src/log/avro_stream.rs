@@ -12,8 +12,8 @@ const WINDOW: u64 = 4 << 20;
 
 /// Records of a block whose frame has a format version of 1 or more; see [`crate::log::AvroRecords`]
 /// for the layout. Errors count from the start of the content.
-pub struct AvroStream<'a, R: ?Sized> {
-    source: &'a R,
+pub struct AvroStream<R> {
+    source: R,
     /// Where the content starts in the source, and its bytes.
     start: u64,
     len: u64,
@@ -24,12 +24,12 @@ pub struct AvroStream<'a, R: ?Sized> {
     records: usize,
 }
 
-impl<'a, R: ReadAt + ?Sized> AvroStream<'a, R> {
+impl<R: ReadAt> AvroStream<R> {
     /// Reads the first window.
     ///
     /// # Errors
     /// A content that does not fit its file, or does not start as such a block does.
-    pub fn open(source: &'a R, block: &LogBlock) -> Result<Self> {
+    pub fn open(source: R, block: &LogBlock) -> Result<Self> {
         let end = block.content_offset.checked_add(block.content_len);
         if end.is_none_or(|end| end > source.size()) {
             return Err(FormatError::corrupt(0, "the content ends after the file"));

@@ -11,7 +11,7 @@ use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::{Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
 };
 use parquet::errors::{ParquetError, Result};
 
@@ -40,6 +40,29 @@ impl Pages {
             .with_row_groups(self.groups)
             .with_batch_size(self.batch_rows)
             .build()
+    }
+
+    /// The batches of the rows that pass a test, which is made now.
+    pub(crate) fn tested(self, test: RowFilter) -> Result<ParquetRecordBatchReader> {
+        ParquetRecordBatchReaderBuilder::new_with_metadata(self.file, self.arrow)
+            .with_projection(self.mask)
+            .with_row_groups(self.groups)
+            .with_batch_size(self.batch_rows)
+            .with_row_filter(test)
+            .build()
+    }
+
+    /// The most bytes of a row group in the file, of the columns that are read.
+    pub(crate) fn largest_group(&self) -> i64 {
+        let groups = self.groups.iter();
+        let groups = groups.filter_map(|group| self.arrow.metadata().row_groups().get(*group));
+        let sizes = groups.map(|group| {
+            let columns = group.columns().iter().enumerate();
+            let read = columns.filter(|(leaf, _)| self.mask.leaf_included(*leaf));
+            read.map(|(_, column)| column.compressed_size())
+                .fold(0_i64, i64::saturating_add)
+        });
+        sizes.max().unwrap_or(0)
     }
 
     /// Top-level columns by number in two parts of about the same weight, each in file order; none

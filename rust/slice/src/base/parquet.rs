@@ -34,6 +34,10 @@ use crate::row_test::RowTest;
 /// Batches of wide rows end after so many bytes, roughly: they must fit in memory several times.
 pub(crate) const BATCH_BYTES: usize = 8 << 20;
 
+/// Row groups of more bytes are not fetched whole where rows are tested: theirs is read twice, page
+/// by page.
+const MAX_GROUP_BYTES: i64 = 16 << 20;
+
 /// Levels of a Parquet schema: three for one of Avro's, where 64 is the limit.
 const MAX_LEVELS: usize = 256;
 
@@ -111,6 +115,8 @@ enum Decoder {
     Halves(Box<Halves>),
     /// Keeps the columns of the test, so that they are decoded once.
     RowGroups(Box<ParquetPushDecoder>),
+    /// The test is made when the first batch is asked for.
+    Tested(Option<(Pages, RowFilter)>),
 }
 
 impl ParquetReader {
@@ -143,15 +149,15 @@ impl ParquetReader {
             .map(|test| row_filter(&arrow, test, read.map.clone()));
         let batch_rows = fitting_rows(arrow.metadata(), &mask, read.batch_rows);
         check_ranges(path, &file, arrow.metadata(), &mask, &groups)?;
+        let pages = Pages {
+            file: PageFile(file.clone()),
+            arrow,
+            mask,
+            groups,
+            batch_rows,
+        };
         let decoder = match filter {
             None => {
-                let pages = Pages {
-                    file: PageFile(file.clone()),
-                    arrow,
-                    mask,
-                    groups,
-                    batch_rows,
-                };
                 // A column of row numbers belongs to no leaf: it cannot be given to one half.
                 let halves = if read.two_threads && !read.row_numbers {
                     Halves::open(&pages).map_err(damaged)?
@@ -163,10 +169,13 @@ impl ParquetReader {
                     None => Decoder::Pages(Box::new(pages.reader().map_err(damaged)?)),
                 }
             }
+            Some(filter) if pages.largest_group() > MAX_GROUP_BYTES => {
+                Decoder::Tested(Some((pages, filter)))
+            }
             Some(filter) => {
-                let builder = ParquetPushDecoderBuilder::new_with_metadata(arrow)
-                    .with_projection(mask)
-                    .with_row_groups(groups)
+                let builder = ParquetPushDecoderBuilder::new_with_metadata(pages.arrow)
+                    .with_projection(pages.mask)
+                    .with_row_groups(pages.groups)
                     .with_batch_size(batch_rows)
                     .with_row_filter(filter);
                 Decoder::RowGroups(Box::new(builder.build().map_err(damaged)?))
@@ -188,6 +197,13 @@ impl ParquetReader {
     }
 
     fn next_stored(&mut self) -> Option<Result<RecordBatch>> {
+        if let Decoder::Tested(tested) = &mut self.decoder {
+            let (pages, filter) = tested.take()?;
+            match pages.tested(filter) {
+                Ok(pages) => self.decoder = Decoder::Pages(Box::new(pages)),
+                Err(error) => return Some(Err(self.damaged(error))),
+            }
+        }
         let decoder = match &mut self.decoder {
             Decoder::Pages(pages) => {
                 let batch = pages.next()?;
@@ -198,6 +214,7 @@ impl ParquetReader {
                 return Some(batch.map_err(|error| self.damaged(error)));
             }
             Decoder::RowGroups(decoder) => decoder,
+            Decoder::Tested(_) => return None,
         };
         loop {
             let fetched = match decoder.try_decode() {

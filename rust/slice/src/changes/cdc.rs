@@ -4,7 +4,6 @@
 //! only the key (`HoodieCDCUtils`, Hudi 1.2.0). What it lacks is looked up by key in the base files
 //! before and after, which stream past the change log's keys.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -18,7 +17,7 @@ use pyhudi_store::Store;
 use super::Batches;
 use super::image::Images;
 use super::json::Style;
-use super::logged::{Logged, read_file};
+use super::logged::{Logged, LoggedFiles};
 use super::lookup::Lookup;
 use crate::adapt::adapt_column;
 use crate::error::Result;
@@ -43,7 +42,14 @@ pub struct CdcRead {
 pub struct CdcReader {
     read: CdcRead,
     images: Images,
-    ready: Option<VecDeque<RecordBatch>>,
+    open: Option<Open>,
+}
+
+/// The change logs as they are read, and where images are looked up that they lack.
+struct Open {
+    logged: LoggedFiles,
+    before: Option<Lookup>,
+    after: Option<Lookup>,
 }
 
 impl CdcReader {
@@ -55,7 +61,7 @@ impl CdcReader {
         Ok(Self {
             images: Images::new(&read.schema, read.schema.fields().len(), read.as_json)?,
             read,
-            ready: None,
+            open: None,
         })
     }
 
@@ -65,45 +71,50 @@ impl CdcReader {
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let mut ready = match self.ready.take() {
-            Some(ready) => ready,
-            None => self.load()?,
+        if self.open.is_none() {
+            self.open = Some(self.opened()?);
+        }
+        let records = self.open.as_mut().and_then(|open| open.logged.next());
+        let Some(records) = records.transpose()? else {
+            return Ok(None);
         };
-        let next = ready.pop_front();
-        self.ready = Some(ready);
-        Ok(next)
+        let (before, after) = match &self.open {
+            Some(open) => (open.before.as_ref(), open.after.as_ref()),
+            None => (None, None),
+        };
+        self.batch(&records, before, after).map(Some)
     }
 
-    fn load(&mut self) -> Result<VecDeque<RecordBatch>> {
-        let mut logged = Vec::new();
-        for path in &self.read.files {
-            read_file(&self.read.store, path, &mut logged)?;
-        }
-        let needs = |column: &str| {
-            logged
-                .iter()
-                .any(|records| records.column(column).is_none())
+    fn logged(&self) -> LoggedFiles {
+        LoggedFiles::new(&self.read.store, &self.read.files)
+    }
+
+    /// Where images may have to be looked up, change logs are read once more for what they lack.
+    fn opened(&mut self) -> Result<Open> {
+        let mut open = Open {
+            logged: self.logged(),
+            before: None,
+            after: None,
         };
-        let (before, after) = (needs("before"), needs("after"));
-        let wanted = || keys_of(&logged);
-        let before = self
-            .read
-            .before
-            .take()
-            .filter(|_| before)
-            .map(|rows| Lookup::new(rows, wanted()?, &self.read.schema))
-            .transpose()?;
-        let after = self
-            .read
-            .after
-            .take()
-            .filter(|_| after)
-            .map(|rows| Lookup::new(rows, wanted()?, &self.read.schema))
-            .transpose()?;
-        logged
-            .iter()
-            .map(|records| self.batch(records, before.as_ref(), after.as_ref()))
-            .collect()
+        if self.read.before.is_none() && self.read.after.is_none() {
+            return Ok(open);
+        }
+        let (mut no_before, mut no_after) = (false, false);
+        let mut keys = Vec::new();
+        for records in self.logged() {
+            let records = records?;
+            no_before |= records.column("before").is_none();
+            no_after |= records.column("after").is_none();
+            if records.column("record_key").is_some() {
+                keys.push(records.text("record_key")?);
+            }
+        }
+        let lookup = |rows: Batches| Lookup::new(rows, matcher(&keys)?, &self.read.schema);
+        let before = self.read.before.take().filter(|_| no_before);
+        let after = self.read.after.take().filter(|_| no_after);
+        open.before = before.map(lookup).transpose()?;
+        open.after = after.map(lookup).transpose()?;
+        Ok(open)
     }
 
     fn batch(
@@ -209,12 +220,10 @@ impl Iterator for CdcReader {
     }
 }
 
-fn keys_of(logged: &[Logged]) -> Result<RowMatcher> {
-    let mut keys = RowMatcher::default();
-    for records in logged {
-        if records.column("record_key").is_some() {
-            keys.add(records.text("record_key")?, None)?;
-        }
+fn matcher(keys: &[StringArray]) -> Result<RowMatcher> {
+    let mut matcher = RowMatcher::default();
+    for some in keys {
+        matcher.add(some.clone(), None)?;
     }
-    Ok(keys)
+    Ok(matcher)
 }

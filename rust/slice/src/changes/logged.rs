@@ -1,12 +1,15 @@
 //! The records of a change log, decoded.
 
+use std::collections::VecDeque;
+
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use pyhudi_avro::DatumDecoder;
-use pyhudi_format::log::{BlockType, LogBlock, avro_records};
-use pyhudi_store::Store;
+use pyhudi_format::log::{AvroStream, BlockType, LogBlock, LogScanner};
+use pyhudi_store::{Store, StoreFile};
 
+use crate::base::BATCH_BYTES;
 use crate::blocks::LogSource;
 use crate::error::{Result, SliceError};
 
@@ -41,53 +44,112 @@ impl Logged {
     }
 }
 
-/// Every record of a change log, which holds nothing but change blocks.
-pub(super) fn read_file(store: &Store, path: &str, into: &mut Vec<Logged>) -> Result<()> {
-    let source = LogSource::open(store, path)?;
-    for block in source.scan() {
-        let block = block.map_err(|error| SliceError::format(path, 0, error))?;
-        if block.block_type != BlockType::CdcData {
-            return Err(SliceError::Corrupt {
-                file: path.to_owned(),
-                offset: Some(block.offset),
-                what: format!("a block {} in a change log", block.block_type.name()),
-            });
-        }
-        read_block(&source, &block, into)?;
-    }
-    Ok(())
+/// The records of change logs, which hold nothing but change blocks, a batch in memory at a time.
+pub(super) struct LoggedFiles {
+    store: Store,
+    paths: VecDeque<String>,
+    file: Option<(LogSource, LogScanner<StoreFile>)>,
+    block: Option<OpenBlock>,
 }
 
-fn read_block(source: &LogSource, block: &LogBlock, into: &mut Vec<Logged>) -> Result<()> {
-    let path = &source.path;
-    let content = block
-        .content(&source.file)
-        .map_err(|error| SliceError::format(path, 0, error))?;
-    let schema = block.schema().ok_or_else(|| SliceError::Corrupt {
-        file: path.clone(),
-        offset: Some(block.offset),
-        what: "a data block without SCHEMA".to_owned(),
-    })?;
-    let start = block.content_offset;
-    let damaged = |error| SliceError::avro(path, start, error);
-    let records = avro_records(&content, block.format_version)
-        .map_err(|error| SliceError::format(path, start, error))?;
-    let mut decoder = DatumDecoder::new(schema, None, BATCH_ROWS).map_err(damaged)?;
-    let mut flush = |decoder: &mut DatumDecoder| -> Result<()> {
-        if let Some(records) = decoder.flush().map_err(damaged)? {
-            into.push(Logged {
-                path: path.clone(),
-                offset: start,
-                records,
-            });
-        }
-        Ok(())
-    };
-    for record in records.iter() {
-        decoder.push(record).map_err(damaged)?;
-        if decoder.is_full() {
-            flush(&mut decoder)?;
+/// A block whose records are being decoded.
+struct OpenBlock {
+    offset: u64,
+    records: AvroStream<StoreFile>,
+    decoder: DatumDecoder,
+}
+
+impl LoggedFiles {
+    pub(super) fn new(store: &Store, paths: &[String]) -> Self {
+        Self {
+            store: store.clone(),
+            paths: paths.iter().cloned().collect(),
+            file: None,
+            block: None,
         }
     }
-    flush(&mut decoder)
+
+    fn next_records(&mut self) -> Result<Option<Logged>> {
+        loop {
+            if let (Some((source, _)), Some(block)) = (&self.file, &mut self.block) {
+                if let Some(records) = block.next_batch(&source.path)? {
+                    return Ok(Some(Logged {
+                        path: source.path.clone(),
+                        offset: block.offset,
+                        records,
+                    }));
+                }
+                self.block = None;
+            }
+            if let Some((source, blocks)) = &mut self.file {
+                self.block = blocks
+                    .next()
+                    .transpose()
+                    .map_err(|error| SliceError::format(&source.path, 0, error))?
+                    .map(|block| OpenBlock::open(source, &block))
+                    .transpose()?;
+                if self.block.is_some() {
+                    continue;
+                }
+            }
+            let Some(path) = self.paths.pop_front() else {
+                self.file = None;
+                return Ok(None);
+            };
+            let source = LogSource::open(&self.store, &path)?;
+            let blocks = source.scan();
+            self.file = Some((source, blocks));
+        }
+    }
+}
+
+impl Iterator for LoggedFiles {
+    type Item = Result<Logged>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_records().transpose()
+    }
+}
+
+impl OpenBlock {
+    fn open(source: &LogSource, block: &LogBlock) -> Result<Self> {
+        let corrupt = |what: String| SliceError::Corrupt {
+            file: source.path.clone(),
+            offset: Some(block.offset),
+            what,
+        };
+        if block.block_type != BlockType::CdcData {
+            let name = block.block_type.name();
+            return Err(corrupt(format!("a block {name} in a change log")));
+        }
+        let schema = block
+            .schema()
+            .ok_or_else(|| corrupt("a data block without SCHEMA".to_owned()))?;
+        let offset = block.content_offset;
+        Ok(Self {
+            offset,
+            records: AvroStream::open(source.file.clone(), block)
+                .map_err(|error| SliceError::format(&source.path, offset, error))?,
+            decoder: DatumDecoder::new(schema, None, BATCH_ROWS)
+                .map_err(|error| SliceError::avro(&source.path, offset, error))?,
+        })
+    }
+
+    /// The next records, none at the end.
+    fn next_batch(&mut self, path: &str) -> Result<Option<RecordBatch>> {
+        let damaged = |error| SliceError::avro(path, self.offset, error);
+        let mut bytes = 0;
+        while let Some(record) = self
+            .records
+            .next_record()
+            .map_err(|error| SliceError::format(path, self.offset, error))?
+        {
+            self.decoder.push(record).map_err(damaged)?;
+            bytes += record.len();
+            if self.decoder.is_full() || bytes >= BATCH_BYTES {
+                break;
+            }
+        }
+        self.decoder.flush().map_err(damaged)
+    }
 }

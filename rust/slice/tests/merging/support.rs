@@ -54,6 +54,7 @@ impl Slice {
             codec: Codec::Snappy,
             row_group_bytes: 1,
             page_bytes: 1 << 20,
+            old_lists: true,
             dictionary: true,
             bloom: None,
         };

@@ -1,0 +1,59 @@
+"""The catalogs that a handle's options name, and the sync with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pyhudi.catalog.protocol import Catalog
+from pyhudi.catalog.sync import SyncResult, sync_table
+from pyhudi.config.sync_options import URIS, SyncOptions
+from pyhudi.errors import ConfigError
+from pyhudi.slices.table import Table
+
+if TYPE_CHECKING:
+    from pyhudi.catalog.glue import GlueCatalog
+    from pyhudi.catalog.hive import HiveCatalog
+
+
+def sync_by_options(table: Table, options: SyncOptions) -> SyncResult:
+    """Brings the catalogs that the options name up to a table.
+
+    Raises what `sync_table` does, and `ConfigError` for a metastore without an address.
+    """
+    with ExitStack() as connections:
+        made = [_hive(options) if kind == "hive" else _glue(options) for kind in options.catalogs]
+        for catalog in made:
+            connections.callback(catalog.close)
+        return sync_all(table, made, options)
+
+
+def sync_all(table: Table, catalogs: Sequence[Catalog], options: SyncOptions) -> SyncResult:
+    """Brings catalogs up to a table, one after the other; the result is of all of them."""
+    done = [sync_table(table, catalog, options) for catalog in catalogs]
+    return SyncResult(
+        tuple(name for each in done for name in each.tables),
+        tuple(name for each in done for name in each.created),
+        any(each.schema_changed for each in done),
+        sum(each.partitions_added for each in done),
+        sum(each.partitions_moved for each in done),
+        sum(each.partitions_dropped for each in done),
+    )
+
+
+def _hive(options: SyncOptions) -> HiveCatalog:
+    from pyhudi.catalog.hive import HiveCatalog  # noqa: PLC0415 - only for a metastore
+
+    if not options.uris:
+        raise ConfigError(
+            f"the sync with a Hive metastore needs the option {URIS}",
+            hint="No hive-site.xml is read. Or give sync a catalog.",
+        )
+    return HiveCatalog(options.uris)
+
+
+def _glue(options: SyncOptions) -> GlueCatalog:
+    from pyhudi.catalog.glue import GlueCatalog  # noqa: PLC0415 - only for Glue
+
+    return GlueCatalog(metadata_listing=options.metadata_listing, skip_archive=options.skip_archive)

@@ -1,0 +1,180 @@
+"""A table's Avro schema as the columns of a Hive table, and as the schema that Spark looks for.
+
+Types only; no rows, and no translation to Arrow. Sources: `HiveSchemaUtil` and `SparkSchemaUtils`
+(Hudi 1.2.0), whose JSON text is kept to the space.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.catalog.protocol import Column
+from pyhudi.errors import UnsupportedTableFeature
+
+_HIVE = {
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "enum": "string",
+    "bytes": "binary",
+    "fixed": "binary",
+}
+_SPARK = {
+    "int": "integer",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "enum": "string",
+    "bytes": "binary",
+    "fixed": "binary",
+}
+_TIMESTAMPS = ("timestamp-millis", "timestamp-micros")
+_LOCAL_TIMESTAMPS = ("local-timestamp-millis", "local-timestamp-micros")
+_NAMED = ("record", "enum", "fixed")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the table's schema."""
+
+    name: str
+    hive: str
+    spark: str
+    """JSON text of its type."""
+    is_nullable: bool
+    comment: str = ""
+
+    @property
+    def spark_field(self) -> str:
+        """JSON text of the field."""
+        return (
+            f'{{"name":"{self.name}","type":{self.spark},'
+            f'"nullable":{_flag(self.is_nullable)},"metadata":{{}}}}'
+        )
+
+    @property
+    def column(self) -> Column:
+        """The column of a Hive table."""
+        return Column(self.name, self.hive)
+
+
+def fields_of(avro: str, meta_columns: Sequence[str], *, timestamps: bool) -> tuple[Field, ...]:
+    """The fields of a table: its meta columns, then those of its schema.
+
+    timestamps: as Hive's timestamps, else as whole numbers. Raises `UnsupportedTableFeature` for a
+    type that Hive has no word for.
+    """
+    types = _Types(timestamps)
+    meta = (Field(name, "string", '"string"', is_nullable=True) for name in meta_columns)
+    return (*meta, *types.fields(json.loads(avro)))
+
+
+def spark_schema(fields: Sequence[Field], partition_keys: Sequence[str]) -> str:
+    """JSON text of the schema as Spark keeps it of its own tables: partition columns last."""
+    known = {field.name: field for field in fields}
+    first = [field for field in fields if field.name not in partition_keys]
+    last = [
+        known.get(name, Field(name, "string", '"string"', is_nullable=False))
+        for name in partition_keys
+    ]
+    return _struct([*first, *last])
+
+
+def _struct(fields: Sequence[Field]) -> str:
+    return f'{{"type":"struct","fields":[{",".join(field.spark_field for field in fields)}]}}'
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+class _Types:
+    """Translates one schema, whose named types may be used again after they were said."""
+
+    def __init__(self, timestamps: bool) -> None:
+        self._timestamps = timestamps
+        self._named: dict[str, Any] = {}
+
+    def fields(self, record: Any) -> list[Field]:
+        """The fields of a record."""
+        found = []
+        for entry in record["fields"]:
+            hive, spark, nullable = self._type(entry["type"])
+            comment = entry.get("doc") or ""
+            found.append(Field(entry["name"], hive, spark, nullable, comment))
+        return found
+
+    def _type(self, schema: Any) -> tuple[str, str, bool]:
+        """In Hive's words, as Spark's JSON text, and whether it may be null."""
+        if isinstance(schema, list):
+            kinds = [kind for kind in schema if kind != "null"]
+            if len(kinds) != 1:
+                raise UnsupportedTableFeature(
+                    f"a union of {len(kinds)} types, which catalogs have no column type for"
+                )
+            return (*self._plain(kinds[0]), len(kinds) < len(schema))
+        return (*self._plain(schema), False)
+
+    def _plain(self, schema: Any) -> tuple[str, str]:
+        if isinstance(schema, str):
+            if schema in self._named:
+                return self._plain(self._named[schema])
+            schema = {"type": schema}
+        kind = schema["type"]
+        if not isinstance(kind, str):
+            return self._plain(kind)
+        if kind in _NAMED and "name" in schema:
+            self._remember(schema)
+        logical = self._logical(schema)
+        if logical is not None:
+            return logical
+        if kind == "array":
+            hive, spark, nullable = self._type(schema["items"])
+            json_text = f'"elementType":{spark},"containsNull":{_flag(nullable)}'
+            return f"array<{hive}>", f'{{"type":"array", {json_text}}}'
+        if kind == "map":
+            hive, spark, nullable = self._type(schema["values"])
+            json_text = f'"valueType":{spark},"valueContainsNull":{_flag(nullable)}'
+            return f"map<string,{hive}>", f'{{"type":"map", "keyType":"string",{json_text}}}'
+        if kind == "record":
+            fields = self.fields(schema)
+            # As Hudi: a struct's names cannot have a hyphen or a dollar sign in Hive.
+            text = ",".join(f"{_nested(field.name)}:{field.hive}" for field in fields)
+            return f"struct<{text}>".replace("-", "_"), _struct(fields)
+        if kind not in _HIVE:
+            raise UnsupportedTableFeature(f"a column of the Avro type {kind!r} in a catalog")
+        return _HIVE[kind], f'"{_SPARK[kind]}"'
+
+    def _logical(self, schema: Any) -> tuple[str, str] | None:
+        logical = schema.get("logicalType")
+        if logical == "date":
+            return "date", '"date"'
+        if logical == "decimal":
+            digits = f"decimal({schema['precision']},{schema.get('scale', 0)})"
+            return digits, f'"{digits}"'
+        if logical in _TIMESTAMPS or logical in _LOCAL_TIMESTAMPS:
+            spark = '"timestamp"' if logical in _TIMESTAMPS else '"timestamp_ntz"'
+            return "timestamp" if self._timestamps else "bigint", spark
+        if logical == "uuid":
+            return "binary", '"string"'
+        return None
+
+    def _remember(self, schema: Any) -> None:
+        name = schema["name"]
+        self._named[name] = schema
+        if "." not in name and schema.get("namespace"):
+            self._named[f"{schema['namespace']}.{name}"] = schema
+        self._named[name.rsplit(".", 1)[-1]] = schema
+
+
+def _nested(name: str) -> str:
+    """A struct's field name as Hudi has it in Hive (`ColumnNameXLator`)."""
+    return name.replace("$", "_dollar_").lower()

@@ -1,0 +1,224 @@
+"""The options that keep a table in step with a catalog, read once. Names and defaults are Hudi's.
+
+Sources: `HiveSyncConfigHolder`, `HiveSyncConfig`, `HoodieSyncConfig`, `GlueCatalogSyncClientConfig`
+and `DataSourceOptions` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+
+_HIVE = "hoodie.datasource.hive_sync."
+_META = "hoodie.meta.sync."
+_GLUE = "hoodie.datasource.meta.sync.glue."
+ENABLE = "hoodie.datasource.meta.sync.enable"
+HIVE_ENABLE = f"{_HIVE}enable"
+TOOLS = "hoodie.meta.sync.client.tool.class"
+URIS = f"{_HIVE}metastore.uris"
+EXTRACTOR = f"{_HIVE}partition_extractor_class"
+PARTITION_FIELDS = f"{_HIVE}partition_fields"
+
+_READ = (
+    ENABLE,
+    HIVE_ENABLE,
+    TOOLS,
+    URIS,
+    EXTRACTOR,
+    PARTITION_FIELDS,
+    f"{_HIVE}database",
+    f"{_HIVE}table",
+    f"{_HIVE}mode",
+    f"{_HIVE}base_file_format",
+    f"{_HIVE}auto_create_database",
+    f"{_HIVE}skip_ro_suffix",
+    f"{_HIVE}support_timestamp",
+    f"{_HIVE}table_properties",
+    f"{_HIVE}serde_properties",
+    f"{_HIVE}sync_as_datasource",
+    f"{_HIVE}schema_string_length_thresh",
+    f"{_HIVE}omit_metadata_fields",
+    f"{_HIVE}batch_num",
+    f"{_HIVE}sync_comment",
+    f"{_HIVE}table.strategy",
+    f"{_META}sync_snapshot_with_table_name",
+    "hoodie.datasource.meta_sync.condition.sync",
+    "hoodie.meta_sync.spark.version",
+    f"{_GLUE}metadata_file_listing",
+    f"{_GLUE}skip_table_archive",
+)
+_WITHOUT_EFFECT = (
+    f"{_HIVE}ignore_exceptions",
+    f"{_HIVE}username",
+    f"{_HIVE}password",
+    f"{_HIVE}jdbcurl",
+    f"{_HIVE}use_jdbc",
+    f"{_HIVE}filter_pushdown_enabled",
+    f"{_HIVE}filter_pushdown_max_size",
+    f"{_META}incremental",
+    f"{_META}metadata_file_listing",
+    f"{_META}no_partition_metadata",
+    f"{_META}decode_partition",
+)
+"""Taken, since Hudi's pipelines have them: what a catalog holds does not depend on them here."""
+_OFF = (
+    f"{_HIVE}create_managed_table",
+    f"{_HIVE}bucket_sync",
+    f"{_HIVE}use_spark_catalog",
+    f"{_HIVE}recreate_table_on_error",
+    f"{_META}touch.partitions.enabled",
+    f"{_GLUE}partition_index_fields.enable",
+)
+"""Switches that are refused where they are on."""
+
+SYNC_OPTIONS = (*_READ, *_WITHOUT_EFFECT, *_OFF)
+"""Every option that `SyncOptions.of` takes."""
+
+_HIVE_TOOL = "HiveSyncTool"
+_GLUE_TOOL = "AwsGlueCatalogSyncTool"
+EXTRACTORS = (
+    "NonPartitionedExtractor",
+    "SinglePartPartitionValueExtractor",
+    "HiveStylePartitionValueExtractor",
+    "MultiPartKeysValueExtractor",
+)
+"""Simple names of the classes that read partition values off a path, as far as pyhudi has them."""
+
+
+@dataclass(frozen=True)
+class SyncOptions:
+    """Which catalog a table is kept in step with, and what it is there."""
+
+    enabled: bool = False
+    """Each commit is followed by a sync."""
+    catalogs: tuple[Literal["hive", "glue"], ...] = ("hive",)
+    uris: str = ""
+    database: str = "default"
+    table: str = ""
+    """"" for the table's own name."""
+    partition_fields: tuple[str, ...] | None = None
+    """None for the table's own."""
+    extractor: str = ""
+    """"" for the one that fits the table."""
+    create_database: bool = True
+    skip_ro_suffix: bool = False
+    timestamps: bool = False
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    serde_properties: Mapping[str, str] = field(default_factory=dict)
+    as_spark_table: bool = True
+    part_length: int = 4000
+    """Characters of the schema in one property, at most."""
+    meta_columns: bool = True
+    batch: int = 1000
+    comments: bool = False
+    strategy: str = "ALL"
+    snapshot_by_name: bool = True
+    """A merge-on-read table has its own name, too, besides those with suffixes."""
+    conditional: bool = False
+    """The last commit is noted only where something else changed."""
+    spark_version: str = ""
+    metadata_listing: bool = False
+    skip_archive: bool = True
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> SyncOptions:
+        """From `hoodie.…` options.
+
+        Raises `ConfigError` for a value that an option cannot have, `UnsupportedTableFeature` for
+        one that pyhudi does not have.
+        """
+        for name in _OFF:
+            if switch(options, name, default=False):
+                raise UnsupportedTableFeature(
+                    f"{name} is true, which pyhudi does not have", hint="Leave it out."
+                )
+        _check_one_of(options, f"{_HIVE}mode", ("hms",), "Give hms.")
+        _check_one_of(options, f"{_HIVE}base_file_format", ("parquet",), "Give PARQUET.")
+        fields = options.get(PARTITION_FIELDS)
+        flag = partial(_flag, options)
+        return cls(
+            enabled=flag(ENABLE, False) or flag(HIVE_ENABLE, False),
+            catalogs=_catalogs(options),
+            uris=options.get(URIS, ""),
+            database=options.get(f"{_HIVE}database", cls.database),
+            table=options.get(f"{_HIVE}table", ""),
+            partition_fields=None if fields is None else _split(fields),
+            extractor=_extractor(options),
+            create_database=flag(f"{_HIVE}auto_create_database", cls.create_database),
+            skip_ro_suffix=flag(f"{_HIVE}skip_ro_suffix", cls.skip_ro_suffix),
+            timestamps=flag(f"{_HIVE}support_timestamp", cls.timestamps),
+            table_properties=_pairs(options, f"{_HIVE}table_properties"),
+            serde_properties=_pairs(options, f"{_HIVE}serde_properties"),
+            as_spark_table=flag(f"{_HIVE}sync_as_datasource", cls.as_spark_table),
+            part_length=whole_number(
+                options, f"{_HIVE}schema_string_length_thresh", default=cls.part_length
+            ),
+            meta_columns=not flag(f"{_HIVE}omit_metadata_fields", not cls.meta_columns),
+            batch=whole_number(options, f"{_HIVE}batch_num", default=cls.batch),
+            comments=flag(f"{_HIVE}sync_comment", cls.comments),
+            strategy=choice(options, f"{_HIVE}table.strategy", ("ALL", "RO", "RT"), cls.strategy),
+            snapshot_by_name=flag(f"{_META}sync_snapshot_with_table_name", cls.snapshot_by_name),
+            conditional=flag("hoodie.datasource.meta_sync.condition.sync", cls.conditional),
+            spark_version=options.get("hoodie.meta_sync.spark.version", ""),
+            metadata_listing=flag(f"{_GLUE}metadata_file_listing", cls.metadata_listing),
+            skip_archive=flag(f"{_GLUE}skip_table_archive", cls.skip_archive),
+        )
+
+
+def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+    return switch(options, name, default=default)
+
+
+def _catalogs(options: Mapping[str, str]) -> tuple[Literal["hive", "glue"], ...]:
+    found: list[Literal["hive", "glue"]] = []
+    for text in _split(options.get(TOOLS, _HIVE_TOOL)):
+        name = text.rsplit(".", 1)[-1]
+        if name not in (_HIVE_TOOL, _GLUE_TOOL):
+            raise UnsupportedTableFeature(
+                f"{TOOLS} is {text!r}, which pyhudi does not have",
+                hint=f"pyhudi has {_HIVE_TOOL} and {_GLUE_TOOL}.",
+            )
+        found.append("hive" if name == _HIVE_TOOL else "glue")
+    # Hudi's own switch of Hive adds it to the tools that are named.
+    if switch(options, HIVE_ENABLE, default=False) and "hive" not in found:
+        found.append("hive")
+    return tuple(dict.fromkeys(found))
+
+
+def _extractor(options: Mapping[str, str]) -> str:
+    name = options.get(EXTRACTOR, "").strip().rsplit(".", 1)[-1]
+    if name not in ("", *EXTRACTORS):
+        raise UnsupportedTableFeature(
+            f"{EXTRACTOR} is {options[EXTRACTOR]!r}, which pyhudi does not have",
+            hint=f"pyhudi has {', '.join(EXTRACTORS)}.",
+        )
+    return name
+
+
+def _check_one_of(options: Mapping[str, str], name: str, known: tuple[str, ...], hint: str) -> None:
+    if name in options and options[name].strip().lower() not in known:
+        raise UnsupportedTableFeature(
+            f"{name} is {options[name]!r}, which pyhudi does not have", hint=hint
+        )
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _pairs(options: Mapping[str, str], name: str) -> dict[str, str]:
+    """Lines of `key=value` (`ConfigUtils.toMap`)."""
+    found = {}
+    for line in options.get(name, "").splitlines():
+        if not line.strip():
+            continue
+        key, equals, value = line.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"{name} has the line {line!r}", hint="Give key=value lines.")
+        found[key.strip()] = value.strip()
+    return found

@@ -1,0 +1,78 @@
+"""Memory that is free and yet held: allocators keep pages that the system counts as used.
+
+A process with a memory limit takes what it needs from the system, and gives it back between the
+stages of its work. Without a limit nothing of this is done: keeping pages is quicker.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import pyarrow as pa
+
+
+class _Sparing:
+    """Who is sparing with memory just now, and Arrow's pool of before."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.pool: pa.MemoryPool | None = None
+
+
+_NOW = _Sparing()
+
+
+@contextmanager
+def sparing(limit: int | None) -> Iterator[None]:
+    """Has all of the process be sparing with memory for the block; nothing without a limit.
+
+    Arrow's own allocator, mimalloc, holds several times of what is used where threads let go of
+    what others made, and takes huge pages: for the block the C library's is in its place. Arrays
+    remember whose they are.
+    """
+    if limit is None:
+        yield
+        return
+    with _NOW.lock:
+        if not _NOW.users:
+            _NOW.pool = pa.default_memory_pool()
+            pa.set_memory_pool(pa.system_memory_pool())
+        _NOW.users += 1
+    try:
+        yield
+    finally:
+        with _NOW.lock:
+            _NOW.users -= 1
+            if not _NOW.users and _NOW.pool is not None:
+                pa.set_memory_pool(_NOW.pool)
+        _release()
+
+
+def give_back() -> None:
+    """Gives free pages back to the system where somebody is sparing with memory.
+
+    It takes milliseconds: call it when many bytes were let go, not for each batch.
+    """
+    if _NOW.users:
+        _release()
+
+
+def _release() -> None:
+    pa.default_memory_pool().release_unused()
+    _trim()(0)
+
+
+@cache
+def _trim() -> Callable[[int], object]:
+    """The C library's `malloc_trim`; what does nothing where it has none."""
+    if sys.platform != "linux":
+        return int
+    import ctypes  # noqa: PLC0415 - few processes need it
+
+    found: Callable[[int], object] = getattr(ctypes.CDLL(None), "malloc_trim", int)
+    return found

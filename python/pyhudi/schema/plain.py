@@ -1,0 +1,125 @@
+"""Columns without the encodings that data frames and streams bring and no file of a table has.
+
+Dictionaries, views, runs and extension types are undone, at any depth, without a change of values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import SchemaMismatch
+
+_AS_STORED = ("arrow.json", "arrow.uuid")
+"""Extension types whose storage says all that they say."""
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns without encodings. Raises `SchemaMismatch` as `given_batches` does."""
+    names = schema.names
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        msg = f"the data have more than one column {', '.join(map(repr, repeated))}"
+        raise SchemaMismatch(msg)
+    return pa.schema(
+        [field.with_type(_plain_type(field.type, field.name)) for field in schema], schema.metadata
+    )
+
+
+def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the columns of its `plain_schema`."""
+    arrays = [
+        _plain_array(array, name) for array, name in zip(batch.columns, schema.names, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _plain_type(kind: pa.DataType, path: str) -> pa.DataType:
+    """The type without encodings. Raises `SchemaMismatch` for somebody's own."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _plain_type(kind.value_type, path)
+    if pa.types.is_union(kind):
+        msg = f"column {path!r} is {kind}, a type that tables lack"
+        raise SchemaMismatch(msg, hint="Give each alternative a column of its own.")
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name not in _AS_STORED:
+            msg = f"column {path!r} is {kind}, a type that tables lack"
+            raise SchemaMismatch(msg, hint=f"Cast it to {kind.storage_type}, or to text.")
+        return _plain_type(kind.storage_type, path)
+    if kind.equals(pa.string_view()):
+        return pa.string()
+    if kind.equals(pa.binary_view()):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(field, path) for field in kind])
+    if pa.types.is_map(kind):
+        key, item = (_plain_field(field, path) for field in (kind.key_field, kind.item_field))
+        return pa.map_(key, item, keys_sorted=kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field, path), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_list_view(kind):
+        return pa.list_(_plain_field(kind.value_field, path))
+    if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
+        return pa.large_list(_plain_field(kind.value_field, path))
+    return kind
+
+
+def _plain_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
+    return field.with_type(_plain_type(field.type, f"{path}.{field.name}"))
+
+
+def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:
+    kind = array.type
+    plain = _plain_type(kind, path)
+    if kind == plain:
+        return array
+    if pa.types.is_dictionary(kind):
+        return _plain_array(array.dictionary, path).take(array.indices)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain_array(pc.run_end_decode(array), path)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain_array(array.storage, path)
+    if pa.types.is_struct(kind):
+        parts = [_plain_array(array.field(at), path) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(plain), mask=array.is_null())
+    if pa.types.is_map(kind):
+        return _around(array, plain, _entries(array, plain, path), own_buffers=2)
+    if pa.types.is_fixed_size_list(kind):
+        return _around(array, plain, _plain_array(array.values, path), own_buffers=1)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _around(array, plain, _plain_array(array.values, path), own_buffers=2)
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        return _plain_array(_list_of_view(array), path)
+    return array.cast(plain)
+
+
+def _list_of_view(array: pa.Array[Any]) -> pa.Array[Any]:
+    """A list for a view, which may have its elements anywhere and more than once.
+
+    Arrow's own cast makes a list whose buffer of offsets is too short (pyarrow 26).
+    """
+    field = array.type.value_field
+    large = pa.types.is_large_list_view(array.type)
+    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64() if large else pa.int32())
+    ends = pc.cumulative_sum(lengths)
+    offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
+    mask = array.is_null() if array.null_count else None
+    if large:
+        kind = pa.large_list(field)
+        return pa.LargeListArray.from_arrays(offsets, array.flatten(), type=kind, mask=mask)
+    return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(field), mask=mask)
+
+
+def _entries(array: pa.MapArray, plain: pa.MapType, path: str) -> pa.StructArray:
+    parts = [_plain_array(array.keys, path), _plain_array(array.items, path)]
+    return pa.StructArray.from_arrays(parts, fields=[plain.key_field, plain.item_field])
+
+
+def _around(
+    array: pa.Array[Any], plain: pa.DataType, items: pa.Array[Any], *, own_buffers: int
+) -> pa.Array[Any]:
+    """Lists or maps as they are, over other items."""
+    own = array.buffers()[:own_buffers]
+    return pa.Array.from_buffers(plain, len(array), own, offset=array.offset, children=[items])

@@ -1,0 +1,160 @@
+"""Columns that a table can have: names and types, looked at before there is a table or column.
+
+The Avro schema itself is the Rust core's part, values are `casts.py`'s. What no table can have is
+refused here by the column's path, with what to do instead.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi import _native
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.record_keys import META_COLUMNS
+from pyhudi.schema.table_schema import OPERATION_FIELD
+
+DELETE_MARK = "_hoodie_is_deleted"
+"""The column that says of a row that it is a delete."""
+
+MOST_DIGITS = 38
+"""Of Spark's decimals, and so of Hudi's."""
+
+_LETTERS = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo"})
+_DIGITS = "Nd"
+_LAST = "\uffff"
+"""Java looks at units of UTF-16, of which letters beyond this have two that are none."""
+
+
+def avro_schema(schema: pa.Schema, name: str, namespace: str) -> str:
+    """The Avro schema of new columns, as a record of this name.
+
+    Raises `SchemaMismatch` for a name and `UnsupportedTableFeature` for a type that no table has.
+    """
+    _check_fields(schema, "")
+    return _native.avro_schema(schema, name, namespace)
+
+
+def check_new_table(schema: pa.Schema) -> None:
+    """Raises `SchemaMismatch` for columns of a new table that have the name of Hudi's own.
+
+    schema: as it was given. Meta columns that were read from a table are text, and are dropped.
+    """
+    for field in schema:
+        if field.name == OPERATION_FIELD or (
+            field.name in META_COLUMNS and not pa.types.is_string(field.type)
+        ):
+            msg = f"column {field.name!r}: the name is that of a column of Hudi's own"
+            raise SchemaMismatch(msg, hint="Rename it.")
+        if field.name == DELETE_MARK and not pa.types.is_boolean(field.type):
+            msg = f"column {field.name!r} is {field.type}: it tells which rows are deletes"
+            raise SchemaMismatch(msg, hint="Make it bool, or rename it.")
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _check_fields(fields: Iterable[pa.Field[Any]], path: str) -> None:
+    """Fields of one struct, or the columns; `path` is "" or ends with a dot."""
+    by_case: dict[str, str] = {}
+    for field in fields:
+        where = path + field.name
+        if not _is_name(field.name):
+            msg = f"a column cannot be named {where!r}: {_why_not(field.name)}"
+            raise SchemaMismatch(msg, hint=f"Rename it, such as to {_near(field.name)!r}.")
+        other = by_case.get(field.name.lower())
+        if other == field.name:
+            msg = f"there is more than one column {where!r}"
+            raise SchemaMismatch(msg, hint="Rename one.")
+        if other is not None:
+            msg = f"the columns {path + other!r} and {where!r} differ in case alone"
+            raise SchemaMismatch(msg, hint="Spark does not tell such columns apart: rename one.")
+        by_case[field.name.lower()] = field.name
+        _check_type(field.type, where)
+
+
+def _is_name(name: str) -> bool:
+    """As Avro for Java has it (`Schema.validateName`, 1.11): letters are those of any script."""
+    return bool(name) and not _is_digit(name[0]) and all(map(_fits, name))
+
+
+def _fits(letter: str) -> bool:
+    if letter == "_" or _is_digit(letter):
+        return True
+    return letter <= _LAST and unicodedata.category(letter) in _LETTERS
+
+
+def _is_digit(letter: str) -> bool:
+    return letter <= _LAST and unicodedata.category(letter) == _DIGITS
+
+
+def _why_not(name: str) -> str:
+    if not name:
+        return "it is empty"
+    odd = next((letter for letter in name if not _fits(letter)), None)
+    if odd is None:
+        return "Avro, which Hudi keeps schemas in, has no names that begin with a digit"
+    return f"Avro, which Hudi keeps schemas in, has no names with {odd!r}"
+
+
+def _near(name: str) -> str:
+    near = "".join(letter if _fits(letter) else "_" for letter in name) or "column"
+    return f"_{near}" if _is_digit(near[0]) else near
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _check_type(kind: pa.DataType, path: str) -> None:
+    why = _without_form(kind)
+    if why:
+        msg = f"column {path!r} is {kind}, a type that tables lack"
+        raise UnsupportedTableFeature(msg, hint=why)
+    if pa.types.is_struct(kind):
+        _check_fields(kind, f"{path}.")
+    elif pa.types.is_map(kind):
+        _check_type(kind.item_type, f"{path}.value")
+    elif _is_list(kind):
+        _check_type(kind.value_type, f"{path}.element")
+
+
+def _without_form(kind: pa.DataType) -> str:
+    """What to do instead of a type, "" where it has a form."""
+    if pa.types.is_null(kind):
+        return "Cast it to the type that its values will have, or leave it out."
+    if pa.types.is_uint64(kind):
+        return "Cast it to int64, or to decimal128(20, 0) where values go beyond that."
+    if pa.types.is_duration(kind) or pa.types.is_interval(kind):
+        return "Cast a duration to int64, in a unit that the column's name tells, or to text."
+    if pa.types.is_decimal(kind):
+        return _decimal_without_form(kind)
+    if pa.types.is_struct(kind) and kind.num_fields == 0:
+        return "Give the struct a field, or make the column a bool."
+    if pa.types.is_map(kind) and not _is_text(kind.key_type):
+        return "Make its keys text, or make it a list of structs of key and value."
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 0:
+        return "Cast it to binary."
+    return ""
+
+
+def _decimal_without_form(kind: pa.DataType) -> str:
+    if kind.precision > MOST_DIGITS:
+        return f"Hudi's decimals have {MOST_DIGITS} digits at most: cast it to fewer, or to text."
+    if kind.scale < 0 or kind.scale > kind.precision:
+        return "Cast it to a decimal whose scale is from 0 to its precision."
+    return ""
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.string_view().equals)
+    return any(test(kind) for test in tests)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(test(kind) for test in tests)

@@ -1,0 +1,48 @@
+"""Making a table for Spark without rows: its columns are said as Spark says them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from pyhudi.api import create
+from pyhudi.api.table import HudiTable
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.flow import struct_schema
+
+
+def create_table(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    schema: StructType | str,
+    *,
+    key: str | Sequence[str] | None,
+    **how: Any,
+) -> HudiTable:
+    """Makes an empty table: `pyhudi.create_table` with Spark's types.
+
+    Args:
+        spark: a classic or Spark Connect session, which the handle's verbs run on.
+        uri: where the table is to lie.
+        schema: a `StructType`, or its DDL: "id string, fare double, ts timestamp". Columns are
+            nullable, whatever it says.
+        key: as in `pyhudi.create_table`.
+        how: its other arguments, such as `partition_by`, `order_by`, `type` and `options`.
+
+    Returns:
+        The new table's handle.
+
+    Raises:
+        UnsupportedTableFeature: a column of a type that no table can have, or pyhudi could not
+            write to such a table.
+        ConfigError: there is a table already, or arguments do not fit.
+    """
+    if isinstance(schema, str):
+        schema = spark.createDataFrame([], schema).schema
+    return create.create_table(
+        uri, struct_schema(schema), key=key, engine=SparkEngine(spark), **how
+    )

@@ -1,0 +1,73 @@
+"""Whether Hudi's options say of a table what it is: a write that says otherwise is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyhudi.config.merge_mode import MERGE_MODE
+from pyhudi.config.options import WRITE_MERGE_MODE
+from pyhudi.config.properties import TABLE_NAME
+from pyhudi.config.property_names import (
+    CDC_ENABLED,
+    HIVE_STYLE,
+    KEY_GENERATOR_TYPE,
+    META_FIELDS,
+    SLASH_DATES,
+    URL_ENCODE,
+)
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import ConfigError
+from pyhudi.spark.hudi_options import WriteRequest
+
+_BY_DEFAULT = {
+    HIVE_STYLE: "false",
+    URL_ENCODE: "false",
+    SLASH_DATES: "false",
+    META_FIELDS: "true",
+    CDC_ENABLED: "false",
+}
+
+
+def check_fits(asked: WriteRequest, config: TableConfig) -> None:
+    """Raises `ConfigError` naming what an options map says otherwise than the table is."""
+    for name, said, has in _compared(asked, config):
+        if said.lower() != has.lower():
+            raise ConfigError(
+                f"{name} is {said!r} in the options and {has!r} in the table",
+                hint="Leave it out, or write to another table.",
+            )
+
+
+def _compared(asked: WriteRequest, config: TableConfig) -> Iterator[tuple[str, str, str]]:
+    """What both sides tell: its name, and each side's word."""
+    columns = (
+        ("the record key", asked.key, config.record_key_fields),
+        ("the partition path", _bare(asked.partition_by), config.partition_fields),
+        ("the ordering", asked.order_by, config.ordering_fields),
+    )
+    for what, said, has in columns:
+        if said is not None:
+            yield what, ",".join(said), ",".join(has)
+    if asked.type is not None:
+        yield "the table's type", asked.type, "mor" if config.is_merge_on_read else "cow"
+    if asked.version is not None:
+        yield "the table's version", str(asked.version), str(config.version.code)
+    for name, said_text in asked.making.items():
+        has_text = _said_by(config, name)
+        if has_text is not None:
+            yield name, said_text, has_text
+
+
+def _bare(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(name.partition(":")[0] for name in names)
+
+
+def _said_by(config: TableConfig, name: str) -> str | None:
+    """What a table says of itself in the words of an option; None where it does not."""
+    if name == TABLE_NAME:
+        return config.name
+    if name == KEY_GENERATOR_TYPE:
+        return config.key_generator.removesuffix("_AVRO")
+    if name in (MERGE_MODE, WRITE_MERGE_MODE):
+        return config.merge.mode
+    return config.properties.get(name, _BY_DEFAULT.get(name))

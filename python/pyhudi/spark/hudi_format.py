@@ -1,0 +1,273 @@
+"""Reading and writing with Hudi's own options map, as `format("hudi")` takes it.
+
+What the options mean is read in `hudi_options.py`. The work is that of the table's verbs.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pyhudi.api.create import create_table
+from pyhudi.api.existing_table import has_table
+from pyhudi.api.table import HudiTable, open_table
+from pyhudi.config.write_options import COMBINE_INSERTS
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.table_schema import is_meta
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.flow import collected
+from pyhudi.spark.frames import frame_of
+from pyhudi.spark.hudi_existing import check_fits
+from pyhudi.spark.hudi_options import OPERATION, TO_DELETE, ReadRequest, WriteRequest
+from pyhudi.spark.names import case_counts, found_name, named_as
+from pyhudi.spark.read import read as read_as_asked
+from pyhudi.spark.read import read_incremental
+from pyhudi.spark.rejects import split_keyless
+from pyhudi.spark.types import spark_schema, wire_schema
+from pyhudi.storage.storage import Storage
+
+_MODES = ("append", "overwrite", "ignore", "error", "errorifexists", "default")
+_DELETES = ("delete", "delete_partition")
+_OF_CDC = ("where", "limit")
+
+
+def read(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    hudi_options: Mapping[str, object] | None = None,
+    **how: Any,
+) -> DataFrame:
+    """The rows of a Hudi table as a DataFrame, as arguments or Hudi's own options say.
+
+    With an options map the rows are those of `spark.read.format("hudi").options(...)`: Hudi's own
+    columns come with them (`meta_fields=False` leaves them out), `hoodie.datasource.query.type`
+    and its like choose the query. What becomes of each option: docs/spark-options.md.
+
+    Args:
+        spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
+        uri: the table's folder.
+        hudi_options: Hudi's options by name; None for a query by arguments.
+        how: without options the arguments of `pyhudi.spark.read.read`: `columns`, `where`, `as_of`
+            and more. With options those of the query that they ask for, and `storage_options`.
+
+    Returns:
+        The DataFrame, of the table as it is when this is called.
+
+    Raises:
+        UnsupportedTableFeature: an option asks for what pyhudi does not do.
+        ConfigError: an option is unknown, has a value that it cannot have, or does not go with the
+            query.
+    """
+    if hudi_options is None:
+        return read_as_asked(spark, uri, **how)
+    asked = ReadRequest.of(hudi_options)
+    if "options" in how:
+        raise ConfigError("options are given twice", hint="Put all into the one map.")
+    given = {"storage_options": how.pop("storage_options", None), "options": asked.handle}
+    if asked.query == "cdc":
+        wrong = [name for name in how if name not in _OF_CDC]
+        if wrong:
+            raise ConfigError(f"{wrong[0]} does not go with changes")
+        table = open_table(uri, engine=SparkEngine(spark), **given)
+        return frame_of(table.changes(asked.start, asked.end, images="json", **how))
+    how.setdefault("meta_fields", how.get("columns") is None)
+    if asked.query == "incremental":
+        how.setdefault("hollow_commits", asked.hollow_commits)
+        how.setdefault("fallback_full_scan", asked.fallback_full_scan)
+        return read_incremental(spark, uri, asked.start, asked.end, **given, **how)
+    how.setdefault("read_optimized", asked.query == "read_optimized")
+    how.setdefault("as_of", asked.as_of)
+    return read_as_asked(spark, uri, **given, **how)
+
+
+def write(
+    df: DataFrame,
+    path: str | os.PathLike[str],
+    hudi_options: Mapping[str, object],
+    mode: str = "errorifexists",
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    set_aside: Callable[[DataFrame], object] | None = None,
+) -> HudiTable:
+    """Writes a DataFrame as `df.write.format("hudi").options(...).mode(mode).save(path)` does.
+
+    One commit. A table that is not there is made, and goes again if its first rows cannot be
+    written. What becomes of each option: docs/spark-options.md.
+
+    Args:
+        df: the rows. Hudi's own columns among them are left out.
+        path: the table's folder.
+        hudi_options: Hudi's options by name.
+        mode: "append" carries out the operation; "overwrite" removes the table with its history
+            and makes it anew, but with the operation `insert_overwrite_table` puts the rows in
+            place of all others; "ignore" does nothing where there is a table; "errorifexists".
+        storage_options: as in `pyhudi.open_table`.
+        set_aside: gets the rows that have no record key, null or empty, as a DataFrame, before the
+            others are written; without it they are an error.
+
+    Returns:
+        The table's handle.
+
+    Raises:
+        ConfigError: an option or the mode is wrong, there is a table, or one with another key,
+            partitioning, ordering, type or name than the options say.
+        UnsupportedTableFeature: an option asks for what pyhudi does not do.
+        SchemaMismatch: the rows do not fit the table.
+    """
+    mode = mode.strip().lower()
+    if mode not in _MODES:
+        raise ConfigError(f"mode is {mode!r}", hint=f"One of {', '.join(_MODES)}.")
+    asked = WriteRequest.of(hudi_options)
+    engine = SparkEngine(df.sparkSession)
+    storage = Storage(os.fspath(path), storage_options)
+    exists = has_table(storage)
+    if asked.operation in _DELETES and mode != "append":
+        raise ConfigError(
+            f"{OPERATION} is {asked.operation}: the mode {mode!r} does not go with it",
+            hint='Use mode="append".',
+        )
+    if exists and mode in ("error", "errorifexists", "default"):
+        raise ConfigError(
+            f"there is a Hudi table at {storage.uri} already",
+            hint='mode="append" writes to it, "overwrite" replaces it.',
+        )
+    if mode == "overwrite" and asked.operation == "insert_overwrite":
+        raise UnsupportedTableFeature(
+            f'{OPERATION} is insert_overwrite with mode="overwrite": releases of Hudi differ in '
+            "whether the table goes",
+            hint='Use mode="append" to replace partitions, or insert_overwrite_table.',
+        )
+    data = df.select(*(sf.col(f"`{name}`") for name in df.columns if not is_meta(name)))
+    replaces = mode == "overwrite" and asked.operation != "insert_overwrite_table"
+    if asked.operation in _DELETES or (exists and not replaces):
+        table = open_table(
+            path, engine=engine, storage_options=storage_options, options=asked.handle
+        )
+        if mode == "ignore":
+            return table
+        check_fits(asked, table.config)
+        _write(table, asked, named_as(data, table.schema.names), set_aside)
+        return table
+    where = {"storage_options": storage_options, "engine": engine}
+    return _create(path, asked, data, where, replaces=replaces, set_aside=set_aside)
+
+
+def _create(
+    path: str | os.PathLike[str],
+    asked: WriteRequest,
+    data: DataFrame,
+    where: Mapping[str, Any],
+    *,
+    replaces: bool,
+    set_aside: Callable[[DataFrame], object] | None,
+) -> HudiTable:
+    key = _as_in(data, asked.key or ())
+    options: dict[str, object] = {**asked.making, **asked.handle}
+    if asked.operation == "upsert" and key:
+        # What is upserted into no rows is what is left of rows of one key.
+        options[COMBINE_INSERTS] = "true"
+    more: dict[str, Any] = {} if asked.version is None else {"version": asked.version}
+    table = create_table(
+        path,
+        _kept(data, key, set_aside),
+        key=key or None,
+        partition_by=_as_in(data, asked.partition_by or ()) or None,
+        order_by=_as_in(data, asked.order_by or ()) or None,
+        type="mor" if asked.type == "mor" else "cow",
+        mode="overwrite" if replaces else "error",
+        options=options,
+        **where,
+        **more,
+    )
+    kept = {name: text for name, text in table.options.items() if name != COMBINE_INSERTS}
+    return open_table(path, options={**kept, **asked.handle}, **where)
+
+
+def _write(
+    table: HudiTable,
+    asked: WriteRequest,
+    data: DataFrame,
+    set_aside: Callable[[DataFrame], object] | None,
+) -> None:
+    operation, config = asked.operation, table.config
+    if operation == "delete_partition":
+        table.delete_partitions(_partitions(table, asked, data))
+        return
+    data = _kept(data, config.record_key_fields, set_aside)
+    if operation == "delete":
+        tops = (
+            name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)
+        )
+        named = [name for name in dict.fromkeys(tops) if name in data.columns]
+        table.delete_keys(data.select(*(sf.col(f"`{name}`") for name in named)))
+        return
+    missing = [name for name in table.schema.names if name not in data.columns]
+    if missing and not asked.nulls_for_missing:
+        raise SchemaMismatch(
+            f"the data lack the columns {', '.join(missing)}",
+            hint="With hoodie.datasource.write.reconcile.schema=true they get nulls.",
+        )
+    if operation in ("insert_overwrite", "insert_overwrite_table"):
+        types = spark_schema(wire_schema(table.schema))
+        for name in missing:
+            data = data.withColumn(name, sf.lit(None).cast(types[name].dataType))
+        verb = table.overwrite if operation.endswith("table") else table.overwrite_partitions
+        verb(data)
+    elif operation == "bulk_insert":
+        table.bulk_insert(
+            data, sort=asked.sort, sort_columns=asked.sort_columns, schema_mode="merge"
+        )
+    elif operation == "insert":
+        table.insert(data, schema_mode="merge")
+    else:
+        table.upsert(data, schema_mode="merge")
+
+
+def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[Any]:
+    """What `delete_partitions` takes: those of the option, or those that the rows are in."""
+    if asked.delete:
+        known = table.inspect.partitions().column("partition").to_pylist()
+        found = {
+            path
+            for pattern in asked.delete
+            for path in (fnmatch.filter(known, pattern) if "*" in pattern else [pattern])
+        }
+        return sorted(found)
+    names = list(table.config.partition_fields)
+    if not names:
+        raise ConfigError(f"{OPERATION} is delete_partition, and the table has no partitions")
+    lacking = [name for name in names if name not in data.columns]
+    if lacking:
+        raise SchemaMismatch(
+            f"the data lack the partition column {lacking[0]!r}", hint=f"Or give {TO_DELETE}."
+        )
+    rows = data.select(*(sf.col(f"`{name}`") for name in names)).distinct()
+    return [dict(zip(names, row, strict=True)) for row in collected(rows, "find partitions")]
+
+
+def _kept(
+    data: DataFrame, key: tuple[str, ...], set_aside: Callable[[DataFrame], object] | None
+) -> DataFrame:
+    """The rows that are written; the others are given away first, where somebody takes them."""
+    if set_aside is None:
+        return data
+    good, bad = split_keyless(data, key)
+    set_aside(bad)
+    return good
+
+
+def _as_in(data: DataFrame, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of columns, with types behind them or not, as the data spell them."""
+    case = case_counts(data.sparkSession)
+    spelled = []
+    for name in names:
+        column, colon, kind = name.partition(":")
+        top, dot, rest = column.partition(".")
+        found = found_name(top, data.columns, case=case) or top
+        spelled.append(f"{found}{dot}{rest}{colon}{kind}")
+    return tuple(spelled)

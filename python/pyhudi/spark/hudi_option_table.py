@@ -1,0 +1,356 @@
+"""What becomes of each option of Hudi's own Spark data source. Data alone, and `decision`.
+
+`hudi_options.py` goes by it, docs/spark-options.md shows it, and a test compares the two. Names are
+those of Hudi 0.15.0 to 1.2.0 (`DataSourceOptions`, `HoodieWriteConfig`, ...).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyhudi.config.options import CREATE_OPTIONS, is_handle_option
+
+Side = Literal["read", "write", "both"]
+Fate = Literal["translated", "ignored", "refused"]
+
+
+@dataclass(frozen=True)
+class HudiOption:
+    """One option, or a family of them."""
+
+    name: str
+    """With `*` at its end the beginning of the names of a family."""
+    side: Side
+    """Where it means something; on the other side it is passed over, as Hudi does."""
+    fate: Fate
+    note: str
+    """Into what it is translated, why it is ignored, or what to do instead."""
+    harmless: tuple[str, ...] = ()
+    """Values that ask for what pyhudi does anyway: with them a refused option is ignored."""
+
+
+_OFF = ("false",)
+_WRITE = "hoodie.datasource.write."
+_READ = "hoodie.datasource.read."
+
+OPTIONS: tuple[HudiOption, ...] = (
+    # --- what a table is
+    HudiOption(_WRITE + "recordkey.field", "write", "translated", "`key` of `create_table`"),
+    HudiOption("hoodie.table.recordkey.fields", "write", "translated", "the same"),
+    HudiOption(
+        _WRITE + "partitionpath.field", "write", "translated", "`partition_by` of `create_table`"
+    ),
+    HudiOption("hoodie.table.partition.fields", "write", "translated", "the same"),
+    HudiOption(_WRITE + "precombine.field", "write", "translated", "`order_by` of `create_table`"),
+    HudiOption("hoodie.table.ordering.fields", "write", "translated", "the same"),
+    HudiOption("hoodie.table.precombine.field", "write", "translated", "the same"),
+    HudiOption(_WRITE + "table.type", "write", "translated", "`type` of `create_table`"),
+    HudiOption(_WRITE + "storage.type", "write", "translated", "the same"),
+    HudiOption("hoodie.table.type", "write", "translated", "the same"),
+    HudiOption("hoodie.write.table.version", "write", "translated", "`version` of `create_table`"),
+    HudiOption("hoodie.table.version", "write", "translated", "the same"),
+    HudiOption(_WRITE + "table.name", "write", "translated", "`hoodie.table.name`"),
+    HudiOption(
+        _WRITE + "keygenerator.class",
+        "write",
+        "translated",
+        "`hoodie.table.keygenerator.type`, for Hudi's own classes",
+    ),
+    HudiOption("hoodie.table.keygenerator.class", "write", "translated", "the same"),
+    HudiOption(
+        _WRITE + "keygenerator.type", "write", "translated", "`hoodie.table.keygenerator.type`"
+    ),
+    HudiOption(
+        _WRITE + "payload.class",
+        "write",
+        "translated",
+        "the merge mode, for OverwriteWithLatestAvroPayload and DefaultHoodieRecordPayload",
+    ),
+    HudiOption("hoodie.compaction.payload.class", "write", "translated", "the same"),
+    # --- what a write does
+    HudiOption(_WRITE + "operation", "write", "translated", "a verb, see above"),
+    HudiOption(
+        _WRITE + "partitions.to.delete",
+        "write",
+        "translated",
+        "`delete_partitions`, of the operation `delete_partition`; `*` stands for any text",
+    ),
+    HudiOption(
+        _WRITE + "reconcile.schema",
+        "write",
+        "translated",
+        "true: the data may lack columns of the table, which get nulls",
+    ),
+    HudiOption(
+        "hoodie.write.set.null.for.missing.columns", "write", "translated", "true: the same"
+    ),
+    HudiOption("hoodie.bulkinsert.sort.mode", "write", "translated", "`sort` of `bulk_insert`"),
+    HudiOption(
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
+        "write",
+        "translated",
+        "`sort_columns` of `bulk_insert`",
+    ),
+    HudiOption(
+        _WRITE + "insert.drop.duplicates",
+        "write",
+        "refused",
+        "an insert of a DataFrame looks for no keys: upsert, or leave the rows out by a join",
+        _OFF,
+    ),
+    HudiOption(
+        "hoodie.datasource.insert.dup.policy",
+        "write",
+        "refused",
+        "as above",
+        ("none",),
+    ),
+    HudiOption(
+        _WRITE + "schema.allow.auto.evolution.column.drop",
+        "write",
+        "refused",
+        "drop columns with `alter` of the table",
+        _OFF,
+    ),
+    HudiOption(
+        _WRITE + "commitmeta.key.prefix",
+        "write",
+        "refused",
+        "options that begin with `_` go into the commit, as by Hudi's default",
+        ("_",),
+    ),
+    HudiOption(
+        _WRITE + "drop.partition.columns",
+        "write",
+        "refused",
+        "files keep partition columns",
+        _OFF,
+    ),
+    HudiOption(
+        _WRITE + "record.merger.*",
+        "write",
+        "refused",
+        "`pyhudi.register_merger` takes the place of Java mergers",
+    ),
+    HudiOption("hoodie.write.record.merge.custom.*", "write", "refused", "as above"),
+    HudiOption("hoodie.write.record.merge.strategy.id", "write", "refused", "as above"),
+    HudiOption(
+        _WRITE + "secondarykey.column",
+        "write",
+        "refused",
+        "`create_index` of the table makes secondary indexes",
+    ),
+    HudiOption(
+        "hoodie.datasource.overwrite.mode",
+        "write",
+        "refused",
+        "choose the operation `insert_overwrite` or `insert_overwrite_table`",
+    ),
+    HudiOption(
+        _WRITE + "streaming.*",
+        "write",
+        "refused",
+        "`pyhudi.spark.sink` writes streams",
+    ),
+    HudiOption(
+        "hoodie.bulkinsert.user.defined.partitioner.class",
+        "write",
+        "refused",
+        "Java code; sort the DataFrame, or choose `hoodie.bulkinsert.sort.mode`",
+    ),
+    HudiOption(_WRITE + "row.writer.enable", "write", "ignored", "rows are never records of Java"),
+    HudiOption(
+        _WRITE + "keygenerator.consistent.logical.timestamp.enabled",
+        "write",
+        "refused",
+        "times in keys are written as Hudi does by default",
+        _OFF,
+    ),
+    HudiOption("hoodie.avro.schema.validate", "write", "ignored", "the schema is always checked"),
+    HudiOption("hoodie.avro.schema.*", "write", "ignored", "as above"),
+    HudiOption("hoodie.base.path", "both", "refused", "the location is the argument `path`"),
+    HudiOption("hoodie.table.base.file.format", "write", "refused", "Parquet alone", ("parquet",)),
+    HudiOption("hoodie.base.file.format", "write", "refused", "Parquet alone", ("parquet",)),
+    # --- services
+    HudiOption(
+        "hoodie.datasource.compaction.async.enable",
+        "write",
+        "ignored",
+        "it is for streams; `maintain` of the table runs services beside writers",
+    ),
+    HudiOption(
+        "hoodie.datasource.clustering.inline.enable",
+        "write",
+        "translated",
+        "`hoodie.clustering.inline`",
+    ),
+    HudiOption(
+        "hoodie.datasource.clustering.async.enable",
+        "write",
+        "refused",
+        "`maintain` or `cluster` of the table, in a process of its own",
+        _OFF,
+    ),
+    HudiOption("hoodie.clustering.async.enabled", "write", "refused", "as above", _OFF),
+    HudiOption("hoodie.clean.async*", "write", "refused", "`clean` of the table", _OFF),
+    HudiOption("hoodie.archive.async", "write", "refused", "`archive` of the table", _OFF),
+    # --- catalogs: what a table's handle takes of them is not here
+    HudiOption("hoodie.datasource.hive_sync.*", "write", "ignored", "not needed to tell catalogs"),
+    HudiOption("hoodie.datasource.meta.sync.*", "write", "ignored", "as above"),
+    HudiOption("hoodie.datasource.meta_sync.*", "write", "ignored", "as above"),
+    HudiOption("hoodie.meta.sync.*", "write", "ignored", "as above"),
+    HudiOption("hoodie.meta_sync.*", "write", "ignored", "as above"),
+    HudiOption("hoodie.datasource.partition_extractor_class", "write", "ignored", "as above"),
+    # --- what the JVM needs
+    HudiOption(
+        "hoodie.upsert.shuffle.parallelism",
+        "write",
+        "ignored",
+        "`spark.sql.shuffle.partitions` says how many tasks a shuffle has",
+    ),
+    HudiOption("hoodie.insert.shuffle.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.bulkinsert.shuffle.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.delete.shuffle.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.finalize.write.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.rollback.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.file.listing.parallelism", "both", "ignored", "as above"),
+    HudiOption("hoodie.markers.delete.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.simple.index.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.global.simple.index.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.bloom.index.parallelism", "write", "ignored", "as above"),
+    HudiOption("hoodie.memory.*", "both", "ignored", "`memory_limit` is the memory of a task"),
+    HudiOption("hoodie.common.spillable.*", "both", "ignored", "as above"),
+    HudiOption("hoodie.common.diskmap.*", "both", "ignored", "as above"),
+    HudiOption("hoodie.embed.timeline.*", "both", "ignored", "there is no timeline server"),
+    HudiOption("hoodie.filesystem.view.*", "both", "ignored", "as above"),
+    HudiOption("hoodie.write.markers.type", "write", "ignored", "as above: markers are files"),
+    HudiOption("hoodie.write.executor.*", "write", "ignored", "there are no such queues"),
+    HudiOption("hoodie.write.buffer.*", "write", "ignored", "as above"),
+    HudiOption("hoodie.write.status.storage.level", "write", "ignored", "as above"),
+    HudiOption("hoodie.write.tagged.record.storage.level", "write", "ignored", "as above"),
+    HudiOption("hoodie.spark.*", "both", "ignored", "as above"),
+    HudiOption("hoodie.parquet.compression.ratio", "write", "ignored", "sizes are measured"),
+    HudiOption("hoodie.parquet.writelegacyformat.enabled", "write", "ignored", "as Hudi writes"),
+    HudiOption("hoodie.parquet.outputtimestamptype", "write", "ignored", "the schema says it"),
+    HudiOption("hoodie.client.heartbeat.*", "write", "ignored", "heartbeats are as by default"),
+    HudiOption("hoodie.metrics.on", "write", "refused", "no metrics are sent", _OFF),
+    HudiOption("hoodie.metrics.*", "write", "ignored", "no metrics are sent"),
+    HudiOption(
+        "hoodie.write.commit.callback.on",
+        "write",
+        "refused",
+        "nobody is called: tell them when `write` has returned",
+        _OFF,
+    ),
+    HudiOption("hoodie.write.commit.callback.*", "write", "ignored", "nobody is called"),
+    HudiOption(
+        "hoodie.write.auto.upgrade",
+        "write",
+        "ignored",
+        "`upgrade` of a table alone changes its version",
+    ),
+    HudiOption("hoodie.auto.adjust.lock.configs", "write", "ignored", "the storage lock is used"),
+    HudiOption(
+        "hoodie.errortable.*",
+        "write",
+        "refused",
+        "`set_aside` of `write` takes rows without key",
+    ),
+    HudiOption("hoodie.precommit.*", "write", "refused", "`check` of the table, or a query"),
+    HudiOption("hoodie.bootstrap.*", "write", "refused", "bootstrap with Apache Hudi"),
+    HudiOption(
+        "hoodie.deltastreamer.*", "write", "refused", "the streamer is a program of Apache Hudi"
+    ),
+    HudiOption("hoodie.streamer.*", "write", "refused", "as above"),
+    HudiOption("hoodie.sql.*", "write", "refused", "they are for Hudi's SQL: choose the operation"),
+    # --- reading
+    HudiOption(
+        "hoodie.datasource.query.type",
+        "read",
+        "translated",
+        "`snapshot`, `read_optimized` or `incremental`",
+    ),
+    HudiOption("hoodie.datasource.view.type", "read", "translated", "the same"),
+    HudiOption(
+        "hoodie.datasource.query.incremental.format",
+        "read",
+        "translated",
+        "`cdc`: `HudiTable.changes` with images as JSON; `latest_state`: `HudiTable.incremental`",
+    ),
+    HudiOption("as.of.instant", "read", "translated", "`as_of`"),
+    HudiOption(_READ + "begin.instanttime", "read", "translated", "`start`"),
+    HudiOption(_READ + "end.instanttime", "read", "translated", "`end`"),
+    HudiOption(
+        _READ + "incr.fallback.fulltablescan.enable", "read", "translated", "`fallback_full_scan`"
+    ),
+    HudiOption(
+        "hoodie.read.timeline.holes.resolution.policy",
+        "read",
+        "translated",
+        "`hollow_commits`: FAIL, BLOCK or USE_TRANSITION_TIME",
+    ),
+    HudiOption(
+        "hoodie.datasource.merge.type",
+        "read",
+        "refused",
+        "log records are always merged; `read_optimized` reads base files alone",
+        ("payload_combine",),
+    ),
+    HudiOption("hoodie.realtime.merge.skip", "read", "refused", "as above", _OFF),
+    HudiOption(_READ + "paths", "read", "refused", "filter by partition columns instead"),
+    HudiOption(_READ + "incr.path.glob", "read", "refused", "as above"),
+    HudiOption(_READ + "incr.filters", "read", "refused", "give `where`"),
+    HudiOption(
+        _READ + "schema.use.end.instanttime",
+        "read",
+        "refused",
+        "rows come with the columns of the range's end",
+    ),
+    HudiOption(
+        _READ + "extract.partition.values.from.path",
+        "read",
+        "refused",
+        "partition columns are as Hudi has them by default",
+        _OFF,
+    ),
+    HudiOption(_READ + "streaming.*", "read", "refused", 'readStream.format("pyhudi")'),
+    HudiOption("hoodie.datasource.streaming.*", "read", "refused", "as above"),
+    HudiOption(
+        _READ + "table.valued.function.*",
+        "read",
+        "refused",
+        "`pyhudi.spark.register_procedures`, or `inspect` of the table",
+    ),
+    HudiOption(_READ + "create.filesystem.relation", "read", "refused", "as above", _OFF),
+    HudiOption(_READ + "incr.table.version", "read", "ignored", "the table's version counts"),
+    HudiOption(_READ + "incr.skip_compact", "read", "ignored", "compactions bring no rows"),
+    HudiOption(_READ + "incr.skip_cluster", "read", "ignored", "clusterings bring no rows"),
+    HudiOption(_READ + "file.index.*", "read", "ignored", "files are found one way"),
+    HudiOption(_READ + "use.new.parquet.file.format", "read", "ignored", "as above"),
+    HudiOption(_READ + "partition.value.extractor.enabled", "read", "ignored", "as above"),
+    HudiOption("hoodie.file.index.enable", "read", "ignored", "as above"),
+    HudiOption("hoodie.file.group.reader.enabled", "read", "ignored", "as above"),
+    HudiOption("hoodie.bucket.index.query.pruning", "read", "ignored", "done where it can be"),
+    HudiOption("hoodie.merge.use.record.positions", "read", "ignored", "as above"),
+    HudiOption(
+        "hoodie.schema.on.read.enable",
+        "both",
+        "ignored",
+        "a table that was altered is read and written so by itself",
+    ),
+)
+"""The first one that fits a name counts. Those of `KNOWN_OPTIONS` and `CREATE_OPTIONS` of
+`pyhudi.config.options` that are not here are taken under their own names."""
+
+_EXACT = {option.name: option for option in OPTIONS if not option.name.endswith("*")}
+_FAMILIES = tuple(option for option in OPTIONS if option.name.endswith("*"))
+
+
+def decision(name: str) -> HudiOption | None:
+    """What becomes of an option; None for one that is taken as it is, or not known at all."""
+    if name in _EXACT:
+        return _EXACT[name]
+    if is_handle_option(name) or name in CREATE_OPTIONS:
+        return None
+    return next((family for family in _FAMILIES if name.startswith(family.name[:-1])), None)

@@ -1,0 +1,305 @@
+"""Hudi's own options map, read for one write or one query. Tables and frames are not known here.
+
+What becomes of each option stands in `hudi_option_table.py`; here are the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pyhudi.config.index_options import INDEX_TYPE
+from pyhudi.config.merge_mode import COMMIT_TIME_PAYLOAD, EVENT_TIME_PAYLOAD, MERGE_MODE
+from pyhudi.config.option_names import unknown_option
+from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS, check_options, is_handle_option
+from pyhudi.config.properties import TABLE_NAME
+from pyhudi.config.property_names import (
+    KEY_GENERATOR_TYPE,
+    KEY_GENERATOR_TYPES,
+    PARTITION_SPEC,
+)
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.query.commit_range import HollowCommits
+from pyhudi.schema.record_keys import CUSTOM
+from pyhudi.spark.hudi_option_table import OPTIONS, HudiOption, Side, decision
+from pyhudi.write.sort_modes import SortMode
+
+OPERATION = "hoodie.datasource.write.operation"
+TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
+_WRITE = "hoodie.datasource.write."
+_READ = "hoodie.datasource.read."
+_KEYS = (_WRITE + "recordkey.field", "hoodie.table.recordkey.fields")
+_PARTITIONS = (PARTITION_SPEC, "hoodie.table.partition.fields")
+_ORDERING = (
+    "hoodie.table.ordering.fields",
+    _WRITE + "precombine.field",
+    "hoodie.table.precombine.field",
+)
+_TYPE = (_WRITE + "table.type", _WRITE + "storage.type", "hoodie.table.type")
+_VERSION = ("hoodie.write.table.version", "hoodie.table.version")
+_CLASS = (_WRITE + "keygenerator.class", "hoodie.table.keygenerator.class")
+_PAYLOAD = (_WRITE + "payload.class", "hoodie.compaction.payload.class")
+_NULLS = (_WRITE + "reconcile.schema", "hoodie.write.set.null.for.missing.columns")
+_TYPES = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}
+_MODE_OF_PAYLOAD = {
+    COMMIT_TIME_PAYLOAD: "COMMIT_TIME_ORDERING",
+    EVENT_TIME_PAYLOAD: "EVENT_TIME_ORDERING",
+}
+
+OPERATIONS = (
+    "upsert",
+    "insert",
+    "bulk_insert",
+    "delete",
+    "insert_overwrite",
+    "insert_overwrite_table",
+    "delete_partition",
+)
+_SORTS = {"NONE": "none", "GLOBAL_SORT": "global", "PARTITION_SORT": "partition"}
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """What an options map says of a write; None where it says nothing."""
+
+    operation: str
+    key: tuple[str, ...] | None
+    partition_by: tuple[str, ...] | None
+    """With types, as a custom key generator has them."""
+    order_by: tuple[str, ...] | None
+    type: str | None
+    """"cow" or "mor"."""
+    version: int | None
+    nulls_for_missing: bool
+    """The data may lack columns."""
+    sort: SortMode
+    sort_columns: tuple[str, ...]
+    delete: tuple[str, ...]
+    """Partition paths, of the operation "delete_partition"."""
+    making: Mapping[str, str]
+    """Options that say what a new table is."""
+    handle: Mapping[str, str]
+    """Options of a table's handle."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, object]) -> WriteRequest:
+        """Raises `ConfigError` and `UnsupportedTableFeature` naming the option."""
+        options = checked(given, "write")
+        taken = {name: text for name, text in options.items() if _is_taken(name)}
+        making = {name: taken.pop(name) for name in CREATE_OPTIONS if name in taken}
+        making.update(_made(options))
+        inline = options.get("hoodie.datasource.clustering.inline.enable")
+        if inline is not None:
+            taken.setdefault("hoodie.clustering.inline", inline)
+        partition_by = _columns(options, _PARTITIONS)
+        if partition_by is None or not any(":" in each for each in partition_by):
+            taken.pop(PARTITION_SPEC, None)
+            if making.get(KEY_GENERATOR_TYPE, "").upper() == CUSTOM and partition_by:
+                raise ConfigError(
+                    f"{PARTITION_SPEC} is {options[_first(options, _PARTITIONS) or '']!r}",
+                    hint="A custom key generator needs types: field:simple,field:timestamp.",
+                )
+        check_options({**making, **taken}, creating=True)
+        return cls(
+            operation=_operation(options),
+            key=_columns(options, _KEYS),
+            partition_by=partition_by,
+            order_by=_columns(options, _ORDERING),
+            type=_table_type(options),
+            version=whole_number(options, *_VERSION, default=0) or None,
+            nulls_for_missing=any(switch(options, name, default=False) for name in _NULLS),
+            sort=_sort(options),
+            sort_columns=_columns(
+                options, ("hoodie.bulkinsert.user.defined.partitioner.sort.columns",)
+            )
+            or (),
+            delete=_columns(options, (TO_DELETE,)) or (),
+            making=making,
+            handle=taken,
+        )
+
+    @property
+    def index(self) -> str | None:
+        """The index that writes go by."""
+        return self.handle.get(INDEX_TYPE)
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """What an options map says of a query."""
+
+    query: str
+    """"snapshot", "read_optimized", "incremental" or "cdc"."""
+    as_of: str | None = None
+    start: str | None = None
+    end: str | None = None
+    hollow_commits: HollowCommits = "fail"
+    fallback_full_scan: bool | None = None
+    handle: Mapping[str, str] = field(default_factory=dict)
+    """Options of a table's handle."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, object]) -> ReadRequest:
+        """Raises `ConfigError` and `UnsupportedTableFeature` naming the option."""
+        options = checked(given, "read")
+        query = _query(options)
+        ranged = query in ("incremental", "cdc")
+        start, end = (options.get(f"{_READ}{side}.instanttime") for side in ("begin", "end"))
+        as_of = options.get("as.of.instant")
+        if ranged and (start is None or as_of is not None):
+            name = f"{_READ}begin.instanttime" if start is None else "as.of.instant"
+            what = "needs" if start is None else "does not go with"
+            raise ConfigError(f"a query of the type {query!r} {what} {name}")
+        return cls(
+            query=query,
+            as_of=as_of,
+            # As in Hudi, a snapshot passes a range over that its session has as a default.
+            start=start if ranged else None,
+            end=end if ranged else None,
+            hollow_commits=_hollow(options),
+            fallback_full_scan=switch(
+                options, f"{_READ}incr.fallback.fulltablescan.enable", default=None
+            ),
+            handle={
+                name: text
+                for name, text in options.items()
+                if is_handle_option(name) and name != PARTITION_SPEC and decision(name) is None
+            },
+        )
+
+
+def checked(given: Mapping[str, object], side: Side) -> dict[str, str]:
+    """The options as text, without those that are ignored.
+
+    Raises `UnsupportedTableFeature` for one that pyhudi cannot carry out, `ConfigError` for one
+    that it does not know.
+    """
+    options = {}
+    for name, value in given.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        found = decision(name)
+        if found is None:
+            if not _is_taken(name):
+                raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
+            options[name] = text
+        elif found.side in (side, "both") and _counts(found, name, text):
+            options[name] = text
+    return options
+
+
+def _counts(option: HudiOption, name: str, text: str) -> bool:
+    if option.fate == "refused" and text.strip().lower() not in option.harmless:
+        raise UnsupportedTableFeature(
+            f"{name} is {text!r}, which pyhudi does not do", hint=f"{_sentence(option)}."
+        )
+    return option.fate == "translated"
+
+
+def _sentence(option: HudiOption) -> str:
+    """What to do instead, of an option whose row in the table says "as above", too."""
+    at = OPTIONS.index(option)
+    while OPTIONS[at].note in ("as above", "the same"):
+        at -= 1
+    return OPTIONS[at].note[:1].upper() + OPTIONS[at].note[1:]
+
+
+def _is_taken(name: str) -> bool:
+    return is_handle_option(name) or name in CREATE_OPTIONS
+
+
+def _first(options: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if name in options), None)
+
+
+def _text(options: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    name = _first(options, names)
+    return None if name is None else options[name].strip()
+
+
+def _columns(options: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, ...] | None:
+    text = _text(options, names)
+    if text is None:
+        return None
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _operation(options: Mapping[str, str]) -> str:
+    text = options.get(OPERATION, "upsert").strip().lower()
+    if text not in OPERATIONS:
+        raise UnsupportedTableFeature(
+            f"{OPERATION} is {text!r}, which is no operation of a DataFrame here",
+            hint=f"There are {', '.join(OPERATIONS)}; compact, cluster and the like are methods of "
+            "the table.",
+        )
+    return text
+
+
+def _table_type(options: Mapping[str, str]) -> str | None:
+    name = _first(options, _TYPE)
+    return None if name is None else _TYPES[choice(options, name, tuple(_TYPES), "")]
+
+
+def _sort(options: Mapping[str, str]) -> SortMode:
+    name = "hoodie.bulkinsert.sort.mode"
+    if options.get(name, "NONE").strip().upper() not in _SORTS:
+        raise UnsupportedTableFeature(
+            f"{name} is {options[name]!r}", hint=f"One of {', '.join(_SORTS)}."
+        )
+    return cast("SortMode", _SORTS[options.get(name, "NONE").strip().upper()])
+
+
+def _made(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of `create_table` that others stand for."""
+    made: dict[str, str] = {}
+    name = options.get(f"{_WRITE}table.name")
+    if name is not None and TABLE_NAME not in options:
+        made[TABLE_NAME] = name
+    kind = options.get(f"{_WRITE}keygenerator.type") or _generator(_text(options, _CLASS))
+    if kind and KEY_GENERATOR_TYPE not in options:
+        made[KEY_GENERATOR_TYPE] = kind.removesuffix("_AVRO")
+    payload = _text(options, _PAYLOAD)
+    if payload is not None:
+        if payload not in _MODE_OF_PAYLOAD:
+            raise UnsupportedTableFeature(
+                f"{_first(options, _PAYLOAD)} is {payload!r}, which pyhudi gives no table",
+                hint=f"One of {', '.join(_MODE_OF_PAYLOAD)}, or leave it out: a table that has "
+                "another one keeps it.",
+            )
+        if not ({MERGE_MODE, "hoodie.write.record.merge.mode"} & options.keys()):
+            made[MERGE_MODE] = _MODE_OF_PAYLOAD[payload]
+    return made
+
+
+def _generator(named: str | None) -> str | None:
+    if named is None:
+        return None
+    if named not in KEY_GENERATOR_TYPES:
+        raise UnsupportedTableFeature(
+            f"{_CLASS[0]} is {named!r}, which is none of Hudi's own",
+            hint="A key generator of somebody's Java cannot be run here.",
+        )
+    return KEY_GENERATOR_TYPES[named]
+
+
+def _query(options: Mapping[str, str]) -> str:
+    names = ("hoodie.datasource.query.type", "hoodie.datasource.view.type")
+    name = _first(options, names) or names[0]
+    query = choice(options, name, ("snapshot", "read_optimized", "incremental"), "snapshot")
+    form = choice(
+        options,
+        "hoodie.datasource.query.incremental.format",
+        ("latest_state", "cdc"),
+        "latest_state",
+    )
+    return "cdc" if query == "incremental" and form == "cdc" else query
+
+
+_POLICIES = {"FAIL": "fail", "BLOCK": "block", "USE_TRANSITION_TIME": "transition_time"}
+
+
+def _hollow(options: Mapping[str, str]) -> HollowCommits:
+    name = "hoodie.read.timeline.holes.resolution.policy"
+    found: Any = _POLICIES[choice(options, name, tuple(_POLICIES), "FAIL")]
+    return cast("HollowCommits", found)

@@ -1,0 +1,258 @@
+"""Writing by key what Spark has worked out from the table's rows, if nobody changed them meanwhile.
+
+Spark reads the table as it was at one moment. The write is planned at a later one, and completed
+later still: where a commit came between, the work is done again from its beginning, as every verb
+is that gave way (`write/retries.py`), the last time under the table's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from pyhudi.api.table import HudiTable
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, overtaken
+from pyhudi.spark.flow import Kept, collected, job_group
+from pyhudi.spark.frames import frame_of
+from pyhudi.spark.merge_frame import (
+    CLAUSE,
+    MOVED,
+    OLDER,
+    SparkClause,
+    TargetFacts,
+    merge_frame,
+    quoted,
+    resolved,
+)
+from pyhudi.spark.merging import merged
+from pyhudi.spark.write_rows import placed_deletes
+from pyhudi.timeline.unique_keys import keys_are_unique
+from pyhudi.txn.result import WriteResult
+from pyhudi.write import incoming
+from pyhudi.write.execute import DELETE, UPSERT, write
+from pyhudi.write.merge_steps import MergeClause
+from pyhudi.write.non_blocking import check_appends
+from pyhudi.write.rechecks import absent_keys, no_files
+from pyhudi.write.rows import Placed
+from pyhudi.write.upsert import opened
+from pyhudi.write.write_context import WritableTable, WriteContext
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is asked for: the clauses, over the table alone or joined with a source."""
+
+    clauses: Sequence[SparkClause]
+    source: DataFrame | None = None
+    condition: object = None
+    alias: str | None = None
+
+    @property
+    def deletes_alone(self) -> bool:
+        """Whether rows go and none comes or changes."""
+        return all(clause.kind == "delete" for clause in self.clauses)
+
+    @property
+    def may_meet_twice(self) -> bool:
+        """Several rows of the source may match one that goes: nothing is doubtful, as in Delta."""
+        return len(self.clauses) == 1 and self.deletes_alone and self.clauses[0].condition is None
+
+
+class ChangingTable(HudiTable):
+    """A table's handle with the verb that carries out what Spark works out."""
+
+    def change(self, change: Change) -> WriteResult:
+        """Carries it out in one commit. Raises as the verbs do, and as `changed` does."""
+        return self._write(changed, False, change)
+
+
+def changed(table: WritableTable, change: Change) -> WriteResult:
+    """Has Spark work out what changes, and writes it.
+
+    Raises `SchemaMismatch` where several rows of a source match one of the table or a row that
+    comes has the key of another, `ConfigError` for new values of key and partition columns and
+    smaller ones of ordering columns, `UnsupportedTableFeature` for tables without keys.
+    """
+    now = HudiTable(table.storage, table.engine, table.options)
+    facts = _facts(now, change)
+    target = frame_of(now.scan())
+    spark = target.sparkSession
+    with job_group(spark, f"pyhudi change: {table.storage.uri}"), Kept() as keep:
+        clauses = resolved(target, change.source, facts, change.clauses)
+        frame = merge_frame(target, change.source, change.condition, facts, clauses)
+        context = opened(table, None, incoming.memory_limit(None, frame))
+        check_appends(context, "a change of rows that Spark found", appends=False)
+        ids = _ids(context)
+        if change.may_meet_twice and change.source is not None:
+            frame = frame.dropDuplicates(list(ids))
+        frame = keep.keep(frame)
+        counts = _counted(frame, ids, change)
+        _check_copies(now, target, frame, ids, clauses)
+        by_kind = {
+            kind: sum(counts.get(at, 0) for at, one in enumerate(clauses) if one.kind == kind)
+            for kind in ("update", "insert", "delete")
+        }
+        with _placed(context, frame, facts, clauses, change) as placed:
+            _check_unmoved(now, placed.context)
+            _check_found(placed, by_kind)
+            went_by = [*absent_keys(placed), no_files(None)]
+            operation = DELETE if change.deletes_alone else UPSERT
+            return write(placed, operation, deletes=True, went_by=went_by)
+
+
+def _facts(now: HudiTable, change: Change) -> TargetFacts:
+    config = now.config
+    fixed = tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
+    hint = "pyhudi.open_table(uri).delete and .update find rows by a filter of pyhudi's."
+    if not config.record_key_fields:
+        raise UnsupportedTableFeature(
+            "hoodie.table.recordkey.fields is not set: rows that Spark found have no key", hint=hint
+        )
+    within = [name for name in fixed if name not in now.schema.names]
+    if within:
+        raise UnsupportedTableFeature(
+            f"the key or partition column {within[0]!r} is in a struct", hint=hint
+        )
+    if now.state.as_text:
+        raise UnsupportedTableFeature(
+            f"hoodie.table.keygenerator.type is {config.key_generator}: the column "
+            f"{now.state.as_text[0]!r} is not read as it is stored",
+            hint=hint,
+        )
+    ordering = config.ordering_fields if config.merge.mode == "EVENT_TIME_ORDERING" else ()
+    return TargetFacts(tuple(now.schema.names), fixed, tuple(ordering), change.alias)
+
+
+def _ids(context: WriteContext) -> tuple[str, ...]:
+    """The columns that tell rows apart."""
+    config = context.config
+    more = () if context.index.is_global else config.partition_fields
+    return tuple(dict.fromkeys((*config.record_key_fields, *more)))
+
+
+def _counted(frame: DataFrame, ids: Sequence[str], change: Change) -> Mapping[int, int]:
+    """How many keys each clause takes, by its number. Raises where that cannot be written."""
+    rows = frame.groupBy(*(quoted(name) for name in ids)).agg(
+        sf.count("*").alias("n"),
+        sf.max(CLAUSE).alias(CLAUSE),
+        sf.max(MOVED).alias(MOVED),
+        sf.max(OLDER).alias(OLDER),
+    )
+    total = rows.groupBy(CLAUSE).agg(
+        sf.count("*").alias("keys"),
+        sf.max("n").alias("most"),
+        sf.max(MOVED).alias(MOVED),
+        sf.max(OLDER).alias(OLDER),
+    )
+    found = collected(total, "find rows that change")
+    copies_go = change.source is None and change.deletes_alone
+    if any(row["most"] > 1 for row in found) and not copies_go:
+        what = "" if change.source is None else "several rows of the source match one row, or "
+        raise SchemaMismatch(
+            f"a key is written twice: {what}the table has several rows of a key",
+            hint="Leave one row a key in the source, or tell by conditions which one counts.",
+        )
+    if any(row[MOVED] for row in found):
+        raise ConfigError(
+            "key or partition columns are given other values",
+            hint="Delete the rows and insert them anew.",
+        )
+    if any(row[OLDER] for row in found):
+        raise ConfigError(
+            "ordering columns are given smaller values: the rows would lose against what is there",
+            hint="Leave the ordering columns, or give them greater values.",
+        )
+    return {row[CLAUSE]: row["keys"] for row in found}
+
+
+def _check_copies(
+    now: HudiTable,
+    target: DataFrame,
+    frame: DataFrame,
+    ids: Sequence[str],
+    clauses: Sequence[SparkClause],
+) -> None:
+    """Raises `SchemaMismatch` where a row that changes has a copy of its key that does not."""
+    if keys_are_unique(now.state.timeline):
+        return
+    old = [at for at, clause in enumerate(clauses) if clause.kind != "insert"]
+    touched = frame.where(sf.col(CLAUSE).isin(old))
+    names = [f"_pyhudi_id_{at}" for at in range(len(ids))]
+    keys = touched.select(*(quoted(name) for name in ids)).distinct().toDF(*names)
+    every = target.select(*(quoted(name) for name in ids))
+    same = [quoted(own).eqNullSafe(sf.col(name)) for own, name in zip(ids, names, strict=True)]
+    met = every.join(keys, reduce(lambda one, two: one & two, same), "left_semi")
+    both = met.agg(sf.count("*").alias("n")).crossJoin(touched.agg(sf.count("*").alias("m")))
+    (row,) = collected(both, "look for copies of keys")
+    if row["n"] != row["m"]:
+        raise SchemaMismatch(
+            f"{row['m']} rows change and the table has {row['n']} rows of their keys: writing by "
+            "key would change copies that nobody asked for",
+            hint="Remove the copies first: overwrite the table with one row a key.",
+        )
+
+
+@contextmanager
+def _placed(
+    context: WriteContext,
+    frame: DataFrame,
+    facts: TargetFacts,
+    clauses: Sequence[SparkClause],
+    change: Change,
+) -> Iterator[Placed]:
+    """The rows where they go."""
+    if change.deletes_alone:
+        with placed_deletes(context, frame.select(*(quoted(name) for name in facts.fixed))) as gone:
+            yield gone
+        return
+    given = frame.drop(MOVED, OLDER)
+    with merged(context, given, [_by_number(at, one, facts) for at, one in enumerate(clauses)]) as (
+        placed
+    ):
+        yield placed
+
+
+def _by_number(at: int, clause: SparkClause, facts: TargetFacts) -> MergeClause:
+    """The clause as a merge by key carries it out, whose source says which rows are its."""
+    values = None
+    if clause.kind != "delete":
+        names = [*(clause.values or {}), *(facts.fixed if clause.kind == "insert" else ())]
+        skipped = () if clause.kind == "insert" else facts.fixed
+        values = {name: _of_source(name) for name in names if name not in skipped}
+    return MergeClause(clause.kind, f"{_of_source(CLAUSE)} = {at}", values)
+
+
+def _of_source(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'source."{escaped}"'
+
+
+def _check_unmoved(now: HudiTable, context: WriteContext) -> None:
+    """Raises `CommitConflict` where the write is planned on another state than Spark has read."""
+    seen = {commit.requested for commit in now.state.timeline.commits}
+    planned = {commit.requested for commit in context.timeline.commits}
+    if seen != planned:
+        first = min(seen ^ planned)
+        raise overtaken(f"{first} was completed while Spark looked for rows")
+
+
+def _check_found(placed: Placed, by_kind: Mapping[str, int]) -> None:
+    """Raises `SchemaMismatch` where a row would be passed over."""
+    counts = placed.counts
+    written = sum(counts.inserts.values()) + sum(each.rows for each in counts.updates.values())
+    if written < by_kind["update"] + by_kind["insert"]:
+        raise SchemaMismatch(
+            f"{by_kind['update'] + by_kind['insert'] - written} rows would be inserted with keys "
+            "that the table has, under a condition that does not match them, or as deleted ones",
+            hint="Match by the record key.",
+        )
+    gone = sum(counts.leaving.values())
+    if gone < by_kind["delete"]:
+        raise SchemaMismatch(
+            f"the index does not find {by_kind['delete'] - gone} rows that are to be deleted"
+        )

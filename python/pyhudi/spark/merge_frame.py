@@ -1,0 +1,251 @@
+"""What a merge changes, worked out by Spark: target and source joined, each row with its clause.
+
+Nothing is written here. A row of the result is one row of the table that changes, goes or comes:
+its key and partition columns, the number of the clause that took it, and the values it sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.spark.names import case_counts, found_name
+
+When = Literal["matched", "not_matched", "not_matched_by_source"]
+Kind = Literal["update", "delete", "insert"]
+
+CLAUSE = "_pyhudi_clause"
+"""Number of the clause that took the row, from 0 on."""
+MOVED = "_pyhudi_moved"
+"""The clause gives key or partition columns other values."""
+OLDER = "_pyhudi_older"
+"""The clause gives the ordering columns smaller values, so that the row would lose."""
+_THERE, _COMES = "_pyhudi_there", "_pyhudi_comes"
+_TARGET, _SOURCE = "_pyhudi_target_", "_pyhudi_source_"
+
+
+@dataclass(frozen=True)
+class SparkClause:
+    """A clause as the caller gives it."""
+
+    when: When
+    kind: Kind
+    condition: str | Column | None = None
+    values: Mapping[str, Any] | None = None
+    """None of an update or insert: all columns of the table, from the source's of the same names.
+    """
+
+
+@dataclass(frozen=True)
+class TargetFacts:
+    """What the frame's makers know of the table."""
+
+    columns: tuple[str, ...]
+    fixed: tuple[str, ...]
+    """Key and partition columns."""
+    ordering: tuple[str, ...]
+    """None where the last write wins."""
+    alias: str | None = None
+
+
+def as_column(value: Any) -> Column:
+    """A condition or value as Spark has it: text is SQL."""
+    if isinstance(value, str):
+        return sf.expr(value)
+    return value if hasattr(value, "eqNullSafe") else sf.lit(value)
+
+
+def quoted(name: str) -> Column:
+    """The column of a name, whatever is in it."""
+    return sf.col("`" + name.replace("`", "``") + "`")
+
+
+def resolved(
+    target: DataFrame, source: DataFrame | None, facts: TargetFacts, clauses: Sequence[SparkClause]
+) -> list[SparkClause]:
+    """The clauses with values under the table's names.
+
+    Raises `SchemaMismatch` for a column that a side lacks, `ConfigError` for no values.
+    """
+    case = case_counts(target.sparkSession)
+    found = []
+    for clause in clauses:
+        values: dict[str, Any] | None = None
+        if clause.kind != "delete" and clause.values is None:
+            names = [] if source is None else source.columns
+            values = {}
+            for name in facts.columns:
+                at = found_name(name, names, case=case)
+                if at is None:
+                    raise SchemaMismatch(
+                        f"the source lacks the column {name!r}",
+                        hint="Name the columns that are set, or add it to the source.",
+                    )
+                values[name] = quoted(_SOURCE + at)
+        elif clause.kind != "delete":
+            values = {_known(name, facts, case=case): value for name, value in _given(clause)}
+        found.append(SparkClause(clause.when, clause.kind, clause.condition, values))
+    return found
+
+
+def _given(clause: SparkClause) -> list[tuple[str, Any]]:
+    if not clause.values:
+        raise ConfigError("a clause sets no column")
+    return list(clause.values.items())
+
+
+def _known(name: str, facts: TargetFacts, *, case: bool) -> str:
+    bare = name
+    if facts.alias is not None and name.startswith(f"{facts.alias}."):
+        bare = name[len(facts.alias) + 1 :]
+    found = found_name(bare.strip("`"), facts.columns, case=case)
+    if found is None:
+        raise SchemaMismatch(
+            f"the table has no column {name!r}", hint=f"It has {', '.join(facts.columns)}."
+        )
+    return found
+
+
+def merge_frame(
+    target: DataFrame,
+    source: DataFrame | None,
+    condition: str | Column | None,
+    facts: TargetFacts,
+    clauses: Sequence[SparkClause],
+) -> DataFrame:
+    """The rows that clauses take. clauses: as `resolved` gives them. source: None of an update."""
+    kept = dict.fromkeys((*facts.fixed, *facts.ordering))
+    there = target.select(
+        "*", *(quoted(name).alias(_TARGET + name) for name in kept), sf.lit(True).alias(_THERE)
+    )
+    if facts.alias is not None:
+        there = there.alias(facts.alias)
+    both = there
+    if source is not None:
+        comes = source.select(
+            "*",
+            *(quoted(name).alias(_SOURCE + name) for name in source.columns),
+            sf.lit(True).alias(_COMES),
+        )
+        both = there.join(comes, as_column(condition), _join(clauses))
+    number: Column | None = None
+    for at, clause in enumerate(clauses):
+        holds = _applies(clause, alone=source is None)
+        number = (sf if number is None else number).when(holds, sf.lit(at))
+    types = {field.name: field.dataType for field in target.schema}
+    set_columns = dict.fromkeys(name for clause in clauses for name in clause.values or {})
+    chosen = sf.col(CLAUSE)
+    rows = both.withColumn(CLAUSE, number).where(chosen.isNotNull())
+    values = {
+        name: _value(name, clauses, chosen) for name in set_columns if name not in facts.fixed
+    }
+    made = rows.select(*(value.alias(name) for name, value in values.items())).schema
+    # What is nothing but null has no type of its own.
+    voids = [field.name for field in made if field.dataType.typeName() == "void"]
+    values |= {name: values[name].cast(types[name]) for name in voids}
+    return rows.select(
+        *(_fixed(name, clauses, chosen).alias(name) for name in facts.fixed),
+        *(value.alias(name) for name, value in values.items()),
+        chosen,
+        _differs(facts.fixed, clauses, chosen).alias(MOVED),
+        _is_older(facts.ordering, clauses, chosen).alias(OLDER),
+    )
+
+
+def _join(clauses: Sequence[SparkClause]) -> str:
+    asked = {clause.when for clause in clauses}
+    if {"not_matched", "not_matched_by_source"} <= asked:
+        return "full_outer"
+    if "not_matched" in asked:
+        return "right_outer"
+    return "left_outer" if "not_matched_by_source" in asked else "inner"
+
+
+def _applies(clause: SparkClause, *, alone: bool) -> Column:
+    """Whether a row is of a clause's kind and meets its condition; null counts as no."""
+    holds = sf.lit(True)
+    if not alone:
+        there, comes = sf.col(_THERE).isNotNull(), sf.col(_COMES).isNotNull()
+        kinds = {
+            "matched": there & comes,
+            "not_matched": ~there & comes,
+            "not_matched_by_source": there & ~comes,
+        }
+        holds = kinds[clause.when]
+    return holds if clause.condition is None else holds & as_column(clause.condition)
+
+
+def _by_clause(made: Sequence[tuple[int, Column]], chosen: Column) -> Column | None:
+    """For each row what its clause has made; null for clauses that have made nothing."""
+    found: Column | None = None
+    for at, value in made:
+        found = (sf if found is None else found).when(chosen == at, value)
+    return found
+
+
+def _value(name: str, clauses: Sequence[SparkClause], chosen: Column) -> Column:
+    made = [
+        (at, as_column(clause.values[name]))
+        for at, clause in enumerate(clauses)
+        if clause.values is not None and name in clause.values
+    ]
+    found = _by_clause(made, chosen)
+    return sf.lit(None) if found is None else found
+
+
+def _fixed(name: str, clauses: Sequence[SparkClause], chosen: Column) -> Column:
+    """A key or partition column: the table's own, of a new row that of the clause."""
+    made = [
+        (at, as_column((clause.values or {}).get(name)))
+        for at, clause in enumerate(clauses)
+        if clause.kind == "insert"
+    ]
+    own = quoted(_TARGET + name)
+    found = _by_clause(made, chosen)
+    return own if found is None else found.otherwise(own)
+
+
+def _updates(names: Sequence[str], clauses: Sequence[SparkClause]) -> list[tuple[int, SparkClause]]:
+    """The updates that set one of some columns."""
+    return [
+        (at, clause)
+        for at, clause in enumerate(clauses)
+        if clause.kind == "update" and set(names) & set(clause.values or {})
+    ]
+
+
+def _differs(fixed: Sequence[str], clauses: Sequence[SparkClause], chosen: Column) -> Column:
+    made = []
+    for at, clause in _updates(fixed, clauses):
+        same = [
+            as_column(value).eqNullSafe(quoted(_TARGET + name))
+            for name, value in (clause.values or {}).items()
+            if name in fixed
+        ]
+        made.append((at, ~reduce(lambda one, two: one & two, same)))
+    found = _by_clause(made, chosen)
+    return sf.lit(False) if found is None else sf.coalesce(found, sf.lit(False))
+
+
+def _is_older(ordering: Sequence[str], clauses: Sequence[SparkClause], chosen: Column) -> Column:
+    made = []
+    for at, clause in _updates(ordering, clauses):
+        values = clause.values or {}
+        own = [quoted(_TARGET + name) for name in ordering]
+        new = [
+            as_column(values[name]) if name in values else old
+            for name, old in zip(ordering, own, strict=True)
+        ]
+        made.append((at, _packed(new, ordering) < _packed(own, ordering)))
+    found = _by_clause(made, chosen)
+    return sf.lit(False) if found is None else sf.coalesce(found, sf.lit(False))
+
+
+def _packed(columns: Sequence[Column], names: Sequence[str]) -> Column:
+    return sf.struct(*(column.alias(name) for column, name in zip(columns, names, strict=True)))

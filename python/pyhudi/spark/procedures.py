@@ -1,0 +1,116 @@
+"""Hudi's procedures that show something, as table functions of SQL.
+
+They only read. Spark may run a query twice, in part or never, and runs functions of Python on
+executors: no way to change a table. What changes one are methods of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udtf
+
+from pyhudi.api.table import HudiTable, open_table
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import ConfigError
+from pyhudi.spark.types import to_wire, wire_schema
+
+_LIMIT = 10
+"""Rows of those that have a limit, as in Hudi."""
+
+_COMMITS = (
+    "requested string, completed string, action string, operation string, "
+    "partitions array<string>, files bigint, rows_written bigint, rows_inserted bigint, "
+    "rows_updated bigint, rows_deleted bigint, bytes bigint"
+)
+_TIMELINE = "requested string, action string, state string, completed string, file string"
+_SAVEPOINTS = (
+    "instant string, comment string, saved_by string, saved_at timestamp, partitions bigint, "
+    "files bigint"
+)
+_PROPERTIES = "key string, value string"
+
+
+class ShowCommits:
+    """`show_commits(path, limit)`: the newest completed commits."""
+
+    def eval(self, path: str, limit: int = _LIMIT) -> Iterator[tuple[Any, ...]]:
+        """The rows, the newest first."""
+        yield from _rows(_newest(_table(path).inspect.commits(), limit))
+
+
+class ShowTimeline:
+    """`show_timeline(path, limit)`: the newest instants of the active timeline."""
+
+    def eval(self, path: str, limit: int = _LIMIT) -> Iterator[tuple[Any, ...]]:
+        """The rows, the newest first."""
+        yield from _rows(_newest(_table(path).inspect.timeline(), limit))
+
+
+class ShowSavepoints:
+    """`show_savepoints(path)`: the saved commits."""
+
+    def eval(self, path: str) -> Iterator[tuple[Any, ...]]:
+        """The rows, the oldest first."""
+        yield from _rows(_table(path).savepoints())
+
+
+class ShowTableProperties:
+    """`show_table_properties(path)`: what is in `hoodie.properties`."""
+
+    def eval(self, path: str) -> Iterator[tuple[Any, ...]]:
+        """The rows in the order of their keys."""
+        yield from sorted(_table(path).config.properties.items())
+
+
+_PROCEDURES = {
+    "show_commits": (ShowCommits, _COMMITS),
+    "show_timeline": (ShowTimeline, _TIMELINE),
+    "show_savepoints": (ShowSavepoints, _SAVEPOINTS),
+    "show_table_properties": (ShowTableProperties, _PROPERTIES),
+}
+
+
+def register_procedures(spark: SparkSession) -> tuple[str, ...]:
+    """Makes procedures known to SQL: `SELECT * FROM show_commits('/lake/trips', 10)`.
+
+    They are `show_commits`, `show_timeline`, `show_savepoints` and `show_table_properties`, with
+    the table's folder in place of its name. Storage is reached by the environment of executors.
+
+    Args:
+        spark: a session of PySpark 4.
+
+    Returns:
+        The names.
+
+    Raises:
+        ConfigError: the session is one of PySpark 3.5.
+    """
+    if spark.version.startswith("3."):
+        raise ConfigError("table functions need PySpark 4", hint="HudiTable.history shows commits.")
+    for name, (kind, columns) in _PROCEDURES.items():
+        spark.udtf.register(name, udtf(kind, returnType=columns))
+    return tuple(_PROCEDURES)
+
+
+def _table(path: str) -> HudiTable:
+    if "://" not in path and not path.startswith(("/", "file:")):
+        raise ConfigError(f"the path {path!r} is relative", hint="Give all of it.")
+    return open_table(path, engine=LocalEngine(1))
+
+
+def _newest(rows: pa.Table, limit: int) -> pa.Table:
+    """The last rows, turned around."""
+    if limit < 0:
+        raise ConfigError(f"the limit is {limit}")
+    order = list(range(rows.num_rows - 1, max(rows.num_rows - limit, 0) - 1, -1))
+    return rows.take(pa.array(order, pa.int64()))
+
+
+def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    wire = wire_schema(table.schema)
+    for batch in table.to_batches():
+        yield from (tuple(row.values()) for row in to_wire(batch, wire).to_pylist())

@@ -1,0 +1,90 @@
+"""Which partitions an index is that is to be made beside writers, and what they are made by.
+
+What is refused here is so before anything is written. How they are made is the part of
+`index_beside.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyhudi.config import property_names as names
+from pyhudi.config.metadata_names import FILES
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.metadata.checks_before_write import check_kept
+from pyhudi.metadata.definitions import parse_definitions
+from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initial import Source
+from pyhudi.metadata.kinds.protocol import Wish
+from pyhudi.metadata.kinds.registry import (
+    kind_asked,
+    kinds_of,
+    new_definitions,
+    wanted_partitions,
+)
+from pyhudi.metadata.statistics_columns import check_nested
+from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.write.write_context import WriteContext
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The partitions that an index is, and what they are made by."""
+
+    names: tuple[str, ...]
+    """In the order of making."""
+    options: MetadataOptions
+    definitions: Definitions
+
+
+def wanted(context: WriteContext, asked: IndexRequest, options: MetadataOptions) -> Wanted:
+    """As making it alone has it.
+
+    Raises `ConfigError` where the table has the index or has no metadata table, `CommitConflict`
+    where others are at the metadata table.
+    """
+    _check(context)
+    config, kind, table = context.config, kind_asked(asked), context.table
+    if kind.has_names:
+        definitions = kind.defined(table.storage, config, asked)
+        made = tuple(definitions)
+    else:
+        options = kind.alone(options, asked)
+        wish = Wish(config, options, schema=table.columns)
+        there = config.metadata_partitions
+        made = tuple(name for name in wanted_partitions(wish) if name not in there)
+        made = made if kind.name in made else (kind.name,)
+        definitions = new_definitions(made, wish)
+    for name in made:
+        if name in config.metadata_partitions:
+            msg = f"the table has the index {name} already"
+            raise ConfigError(msg, hint="Drop it first to make another one.")
+    check_kept(made, config, parse_definitions(definitions), context.schema)
+    check_nested(config, options.stats_columns)
+    return Wanted(made, options, definitions)
+
+
+def _check(context: WriteContext) -> None:
+    config = context.config
+    if FILES not in config.metadata_partitions:
+        msg = "the table has no metadata table, which is not made beside writers"
+        raise ConfigError(msg, hint="Use rebuild_metadata first.")
+    if Unfinished.of(config):
+        msg = "another writer is making the metadata table, or changing the table's version"
+        raise CommitConflict(msg, hint="Wait until it is done, then try again.")
+
+
+def check_can_catch_up(partitions: tuple[str, ...], source: Source) -> None:
+    """Raises `UnsupportedTableFeature` for an index that must be made alone.
+
+    What `source` lists is what catching up will go by.
+    """
+    version = source.table.config.version
+    for kind, name in kinds_of(partitions):
+        if kind.catch_up(source, source, name, 1) is None:
+            msg = f"{names.METADATA_PARTITIONS}: {name} is not made beside writers"
+            if version.logs_named_by_base_instant:
+                msg = f"{names.TABLE_VERSION} is {version.code}: {name} is not made beside writers"
+            raise UnsupportedTableFeature(msg, hint="Leave concurrently out.")

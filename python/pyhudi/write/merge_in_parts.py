@@ -1,0 +1,291 @@
+"""Merging a source that does not fit in memory: it waits in local files for the rows that it meets.
+
+The source is put aside by hash of its keys, then by the file groups that have them, and each file
+group's part meets its slice piece by piece. What comes of it is put aside by where it goes, as the
+rows of an upsert are. The rules are those of `merge.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from pyhudi import _native
+from pyhudi.engine.spill_by_route import PartitionedSpill, RouteRows
+from pyhudi.index import locate
+from pyhudi.index.located import Located
+from pyhudi.schema.conform import data_schema
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.read import read_task
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.tagged import row_numbers, untagged
+from pyhudi.txn.conflicts import Recheck
+from pyhudi.write.execute import TAG_STAGE
+from pyhudi.write.match_rows import Matched, MatchTask, match_rows
+from pyhudi.write.merge_clauses import Clause
+from pyhudi.write.merge_steps import (
+    MergeClause,
+    check_once,
+    checked_clauses,
+    inserted_rows,
+    keyed_source,
+    matched_slices,
+)
+from pyhudi.write.placed_rows import PlacedRows
+from pyhudi.write.placing import Placing, part_of
+from pyhudi.write.rechecks import no_files
+from pyhudi.write.write_context import WriteContext
+
+_PARTS = 64
+"""So many parts of keys."""
+_SPILL = 16
+"""A spill holds this part of the limit before it writes."""
+_MATCH = 4
+"""All tasks hold this part of the limit of the source's rows and of those that come of them."""
+_SAMPLE = 256
+"""Rows of a slice that tell how wide they are."""
+_KEYS = [RECORD_KEY, PARTITION_PATH]
+_PLACES, _AT = "_pyhudi_places", "_pyhudi_at"
+
+
+@dataclass
+class LargeSource:
+    """A source in pieces, which are taken once."""
+
+    schema: pa.Schema
+    pieces: Iterator[pa.Table]
+    memory_limit: int
+    rechecks: list[Recheck] = field(default_factory=list)
+    """What tells at the commit that no other write has brought a key of the source."""
+
+    @contextmanager
+    def merged(self, context: WriteContext, clauses: Sequence[MergeClause]) -> Iterator[PlacedRows]:
+        """What becomes of the source's rows. Raises as `merge` does."""
+        empty = self.schema.empty_table()
+        on_match = checked_clauses(context, empty, clauses, matched=True)
+        on_absence = checked_clauses(context, empty, clauses, matched=False)
+        keyed_source(context, empty)
+        with ExitStack() as stack:
+            spills = _Spills(stack, self.memory_limit)
+            parts = self._by_key(context, spills)
+            context = context.recovered()
+            work = _Merge(context, spills, self.schema, on_match, on_absence)
+            work.locate(parts)
+            work.match()
+            work.insert_lost()
+            partitions = None if context.index.is_global else frozenset(work.partitions)
+            self.rechecks = [] if context.index.has_buckets else [no_files(partitions)]
+            yield replace(work.place.placed(), seen=work.seen)
+
+    def _by_key(self, context: WriteContext, spills: _Spills) -> list[RouteRows]:
+        """Keys, then the source's columns by number, in parts; no key is in two of them."""
+        spill: PartitionedSpill[int] = spills.new()
+        for piece in self.pieces:
+            rows = keyed_source(context, piece)
+            for number, column in enumerate(piece.columns):
+                rows = rows.append_column(_name(number), column)
+            spill.add(_parts(rows), rows)
+        return list(spill.routes().values())
+
+
+def row_bytes(schema: pa.Schema) -> int:
+    """About how many bytes a row of a schema takes."""
+    return sum(_WIDE if _is_wide(column.type) else 8 for column in schema)
+
+
+_WIDE = 32
+"""Bytes of a text, or of what is nested, as a guess."""
+
+
+def _is_wide(kind: pa.DataType) -> bool:
+    return not at.is_primitive(kind)
+
+
+def _name(number: int) -> str:
+    # A source may have a column of any name.
+    return f"_pyhudi_source_{number}"
+
+
+def _parts(rows: pa.Table) -> pa.Array[Any]:
+    return _native.key_parts(rows.column(RECORD_KEY).combine_chunks(), _PARTS)
+
+
+@dataclass(frozen=True)
+class _Spills:
+    stack: ExitStack
+    memory_limit: int
+
+    def new(self) -> PartitionedSpill[Any]:
+        return self.stack.enter_context(PartitionedSpill(self.memory_limit // _SPILL))
+
+
+class _Merge:
+    """The steps of one merge, in their order: `locate`, `match`, `insert_lost`."""
+
+    def __init__(
+        self,
+        context: WriteContext,
+        spills: _Spills,
+        given: pa.Schema,
+        on_match: tuple[Clause, ...],
+        on_absence: tuple[Clause, ...],
+    ) -> None:
+        self.place = Placing(context, spills.new(), spills.new())
+        self.partitions: set[str] = set()
+        """Of the source's rows."""
+        self.seen: frozenset[tuple[str, str]] = frozenset()
+        """File groups that may have keys of the source."""
+        self._context = context
+        self._limit = spills.memory_limit
+        self._given = given
+        self._on_match, self._on_absence = on_match, on_absence
+        self._waiting: PartitionedSpill[int] = spills.new()
+        self._lost: PartitionedSpill[int] = spills.new()
+
+    def locate(self, parts: list[RouteRows]) -> None:
+        """Asks the index, and inserts what is nowhere. Other rows wait for their file groups."""
+        deletes = any(clause.values is None for clause in self._on_match)
+        for some in self._key_batches(parts):
+            keys = pa.concat_tables(keys for _, keys in some)
+            located = locate.for_merge(self._context, keys, deletes=deletes)
+            first = 0
+            for part, own in some:
+                tagged = part_of(located.tagged, first, own.num_rows)
+                self._put(part.to_table(), Located(tagged, located.groups))
+                first += own.num_rows
+
+    def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
+        held: list[tuple[RouteRows, pa.Table]] = []
+        size = 0
+        for part in parts:
+            # A copy of two columns: what came from a file is freed only as a whole.
+            keys = part.to_table().select(_KEYS).take(row_numbers(len(part)))
+            check_once(self._context, keys)
+            self.partitions.update(keys.column(PARTITION_PATH).unique().to_pylist())
+            held.append((part, keys))
+            size += keys.nbytes
+            if size > self._limit // _SPILL:
+                yield held
+                held, size = [], 0
+        if held:
+            yield held
+
+    def _put(self, rows: pa.Table, located: Located) -> None:
+        tagged = located.tagged
+        nowhere = untagged(rows.num_rows, tagged)
+        self._insert(rows.take(nowhere), pa.nulls(len(nowhere), pa.int64()))
+        found = rows.take(tagged.rows).append_column(_PLACES, _times(tagged.rows))
+        groups = self.place.numbered(located.groups, tagged.groups)
+        new = pa.array([group.is_new for group in located.groups], pa.bool_()).take(tagged.groups)
+        self._lose(found.filter(new), groups.filter(new))
+        old = pc.invert(new)
+        self._waiting.add(groups.filter(old), found.filter(old))
+
+    # --- rows that the table may have ---
+
+    def match(self) -> None:
+        """Has the clauses decide what becomes of rows that the table has."""
+        routes = self._waiting.routes()
+        groups = [self.place.groups[number] for number in routes]
+        self.seen = frozenset((group.slice.partition, group.slice.file_id) for group in groups)
+        reads = dict(zip(routes, matched_slices(self._context, groups), strict=True))
+        chunks = self._chunks(routes, reads)
+        engine = self._context.engine
+        while some := list(islice(chunks, engine.tasks_per_process)):
+            tasks = [self._task(reads[number], rows) for number, rows in some]
+            results = engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
+            for (number, rows), result in zip(some, results, strict=True):
+                self._take(number, rows, result)
+
+    def _chunks(
+        self, routes: dict[int, RouteRows], reads: dict[int, ReadTask]
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Parts of the source's rows of one file group, such that a task fits in memory."""
+        share = self._limit // (_MATCH * self._context.engine.tasks_per_process)
+        width = 0
+        for number, rows in routes.items():
+            if not width:
+                width = _width(reads[number], self._context)
+            first, count = 0, _SAMPLE
+            while first < len(rows):
+                some = rows.slice(first, count).to_table()
+                yield number, some
+                first += count
+                count = max(share // (width + some.nbytes // some.num_rows), _SAMPLE)
+
+    def _task(self, read: ReadTask, rows: pa.Table) -> MatchTask:
+        keys = rows.column(RECORD_KEY).combine_chunks()
+        null_elements = self._context.options.null_elements
+        return MatchTask(read, keys, self._source(rows), self._on_match, null_elements)
+
+    def _source(self, rows: pa.Table) -> pa.Table:
+        """The source's own columns."""
+        columns = [rows.column(_name(number)) for number in range(len(self._given))]
+        return pa.Table.from_arrays(columns, schema=self._given)
+
+    def _take(self, number: int, rows: pa.Table, result: Matched) -> None:
+        if result.updated.num_rows:
+            at = pa.repeat(pa.scalar(number, pa.int64()), result.updated.num_rows)
+            self.place.put_at(result.updated, at)
+        if result.deleted.num_rows:
+            self.place.leave(number, result.deleted.column(RECORD_KEY).combine_chunks())
+        numbers = row_numbers(rows.num_rows)
+        missed = numbers.filter(pc.invert(pc.is_in(numbers, value_set=result.matched)))
+        at = pa.repeat(pa.scalar(number, pa.int64()), len(missed))
+        self._lose(rows.take(missed), at)
+
+    # --- rows that it has not ---
+
+    def _lose(self, rows: pa.Table, at: pa.Array[Any]) -> None:
+        """Puts rows aside that a file group has no live row for."""
+        if rows.num_rows:
+            self._lost.add(_parts(rows), rows.append_column(_AT, at))
+
+    def insert_lost(self) -> None:
+        """Inserts rows that no file group has a live row for.
+
+        They go to their buckets, or where their keys were before. A deleted key may still be in log
+        files of several groups; its row goes to one in its partition.
+        """
+        for part in self._lost.routes().values():
+            rows = part.to_table().combine_chunks()
+            groups = rows.column(_AT).combine_chunks()
+            own = pc.equal(rows.column(PARTITION_PATH), self.place.homes(groups))
+            home = pc.if_else(own.combine_chunks(), groups, pa.scalar(None, pa.int64()))
+            keys = rows.select([*_KEYS, _PLACES]).append_column("home", home)
+            keys = keys.append_column("row", row_numbers(rows.num_rows))
+            sums = [("row", "min"), ("row", "count"), ("home", "min")]
+            found = keys.group_by([*_KEYS, _PLACES], use_threads=False).aggregate(sums)
+            found = found.filter(pc.equal(found.column("row_count"), found.column(_PLACES)))
+            self._insert(rows.take(found["row_min"]), found["home_min"].combine_chunks())
+
+    def _insert(self, rows: pa.Table, at: pa.Array[Any]) -> None:
+        numbers = row_numbers(rows.num_rows)
+        keyed, source = rows.select(_KEYS), self._source(rows)
+        made = inserted_rows(self._context, source, keyed, numbers, self._on_absence)
+        self.place.put_at(made.rows, at.take(made.numbers))
+
+
+def _times(rows: pa.Array[Any]) -> pa.Array[Any]:
+    """For each of some numbers how often it is among them."""
+    counted = pa.table({"row": rows}).group_by("row").aggregate([("row", "count")])
+    known = counted.column("row").combine_chunks()
+    return counted.column("row_count").combine_chunks().take(pc.index_in(rows, value_set=known))
+
+
+def _width(read: ReadTask, context: WriteContext) -> int:
+    """Bytes of a row in memory that comes of a match, by some of the slice's rows."""
+    rows = pa.Table.from_batches(
+        read_task(replace(read, limit=_SAMPLE)),
+        pa.schema([read.schema.field(name) for name in read.output]),
+    )
+    least = row_bytes(data_schema(context.schema.arrow))
+    width: int = rows.nbytes // max(rows.num_rows, 1)
+    return max(width, least)

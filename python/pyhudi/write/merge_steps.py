@@ -1,0 +1,157 @@
+"""What a merge does in steps: its source's keys, its clauses, new rows. Wherever the source is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.query.select import plan_slices
+from pyhudi.schema.assignments import parse_expression, set_value
+from pyhudi.schema.casts import cast_exactly
+from pyhudi.schema.computed import Names, project
+from pyhudi.schema.conform import conform, data_schema
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.write import checks, merge_clauses
+from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
+from pyhudi.write.update_delete import check_settable
+from pyhudi.write.write_context import WriteContext
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """A clause as the caller gives it."""
+
+    kind: str
+    """"update", "delete" or "insert"."""
+    where: str | pc.Expression | None = None
+    values: Mapping[str, Any] | None = None
+    """None of an update or insert: every column that the source has."""
+
+
+def matched_slices(context: WriteContext, groups: Sequence[FileGroup]) -> list[ReadTask]:
+    """How file groups are read that have keys of the source."""
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
+    slices = [group.read or group.slice for group in groups]
+    return plan_slices(context.table, slices, columns, context.task_memory, context.made_keys)
+
+
+def keyed_source(context: WriteContext, given: pa.Table) -> pa.Table:
+    """Record key and partition path of the source's rows."""
+    spec = context.key_spec()
+    columns = {}
+    for name in dict.fromkeys((*spec.key_fields, *spec.partition_fields)):
+        if name not in given.column_names:
+            msg = f"the source lacks the column {name!r} of the key or partition"
+            raise SchemaMismatch(msg, hint="Rename the source's column.")
+        columns[name] = cast_exactly(given.column(name), context.schema.arrow.field(name))
+    keyed = add_keys(pa.table(columns), spec).select([RECORD_KEY, PARTITION_PATH])
+    return keyed.combine_chunks()
+
+
+def check_once(context: WriteContext, keyed: pa.Table) -> None:
+    """Raises `SchemaMismatch` for a key of the source that comes twice."""
+    known_by = [RECORD_KEY] if context.index.is_global else [RECORD_KEY, PARTITION_PATH]
+    if keyed.group_by(known_by).aggregate([]).num_rows < keyed.num_rows:
+        msg = "the source has several rows of one key"
+        raise SchemaMismatch(msg, hint="Leave one row a key: a merge cannot choose among them.")
+
+
+def checked_clauses(
+    context: WriteContext, given: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
+) -> tuple[Clause, ...]:
+    """The clauses for matched rows, or for the others, checked against both schemas."""
+    schema = data_schema(context.schema.arrow)
+    known = merge_clauses.names(given.schema, schema if matched else ())
+    both = joined(given.slice(0, 0), schema.empty_table() if matched else None)
+    made = [
+        _clause(context, given, known, clause)
+        for clause in clauses
+        if (clause.kind != "insert") is matched
+    ]
+    chosen_rows(both, made)
+    for clause in made:
+        project(both, clause.values or {})
+    return tuple(made)
+
+
+def _clause(context: WriteContext, given: pa.Table, known: Names, clause: MergeClause) -> Clause:
+    condition = clause.where
+    if isinstance(condition, str):
+        condition = parse_expression(condition, known, "where")
+    elif not isinstance(condition, (pc.Expression, type(None))):
+        msg = f"where: {condition!r} is no condition of a merge"
+        raise ConfigError(msg, hint="Give a SQL expression as text, or a pyarrow expression.")
+    if clause.kind == "delete":
+        return Clause(condition, None)
+    schema = data_schema(context.schema.arrow)
+    values = clause.values
+    if values is None:
+        fixed = {*context.config.record_key_fields, *context.config.partition_fields}
+        skipped = fixed if clause.kind == "update" else set()
+        checks.check_known_columns([n for n in given.column_names if n not in schema.names], schema)
+        values = {name: f'source."{name}"' for name in given.column_names if name not in skipped}
+    elif clause.kind == "update":
+        check_settable(context, values)
+    checks.check_known_columns(list(values), schema)
+    return Clause(
+        condition,
+        {
+            name: set_value(
+                value,
+                schema.field(name).type,
+                known,
+                f"set {name!r}",
+                null_elements=context.options.null_elements,
+            )
+            for name, value in values.items()
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """New rows, and the numbers of the source's rows that they come from."""
+
+    rows: pa.Table
+    numbers: pa.Array[Any]
+
+
+def inserted_rows(
+    context: WriteContext,
+    given: pa.Table,
+    keyed: pa.Table,
+    fresh: pa.Array[Any],
+    clauses: tuple[Clause, ...],
+) -> Inserted:
+    """The rows that clauses make of some of the source's, which the table has no row for.
+
+    Raises `ConfigError` where they have other keys than the source's.
+    """
+    schema = data_schema(context.schema.arrow)
+    source = joined(given.take(fresh), None)
+    parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
+    for clause, chosen in zip(clauses, chosen_rows(source, clauses), strict=True):
+        new = project(source.take(chosen), clause.values or {})
+        columns = {
+            field.name: new.column(field.name)
+            if field.name in new.column_names
+            else pa.nulls(len(chosen), field.type)
+            for field in schema
+        }
+        parts.append(
+            conform(pa.table(columns), schema, null_elements=context.options.null_elements)
+        )
+        numbers.append(fresh.take(chosen))
+    taken = pa.concat_arrays(numbers)
+    rows = add_keys(pa.concat_tables(parts).combine_chunks(), context.key_spec())
+    if not rows.select([RECORD_KEY, PARTITION_PATH]).equals(keyed.take(taken)):
+        msg = "a clause inserts rows with other keys than the source's"
+        raise ConfigError(msg, hint="Set key and partition columns to those of the source.")
+    return Inserted(rows, taken)

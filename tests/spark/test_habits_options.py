@@ -1,0 +1,250 @@
+"""Hudi's own options map: what a write and a query do with it, and the page that shows it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import pyhudi
+from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.spark import create_table, read, write
+from pyhudi.spark.hudi_option_table import OPTIONS, decision
+from pyhudi.spark.hudi_options import OPERATIONS, ReadRequest, WriteRequest, checked
+
+pytestmark = [pytest.mark.spark35, pytest.mark.filterwarnings("ignore")]
+
+W, R = "hoodie.datasource.write.", "hoodie.datasource.read."
+TRIPS = {
+    "hoodie.table.name": "trips",
+    W + "recordkey.field": "id",
+    W + "partitionpath.field": "city",
+    W + "precombine.field": "ts",
+    W + "hive_style_partitioning": True,
+    "hoodie.upsert.shuffle.parallelism": 2,
+    "hoodie.datasource.write.row.writer.enable": "true",
+    "hoodie.metadata.enable": False,
+}
+PAGE = Path(__file__).parents[2] / "docs" / "spark-options.md"
+
+
+def rows(spark: SparkSession, *given: tuple[Any, ...]) -> DataFrame:
+    return spark.createDataFrame(list(given), "id string, city string, v long, ts long")
+
+
+def content(base: Path) -> list[tuple[Any, ...]]:
+    found = pyhudi.open_table(base).scan(["id", "city", "v"]).to_arrow()
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def test_a_table_is_made_as_the_options_say_and_written_by_operations(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    first = rows(spark, ("a", "osaka", 1, 1), ("a", "osaka", 2, 2), ("b", "lima", 3, 1))
+    table = write(first, base, {**TRIPS, W + "table.type": "MERGE_ON_READ"})
+    assert (table.name, table.type) == ("trips", "mor")
+    assert content(base) == [("a", "osaka", 2), ("b", "lima", 3)]
+    assert (base / "city=osaka").is_dir()
+
+    def wrote(operation: str, *given: tuple[Any, ...], **more: Any) -> list[tuple[Any, ...]]:
+        options = {**TRIPS, W + "operation": operation}
+        write(rows(spark, *given), base, options | more, mode="append")
+        return content(base)
+
+    assert wrote("upsert", ("a", "osaka", 9, 3)) == [("a", "osaka", 9), ("b", "lima", 3)]
+    assert wrote("delete", ("b", "lima", 0, 0)) == [("a", "osaka", 9)]
+    assert wrote("insert_overwrite", ("d", "lima", 7, 1)) == [("a", "osaka", 9), ("d", "lima", 7)]
+    gone = {W + "partitions.to.delete": "city=li*"}
+    assert wrote("delete_partition", **gone) == [("a", "osaka", 9)]
+
+
+def test_rows_are_added_and_partitions_go_by_the_rows_in_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
+    for operation, given in (
+        ("insert", ("c", "lima", 5, 1)),
+        ("bulk_insert", ("e", "lima", 8, 1)),
+        ("delete_partition", ("", "lima", 0, 0)),
+    ):
+        options = {**TRIPS, W + "operation": operation}
+        write(rows(spark, given), base, options, mode="append")
+        if operation == "bulk_insert":
+            assert [row[0] for row in content(base)] == ["a", "c", "e"]
+    assert content(base) == [("a", "osaka", 1)]
+
+
+def test_modes_do_what_sparks_do(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS, mode="append")
+    with pytest.raises(ConfigError, match="already"):
+        write(rows(spark, ("b", "osaka", 1, 1)), base, TRIPS)
+    write(rows(spark, ("b", "osaka", 1, 1)), base, TRIPS, mode="ignore")
+    assert content(base) == [("a", "osaka", 1)]
+    options = {**TRIPS, W + "operation": "insert_overwrite_table"}
+    write(rows(spark, ("c", "osaka", 1, 1)), base, options, mode="overwrite")
+    assert content(base) == [("c", "osaka", 1)]
+    assert pyhudi.open_table(base).history().num_rows == 2
+    write(rows(spark, ("d", "osaka", 1, 1)), base, TRIPS, mode="overwrite")
+    assert content(base) == [("d", "osaka", 1)]
+    assert pyhudi.open_table(base).history().num_rows == 1
+
+
+def test_queries_are_those_that_the_options_ask_for(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = {**TRIPS, "hoodie.table.cdc.enabled": "true"}
+    write(rows(spark, ("a", "osaka", 1, 1)), base, options)
+    first = pyhudi.open_table(base).history().column("instant")[0].as_py()
+    write(rows(spark, ("a", "osaka", 2, 2), ("b", "lima", 3, 1)), base, options, mode="append")
+    done = pyhudi.open_table(base).history().column("completed")[1].as_py()
+
+    def found(**more: str) -> list[Any]:
+        names = {"as_of": "as.of.instant", "begin": R + "begin.instanttime"}
+        names |= {"query": "hoodie.datasource.query.type"}
+        names |= {"form": "hoodie.datasource.query.incremental.format"}
+        given = {names[name]: text for name, text in more.items()}
+        collected: list[Any] = read(spark, base, given).collect()
+        return collected
+
+    assert sorted(row["v"] for row in found()) == [2, 3]
+    assert {"_hoodie_commit_time", "_hoodie_record_key"} <= set(found()[0].asDict())
+    assert [row["v"] for row in found(as_of=first)] == [1]
+    assert sorted(row["v"] for row in found(query="incremental", begin=str(done))) == [2, 3]
+    changes = found(query="incremental", form="cdc", begin="000")
+    assert sorted(row["op"] for row in changes) == ["i", "i", "u"]
+    with pytest.raises(ConfigError, match=r"begin\.instanttime"):
+        found(query="incremental")
+
+
+def test_what_the_options_say_of_a_table_must_be_so(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
+    for name, value in {
+        W + "recordkey.field": "city",
+        W + "precombine.field": "v",
+        W + "partitionpath.field": "",
+        "hoodie.table.name": "other",
+        W + "table.type": "MERGE_ON_READ",
+        W + "hive_style_partitioning": "false",
+    }.items():
+        with pytest.raises(ConfigError, match="in the table"):
+            write(rows(spark, ("b", "lima", 1, 1)), base, {**TRIPS, name: value}, mode="append")
+    assert content(base) == [("a", "osaka", 1)]
+
+
+def test_columns_are_named_as_the_session_compares_names(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1)), base, {**TRIPS, W + "recordkey.field": "ID"})
+    given = rows(spark, ("a", "osaka", 2, 2)).withColumnRenamed("v", "V")
+    write(given, base, TRIPS, mode="append")
+    assert content(base) == [("a", "osaka", 2)]
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(SchemaMismatch, match="lack the columns v"):
+            write(given, base, TRIPS, mode="append")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_missing_columns_get_nulls_where_an_option_says_so(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
+    less = rows(spark, ("b", "osaka", 2, 2)).drop("v")
+    with pytest.raises(SchemaMismatch, match="lack the columns v"):
+        write(less, base, TRIPS, mode="append")
+    write(less, base, {**TRIPS, W + "reconcile.schema": "true"}, mode="append")
+    assert content(base) == [("a", "osaka", 1), ("b", "osaka", None)]
+
+
+def test_rows_without_key_are_put_aside_on_demand(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    given = rows(spark, ("a", "osaka", 1, 1), (None, "osaka", 2, 1), ("", "osaka", 3, 1))
+    with pytest.raises(SchemaMismatch, match="null or empty"):
+        write(given, base, TRIPS)
+    assert not (base / ".hoodie").exists()
+    aside: list[int] = []
+    write(given, base, TRIPS, set_aside=lambda bad: aside.extend(row["v"] for row in bad.collect()))
+    assert sorted(aside) == [2, 3]
+    assert content(base) == [("a", "osaka", 1)]
+
+
+def test_an_empty_table_is_made_of_ddl_and_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:
+    ddl = "id string NOT NULL, city string, v long, ts long, tags array<string>, n map<string, int>"
+    table = create_table(spark, tmp_path / "a", ddl, key="id", partition_by="city", order_by="ts")
+    assert table.inspect.timeline().num_rows == 0
+    given = spark.createDataFrame([("a", "osaka", 1, 1, ["x"], {"y": 2})], ddl)
+    assert table.upsert(given).rows_inserted == 1
+    assert table.scan().to_spark().collect() == given.collect()
+    same = create_table(spark, tmp_path / "b", given.schema, key="id")
+    assert same.schema == table.schema
+    with pytest.raises(UnsupportedTableFeature, match="'wait'"):
+        create_table(spark, tmp_path / "c", "id string, wait interval day to second", key="id")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (W + "operation", "bootstrap", "no operation"),
+        (W + "keygenerator.class", "com.example.Mine", "none of Hudi's own"),
+        (W + "payload.class", "com.example.Mine", "gives no table"),
+        (W + "insert.drop.duplicates", "true", "looks for no keys"),
+        ("hoodie.datasource.insert.dup.policy", "drop", "looks for no keys"),
+        ("hoodie.bulkinsert.sort.mode", "PARTITION_PATH_REPARTITION", "GLOBAL_SORT"),
+    ],
+)
+def test_what_is_not_done_is_refused_by_name(name: str, value: str, said: str) -> None:
+    with pytest.raises(UnsupportedTableFeature, match=re.escape(name)) as caught:
+        WriteRequest.of({**TRIPS, name: value})
+    assert said in str(caught.value)
+
+
+def test_names_that_nobody_knows_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"hoodie\.parquet\.max\.file\.size"):
+        WriteRequest.of({"hoodie.parquet.max.filesize": "1"})
+    with pytest.raises(UnsupportedTableFeature, match="read_optimized"):
+        ReadRequest.of({"hoodie.datasource.merge.type": "skip_merge"})
+
+
+def test_each_refusal_says_what_to_do_and_harmless_values_pass() -> None:
+    for option in OPTIONS:
+        if option.fate != "refused":
+            continue
+        name = option.name.replace("*", "x")
+        side: Any = "read" if option.side == "read" else "write"
+        with pytest.raises(UnsupportedTableFeature, match=re.escape(name)) as caught:
+            checked({name: "what nobody wants"}, side)
+        assert "Hint: As above" not in str(caught.value)
+        assert caught.value.hint
+        for value in option.harmless:
+            assert checked({name: value}, side) == {}
+
+
+def test_every_option_of_pyhudi_has_one_meaning() -> None:
+    shadowed = {name for name in (*KNOWN_OPTIONS, *CREATE_OPTIONS) if decision(name) is not None}
+    assert shadowed == {W + "partitionpath.field", "hoodie.datasource.insert.dup.policy"}
+    assert len({option.name for option in OPTIONS}) == len(OPTIONS)
+
+
+def test_the_page_shows_the_table() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    found = re.findall(r"^\| `([\w.*]+)` \| (\w+) \| (\w+) \| (.*) \|$", page, re.MULTILINE)
+    assert found == [
+        (option.name, option.side, option.fate, _note(option.note, option.harmless))
+        for option in OPTIONS
+    ]
+    operations = re.findall(r"^\| `(\w+)` \| `", page, re.MULTILINE)
+    assert sorted(operations) == sorted(OPERATIONS)
+
+
+def _note(note: str, harmless: tuple[str, ...]) -> str:
+    return note + (f"; `{'`, `'.join(harmless)}` is fine" if harmless else "")

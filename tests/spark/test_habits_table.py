@@ -1,0 +1,192 @@
+"""A table in the manner of Delta's: what Spark's conditions find is what changes, in one commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+import pyhudi
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.spark import HudiTable, keyed_changes
+from tests.helpers.table_builder import TableBuilder, numbered
+
+pytestmark = [pytest.mark.spark35, pytest.mark.filterwarnings("ignore")]
+
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "part": (pa.string(), lambda number: f"p{number % 2}"),
+        "v": (pa.int64(), 1),
+        "at": (pa.timestamp("ms", "UTC"), lambda number: number * 1000),
+    },
+    partition_by="part",
+    metadata=False,
+)
+Row = tuple[str, int | None]
+
+
+def made(base: Path, count: int = 6, **more: Any) -> Path:
+    TABLE.make(base, first=range(count), **more)
+    return base
+
+
+def content(base: Path) -> list[Row]:
+    found = pyhudi.open_table(base).scan(["id", "v"]).to_arrow().to_pylist()
+    return sorted((row["id"], row["v"]) for row in found)
+
+
+def source(spark: SparkSession, *given: tuple[str, str, int | None]) -> DataFrame:
+    return spark.createDataFrame(list(given), "id string, part string, v long")
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_delete_and_update_take_conditions_of_spark(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    base = made(tmp_path / "t", kind=kind)
+    table = HudiTable.forPath(spark, base)
+    result = table.delete("regexp_like(id, '^k[01]$') AND year(at) = 1969")
+    assert (result.rows_deleted, content(base)[0]) == (2, ("k2", 1))
+    result = table.alias("t").update(
+        sf.col("t.part") == "p0", {"t.v": "t.v + length(id)", "AT": sf.lit(None)}
+    )
+    assert result.rows_updated == 2
+    assert content(base) == [("k2", 3), ("k3", 1), ("k4", 3), ("k5", 1)]
+    stored = pyhudi.open_table(base).scan(["at"], "id = 'k3'").to_arrow()
+    assert stored.column("at").to_pylist()[0].timestamp() == 3
+    assert not table.update("v > 100", {"v": 0}).committed
+    assert table.delete().rows_deleted == 4
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_merge_carries_out_the_first_clause_that_holds(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    base = made(tmp_path / "t", kind=kind)
+    given = source(spark, ("k0", "p0", 5), ("k1", "p1", 6), ("k2", "p0", 7), ("k8", "p0", 8))
+    given = given.union(source(spark, ("k9", "p1", 9)))
+    merge = HudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), "t.id = s.id")
+    result = (
+        merge.whenMatchedDelete("s.v = 5")
+        .whenMatchedUpdate(sf.col("s.v") == 6, {"v": "s.v * 10 + t.v"})
+        .whenMatchedUpdate(set={"v": sf.col("s.v")})
+        .whenNotMatchedInsert("s.v = 8", {"id": "s.id", "part": "s.part", "v": "s.v"})
+        .whenNotMatchedBySourceUpdate("t.id = 'k3'", {"v": "-t.v"})
+        .whenNotMatchedBySourceDelete("t.id = 'k4'")
+        .execute()
+    )
+    assert content(base) == [("k1", 61), ("k2", 7), ("k3", -1), ("k5", 1), ("k8", 8)]
+    assert (result.rows_inserted, result.rows_updated, result.rows_deleted) == (1, 3, 2)
+    assert pyhudi.open_table(base).history().num_rows == 2
+
+
+def test_all_columns_come_from_the_source(spark: SparkSession, tmp_path: Path) -> None:
+    base = made(tmp_path / "t", 2)
+    given = source(spark, ("k0", "p0", 5), ("k7", "p1", 6)).withColumn("at", sf.lit(None))
+    given = given.withColumn("at", sf.col("at").cast("timestamp")).withColumnRenamed("v", "V")
+    merge = HudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert content(base) == [("k0", 5), ("k1", 1), ("k7", 6)]
+    with pytest.raises(SchemaMismatch, match="lacks the column 'at'"):
+        merge_of(spark, base, given.drop("at")).whenMatchedUpdateAll().execute()
+
+
+def merge_of(spark: SparkSession, base: Path, given: DataFrame, on: str = "t.id = s.id") -> Any:
+    return HudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), on)
+
+
+def test_several_source_rows_of_one_target_row_are_an_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = made(tmp_path / "t", 3)
+    given = source(spark, ("k0", "p0", 5), ("k0", "p0", 6))
+    with pytest.raises(SchemaMismatch, match="several rows of the source match"):
+        merge_of(spark, base, given).whenMatchedUpdate(set={"v": "s.v"}).execute()
+    with pytest.raises(SchemaMismatch, match="several rows of the source match"):
+        merge_of(spark, base, given).whenMatchedDelete("s.v > 0").execute()
+    assert content(base) == [("k0", 1), ("k1", 1), ("k2", 1)]
+    merge_of(spark, base, given).whenMatchedUpdate("s.v = 6", {"v": "s.v"}).execute()
+    assert content(base)[0] == ("k0", 6)
+    merge_of(spark, base, given).whenMatchedDelete().execute()
+    assert content(base) == [("k1", 1), ("k2", 1)]
+
+
+def test_what_keys_cannot_tell_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    base = made(tmp_path / "t", 3, order_by="v")
+    before = content(base)
+    table = HudiTable.forPath(spark, base)
+    given = source(spark, ("k0", "p0", 5))
+    insert = {"id": "s.id", "part": "s.part", "v": "s.v"}
+    with pytest.raises(SchemaMismatch, match="keys that the table has"):
+        merge_of(spark, base, given, "t.v = s.v").whenNotMatchedInsert(values=insert).execute()
+    for change in ({"id": "'x'"}, {"part": "'p9'"}):
+        with pytest.raises(ConfigError, match="key or partition columns"):
+            table.update("id = 'k1'", change)
+    with pytest.raises(ConfigError, match="smaller values"):
+        table.update("id = 'k1'", {"v": "v - 1"})
+    with pytest.raises(SchemaMismatch, match="no column 'w'"):
+        table.update("id = 'k1'", {"w": "1"})
+    with pytest.raises(ConfigError, match="sets no column"):
+        table.update("id = 'k1'")
+    assert content(base) == before
+    assert table.update("id = 'k1'", {"id": "concat('k', 1)", "v": "v + 1"}).rows_updated == 1
+
+
+def test_copies_of_a_key_are_not_changed_unasked(spark: SparkSession, tmp_path: Path) -> None:
+    base = made(tmp_path / "t", 2)
+    pyhudi.open_table(base).insert(TABLE.rows(range(1), v=2))
+    table = HudiTable.forPath(spark, base)
+    with pytest.raises(SchemaMismatch, match="copies"):
+        table.delete("v = 2")
+    with pytest.raises(SchemaMismatch, match="copies"):
+        table.update("v = 2", {"v": "3"})
+    assert content(base) == [("k0", 1), ("k0", 2), ("k1", 1)]
+    table.delete("id = 'k0'")
+    assert content(base) == [("k1", 1)]
+
+
+def test_rows_without_keys_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    base = made(tmp_path / "t", 2, key=None)
+    with pytest.raises(UnsupportedTableFeature, match="recordkey"):
+        HudiTable.forPath(spark, base).delete("v = 1")
+
+
+def test_a_commit_that_comes_between_makes_spark_look_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = made(tmp_path / "t", 2)
+    opened: Any = vars(keyed_changes)["opened"]
+    others = [5]
+
+    def overtaken(*args: Any) -> Any:
+        if others:
+            pyhudi.open_table(base).update("id = 'k0'", {"v": others.pop()})
+        return opened(*args)
+
+    monkeypatch.setattr(keyed_changes, "opened", overtaken)
+    HudiTable.forPath(spark, base).update("id = 'k0'", {"v": "v + 1"})
+    assert content(base) == [("k0", 6), ("k1", 1)]
+
+
+def test_the_table_tells_of_itself_and_goes_back(spark: SparkSession, tmp_path: Path) -> None:
+    base = made(tmp_path / "t", 3)
+    table = HudiTable.forPath(spark, base)
+    assert HudiTable.isHudiTable(spark, base)
+    assert not HudiTable.isHudiTable(spark, tmp_path / "none")
+    first = table.history(1).collect()[0]["instant"]
+    table.delete("id = 'k0'")
+    assert [row["operation"] for row in table.history().collect()] == ["DELETE", "INSERT"]
+    detail = table.detail().collect()[0]
+    assert (detail["recordKeys"], detail["type"], detail["numPartitions"]) == (["id"], "cow", 2)
+    assert table.toDF().count() == 2
+    with pytest.raises(ConfigError, match="instant"):
+        table.restoreToVersion(3)
+    table.restoreToVersion(first)
+    assert len(content(base)) == 3
+    assert table.optimize().executeCompaction().service == "cluster"
+    assert table.clean().service == "clean"

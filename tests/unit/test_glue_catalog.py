@@ -1,0 +1,208 @@
+"""Syncs with AWS Glue, as moto has it, and tables opened by name there."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from moto import mock_aws
+
+import pyhudi
+from pyhudi.catalog import GlueCatalog
+from pyhudi.errors import (
+    AfterCommitWarning,
+    ConfigError,
+    StorageError,
+    TableNotFound,
+    UnsupportedTableFeature,
+)
+
+ENABLE = "hoodie.datasource.meta.sync.enable"
+TOOL = "hoodie.meta.sync.client.tool.class"
+GLUE = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
+SYNC = "hoodie.datasource.hive_sync."
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        yield boto3.client("glue", region_name="us-east-1")
+
+
+def rows(*cities: str, **more: Any) -> pa.Table:
+    keys = [f"{number}{city}" for number, city in enumerate(cities)]
+    return pa.table({"id": keys, "city": list(cities), **more})
+
+
+def made(folder: Path, *cities: str, **how: Any) -> pyhudi.HudiTable:
+    return pyhudi.create_table(
+        folder / "trips", rows(*cities), key="id", partition_by="city", **how
+    )
+
+
+def cities(name: str = "trips", database: str = "default") -> set[str]:
+    return {each.values[0] for each in GlueCatalog().get_partitions(database, name)}
+
+
+def test_commits_are_followed_by_a_sync(service: Any, tmp_path: Path) -> None:
+    table = made(tmp_path, "osaka", "lima", options={ENABLE: True, TOOL: GLUE})
+    assert cities() == {"osaka", "lima"}
+    table.upsert(rows("paris"))
+    assert cities() == {"osaka", "lima", "paris"}
+    table.delete_partitions(["osaka"])
+    assert cities() == {"lima", "paris"}
+    found = service.get_table(DatabaseName="default", Name="trips")["Table"]
+    (last, *_) = table.inspect.commits().sort_by([("requested", "descending")])["requested"]
+    assert found["Parameters"]["last_commit_time_sync"] == last.as_py()
+    assert found["Parameters"]["EXTERNAL"] == "TRUE"
+    assert found["TableType"] == "EXTERNAL_TABLE"
+    (partition, _) = service.get_partitions(DatabaseName="default", TableName="trips")["Partitions"]
+    assert partition["StorageDescriptor"]["Location"] == f"{table.uri}/lima"
+
+
+def test_a_merge_on_read_table_has_three_names(service: Any, tmp_path: Path) -> None:
+    table = made(tmp_path, "osaka", type="mor")
+    done = table.sync(GlueCatalog(), database="lake", name="t")
+    assert done.created == ("lake.t_ro", "lake.t_rt", "lake.t")
+    formats = {}
+    for name in ("t_ro", "t_rt", "t"):
+        found = GlueCatalog().get_table("lake", name)
+        assert found is not None
+        kind = found.input_format.rsplit(".", 1)[-1]
+        formats[name] = kind, found.serde_parameters["hoodie.query.as.ro.table"]
+    assert formats == {
+        "t_ro": ("HoodieParquetInputFormat", "true"),
+        "t_rt": ("HoodieParquetRealtimeInputFormat", "false"),
+        "t": ("HoodieParquetRealtimeInputFormat", "false"),
+    }
+    with pytest.raises(ConfigError, match="base files alone"):
+        pyhudi.open_table("lake.t_ro", catalog=GlueCatalog())
+
+
+def test_a_table_is_opened_by_name(service: Any, tmp_path: Path) -> None:
+    made(tmp_path, "osaka").sync(GlueCatalog())
+    catalog = GlueCatalog()
+    assert pyhudi.open_table("trips", catalog=catalog).scan().count() == 1
+    with pytest.raises(TableNotFound, match=r"no table 'lake\.trips'"):
+        pyhudi.open_table("lake.trips", catalog=catalog)
+    service.create_table(DatabaseName="default", TableInput={"Name": "other"})
+    with pytest.raises(TableNotFound, match="no Hudi table"):
+        pyhudi.open_table("other", catalog=catalog)
+
+
+def test_a_new_column_comes_and_what_others_set_stays(service: Any, tmp_path: Path) -> None:
+    catalog = GlueCatalog()
+    table = made(tmp_path, "osaka")
+    table.sync(catalog)
+    known = catalog.get_table("default", "trips")
+    assert known is not None
+    with_owner = {**known.parameters, "owner": "ann"}
+    changed = type(known)(**{**vars(known), "parameters": with_owner})
+    catalog.alter_table("default", changed, cascade=False)
+    assert not table.sync(catalog).schema_changed
+    table.upsert(rows("lima", n=[1]), schema_mode="merge")
+    done = table.sync(catalog)
+    assert (done.schema_changed, done.partitions_added) == (True, 1)
+    found = catalog.get_table("default", "trips")
+    assert found is not None
+    assert found.parameters["owner"] == "ann"
+    assert (found.columns[-1].name, found.columns[-1].type) == ("n", "bigint")
+    assert '"name":"n"' in found.parameters["spark.sql.sources.schema.part.0"]
+
+
+def test_nothing_is_said_twice(service: Any, tmp_path: Path) -> None:
+    table = made(tmp_path, "osaka")
+    table.sync(GlueCatalog())
+    version = service.get_table(DatabaseName="default", Name="trips")["Table"]["VersionId"]
+    table.sync(GlueCatalog())
+    again = service.get_table(DatabaseName="default", Name="trips")["Table"]["VersionId"]
+    assert again == version
+
+
+def test_partitions_are_mended_after_what_is_not_on_the_timeline(
+    service: Any, tmp_path: Path
+) -> None:
+    catalog = GlueCatalog()
+    table = made(tmp_path, "osaka", "lima")
+    table.sync(catalog)
+    known = catalog.get_table("default", "trips")
+    assert known is not None
+    partitions = catalog.get_partitions("default", "trips")
+    catalog.drop_partitions("default", "trips", partitions[:1])
+    old = {**known.parameters, "last_commit_time_sync": "20200101000000000"}
+    catalog.alter_table("default", type(known)(**{**vars(known), "parameters": old}), cascade=False)
+    assert table.sync(catalog).partitions_added == 1
+    assert cities() == {"osaka", "lima"}
+
+
+def test_another_table_of_the_name_is_left_alone(service: Any, tmp_path: Path) -> None:
+    made(tmp_path / "a", "osaka").sync(GlueCatalog())
+    with pytest.raises(ConfigError, match="in the catalog, this table at"):
+        made(tmp_path / "b", "osaka").sync(GlueCatalog())
+
+
+def test_folders_of_times_are_no_numbers(service: Any, tmp_path: Path) -> None:
+    by_time = {
+        "hoodie.table.keygenerator.type": "TIMESTAMP",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+    data = pa.table({"id": ["a"], "at": [0]})
+    table = pyhudi.create_table(tmp_path / "t", data, key="id", partition_by="at", options=by_time)
+    with pytest.raises(UnsupportedTableFeature, match="no values of the column 'at'"):
+        table.sync(GlueCatalog())
+    named = pyhudi.open_table(tmp_path / "t", options={f"{SYNC}partition_fields": "day"})
+    named.sync(GlueCatalog())
+    assert cities("t") == {"1970-01-01"}
+
+
+def test_no_database_is_made_where_none_is_wanted(service: Any, tmp_path: Path) -> None:
+    table = made(tmp_path, "osaka", options={f"{SYNC}auto_create_database": "false"})
+    with pytest.raises(ConfigError, match="no database 'lake'"):
+        table.sync(GlueCatalog(), database="lake")
+
+
+def test_a_sync_that_fails_leaves_the_commit(service: Any, tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        table = made(
+            tmp_path,
+            "osaka",
+            options={ENABLE: True, f"{SYNC}metastore.uris": "thrift://127.0.0.1:1"},
+        )
+    assert [warning.category for warning in told] == [AfterCommitWarning]
+    assert "sync of catalogs" in str(told[0].message)
+    assert table.scan().count() == 1
+    with pytest.raises(StorageError, match="Hive metastore at"):
+        table.sync()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (f"{SYNC}mode", "jdbc", "Give hms"),
+        (f"{SYNC}create_managed_table", "true", "Leave it out"),
+        (f"{SYNC}partition_extractor_class", "com.example.Mine", "MultiPartKeys"),
+        (TOOL, "org.apache.hudi.gcp.bigquery.BigQuerySyncTool", "HiveSyncTool"),
+    ],
+)
+def test_what_no_sync_has_is_refused(tmp_path: Path, name: str, value: str, said: str) -> None:
+    with pytest.raises(UnsupportedTableFeature, match="pyhudi does not have") as refused:
+        made(tmp_path, "osaka", options={name: value})
+    assert said in refused.value.hint
+
+
+def test_a_metastore_needs_an_address(tmp_path: Path) -> None:
+    table = made(tmp_path, "osaka", options={ENABLE: False})
+    with pytest.raises(ConfigError, match=r"needs the option .*metastore\.uris"):
+        table.sync()
+    with pytest.raises(ConfigError, match="catalog is 'x'"):
+        table.sync("x")  # type: ignore[arg-type]

@@ -1,0 +1,260 @@
+"""Each Arrow type is taken without a change of values, or refused by name with what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.given import given_batches
+from tests.helpers.type_cases import CASES, LACKING, columns
+
+PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+PLAIN = {"hoodie.metadata.enable": "false"}
+Kind = Literal["cow", "mor"]
+
+
+def made(base: Path, given: Any, kind: Kind = "cow", **options: str) -> pyhudi.HudiTable:
+    return pyhudi.create_table(
+        base, given, key="id", type=kind, index="simple", options={**PLAIN, **options}
+    )
+
+
+def check(table: pyhudi.HudiTable) -> None:
+    rows = table.refresh().scan().to_arrow().sort_by("id")
+    assert {name: rows.schema.field(name).type for name in CASES} == {
+        name: case.back for name, case in CASES.items()
+    }
+    for name, case in CASES.items():
+        assert rows[name].to_pylist() == case.values, name
+
+
+@pytest.mark.parametrize("blocks", ["avro", "parquet"])
+def test_values_are_the_same_in_log_files(tmp_path: Path, blocks: str) -> None:
+    given = columns()
+    table = made(
+        tmp_path / "t", given.schema, "mor", **{"hoodie.logfile.data.block.format": blocks}
+    )
+    assert table.scan().to_arrow().num_rows == 0
+    table.insert(given.set_column(0, "id", pa.array(["k2", "k0", "k1"])))
+    table.upsert(given)
+    assert list(tmp_path.glob("t/.*.log.*"))
+    check(table)
+    table.compact()
+    check(table)
+
+
+def test_values_are_the_same_in_base_files(tmp_path: Path) -> None:
+    given = columns()
+    table = made(tmp_path / "t", given)
+    check(table)
+    table.upsert(given.slice(1, 1))
+    check(table)
+    table.merge(given).when_matched_update_all().when_not_matched_insert_all().execute()
+    check(table)
+
+
+def test_a_table_widened_on_write_gets_the_columns(tmp_path: Path) -> None:
+    given = columns()
+    table = made(tmp_path / "t", given.select(["id"]), "mor")
+    table.upsert(given, schema_mode="merge")
+    check(table)
+
+
+def short(avro: Any) -> str:
+    """An Avro type as the page has it."""
+    kind = next(branch for branch in avro if branch != "null") if isinstance(avro, list) else avro
+    if isinstance(kind, str):
+        return kind
+    logical = kind.get("logicalType")
+    return f"{kind['type']}, {logical}" if logical else str(kind["type"])
+
+
+def test_the_avro_types_are_those_that_are_told(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", columns().schema)
+    properties = table.config.create_schema
+    fields = {field["name"]: field["type"] for field in json.loads(properties or "")["fields"]}
+    for name, case in CASES.items():
+        told = "string" if case.avro == "that of its values" else case.avro
+        assert short(fields[name]) == told, name
+
+
+def told(heading: str) -> list[list[str]]:
+    """The cells of the table below a heading of the page."""
+    text = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip().strip("`") for cell in line.strip("| ").split(" | ")] for line in lines]
+    return [row for row in cells[1:] if not set(row[0]) <= set("-| ")]
+
+
+def family(kind: pa.DataType) -> str:
+    """A type's name without its parts and units."""
+    if pa.types.is_fixed_size_binary(kind):
+        return "fixed_size_binary"
+    if pa.types.is_timestamp(kind):
+        return f"timestamp[{kind.unit}{', tz' if kind.tz else ''}]"
+    if pa.types.is_time(kind):
+        return str(kind)
+    return re.split(r"[<(\[]", str(kind).replace("halffloat", "float16"))[0]
+
+
+def test_the_page_tells_each_type_that_is_taken() -> None:
+    rows = {(family(case.given.type), case.avro, family(case.back)) for case in CASES.values()}
+    page = {(given, avro, back) for given, avro, back in told("Types")}
+    one = {
+        (given, avro, "that of its values" if given == "dictionary" else back)
+        for given, avro, back in rows
+    }
+    assert page == one
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("name", LACKING)
+def test_other_types_are_refused_before_there_is_a_table(
+    tmp_path: Path, name: str, kind: Kind
+) -> None:
+    lacking, hint = LACKING[name]
+    nested = pa.list_(pa.struct([("deep", lacking)]))
+    for given, path in ((lacking, "'odd'"), (nested, "'odd.element.deep'")):
+        schema = pa.schema([("id", pa.string()), ("odd", given)])
+        with pytest.raises(UnsupportedTableFeature, match=path) as refused:
+            made(tmp_path / "t", schema, kind)
+        assert hint in refused.value.hint
+        assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in LACKING if name != "null"])
+def test_other_types_are_refused_as_new_columns(tmp_path: Path, name: str) -> None:
+    lacking, hint = LACKING[name]
+    table = made(tmp_path / "t", pa.table({"id": ["a"]}))
+    rows = pa.table({"id": ["b"], "odd": pa.nulls(1, lacking)})
+    with pytest.raises(UnsupportedTableFeature, match="'odd'") as refused:
+        table.upsert(rows, schema_mode="merge")
+    assert hint in refused.value.hint
+    assert table.refresh().scan().count() == 1
+
+
+def test_the_page_tells_each_type_that_is_refused() -> None:
+    page = " ".join(cell for row in told("Types that are refused") for cell in row)
+    for name, (kind, _) in LACKING.items():
+        word = {"interval": "interval"}.get(name, family(kind))
+        assert word in page, name
+
+
+OUT_OF_RANGE = [
+    (pa.array([2**31], pa.int64()), pa.int32(), "2147483648"),
+    (pa.array([-(2**31) - 1], pa.int64()), pa.int16(), "-2147483649"),
+    (pa.array([2**31], pa.uint32()), pa.int32(), "2147483648"),
+    (pa.array([2**63], pa.uint64()), pa.int64(), "9223372036854775808"),
+    (pa.array([1001], pa.timestamp("ns")), pa.timestamp("us"), "1970-01-01 00:00:00.000001001"),
+    (pa.array([1001], pa.time64("ns")), pa.time64("us"), "1001"),
+    (pa.array([1001], pa.time64("us")), pa.time32("ms"), "datetime.time(0, 0, 0, 1001)"),
+    (pa.array([1], pa.date64()), pa.date32(), "1 as date64"),
+    (pa.array([2**62], pa.timestamp("s")), pa.timestamp("us"), "4611686018427387904"),
+    (pa.array(["123.45"]).cast(pa.decimal128(5, 2)), pa.decimal128(5, 1), "123.45"),
+    (pa.array([[2**31]], pa.list_view(pa.int64())), pa.list_(pa.int32()), "2147483648"),
+    (pa.array([0.1], pa.float64()), pa.float32(), "0.1"),
+]
+
+
+@pytest.mark.parametrize(("given", "wanted", "value"), OUT_OF_RANGE, ids=str)
+def test_what_does_not_fit_is_named(
+    tmp_path: Path, given: pa.Array[Any], wanted: pa.DataType, value: str
+) -> None:
+    table = made(tmp_path / "t", pa.schema([("id", pa.string()), ("c", wanted)]))
+    for write in (table.insert, table.upsert, table.bulk_insert):
+        with pytest.raises(SchemaMismatch, match="column 'c'") as refused:
+            write(pa.table({"id": ["a"], "c": given}))
+        assert value in str(refused.value)
+        assert refused.value.hint
+    assert table.inspect.timeline().num_rows == 0
+
+
+def test_times_of_any_unit_fit_a_column_of_times(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", pa.schema([("id", pa.string()), ("c", pa.time32("ms"))]))
+    for key, unit in (("a", "us"), ("b", "ns")):
+        parts = {"us": 1000, "ns": 1_000_000}[unit]
+        table.insert(pa.table({"id": [key], "c": pa.array([5 * parts], pa.time64(unit))}))
+    assert table.scan().to_arrow()["c"].cast(pa.int32()).to_pylist() == [5, 5]
+
+
+@pytest.mark.parametrize("cls", [pa.ListViewArray, pa.LargeListViewArray])
+def test_views_may_have_their_elements_anywhere(cls: Any) -> None:
+    words = pa.array(["a", "b", "c", "d", "e"]).dictionary_encode()
+    gaps = pa.array([False, False, True, False])
+    view = cls.from_arrays([3, 0, 0, 1], [2, 1, 0, 2], words, mask=gaps)
+    wanted = [["d", "e"], ["a"], None, ["b", "c"]]
+    for start, length in ((0, 4), (1, 3), (2, 1), (0, 1)):
+        part = view.slice(start, length)
+        _, batches = given_batches(pa.table({"c": part}))
+        (batch,) = batches
+        batch.validate(full=True)
+        assert batch["c"].to_pylist() == wanted[start : start + length]
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+NAMES = [
+    ("a.b", "'a_b'"),
+    ("a b", "'a_b'"),
+    ("a-b", "'a_b'"),
+    ("a🙂", "'a_'"),
+    ("x²", "'x_'"),
+    ("a\u0301", "'a_'"),
+    ("", "'column'"),
+    ("1a", "'_1a'"),
+    ("a`b", "'a_b'"),
+]
+
+
+@pytest.mark.parametrize(("name", "near"), NAMES)
+def test_names_that_schemas_lack_are_refused(tmp_path: Path, name: str, near: str) -> None:
+    deep = pa.struct([(name, pa.int32())])
+    for column, kind in ((name, pa.int32()), ("top", deep), ("top", pa.list_(deep))):
+        schema = pa.schema([("id", pa.string()), (column, kind)])
+        with pytest.raises(SchemaMismatch, match=f"{re.escape(name)}'") as refused:
+            made(tmp_path / "t", schema)
+        assert near in refused.value.hint
+        assert not (tmp_path / "t").exists()
+    table = made(tmp_path / "t", pa.table({"id": ["a"]}))
+    with pytest.raises(SchemaMismatch, match=f"{re.escape(name)}'"):
+        table.upsert(pa.table({"id": ["a"], name: [1]}), schema_mode="merge")
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.struct([("x", pa.int8()), ("X", pa.int8())])])
+def test_names_that_differ_in_case_alone_are_refused(tmp_path: Path, kind: pa.DataType) -> None:
+    other = "C" if kind == pa.int32() else "d"
+    schema = pa.schema([("id", pa.string()), ("c", kind), (other, pa.int32())])
+    with pytest.raises(SchemaMismatch, match="case alone"):
+        made(tmp_path / "t", schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("_hoodie_commit_time", pa.int64()),
+        ("_hoodie_operation", pa.string()),
+        ("_hoodie_is_deleted", pa.string()),
+    ],
+)
+def test_names_of_hudis_own_are_refused(tmp_path: Path, name: str, kind: pa.DataType) -> None:
+    schema = pa.schema([("id", pa.string()), (name, kind)])
+    for given in (schema, schema.empty_table()):
+        with pytest.raises(SchemaMismatch, match=name) as refused:
+            made(tmp_path / "t", given)
+        assert "ename it" in refused.value.hint
+
+
+def test_other_odd_names_are_taken(tmp_path: Path) -> None:
+    given = pa.table(
+        {"id": ["a"], "_hoodie_x": [1], "_": [2], "_1": [3], "größe": [4], "日本": [5]}
+    )
+    table = made(tmp_path / "t", given, "mor")
+    table.upsert(given)
+    assert table.refresh().scan(where="日本 = 5").to_arrow().to_pylist() == given.to_pylist()
