@@ -167,7 +167,6 @@ def test_options_and_no_partitions(
         f"{SYNC}table_properties": "p=1\nq=2",
         f"{SYNC}serde_properties": "s=1",
         f"{SYNC}support_timestamp": "true",
-        f"{SYNC}schema_string_length_thresh": "40",
     }
     theirs = Theirs(hudi, metastore, tmp_path / "odd")
     theirs.write(TYPES, row("1", "osaka", **VALUES), partition_by="", **options)

@@ -57,7 +57,6 @@ def test_every_range_is_what_hudi_reads(tmp_path: Path, hudi: HudiOracle) -> Non
     pyhudi.open_table(base).upsert(pa.Table.from_pylist(rows([1, 2, 3], 7, 6), SCHEMA))
     write([0, 1, 2, 7], 8, 7)
     assert pyhudi.open_table(base).log_compact(min_log_files=2).instants
-    assert pyhudi.open_table(base).log_compact(min_log_files=2).instants
     write([1, 2], LATE, 8)
 
     table = pyhudi.open_table(base)

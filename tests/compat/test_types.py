@@ -66,6 +66,9 @@ def made(base: Path, given: pa.Table, release: str, kind: Kind = "cow") -> pyhud
 def test_hudi_reads_every_type_and_writes_on(hudi: HudiOracle, tmp_path: Path, kind: Kind) -> None:
     base = tmp_path / "t"
     given = columns("all")
+    if (hudi.hudi, kind) == ("0.15.0", "mor"):
+        # It takes what is fixed in a log file for bytes, and fails.
+        given = given.drop_columns(["fixed_data"])
     for name in NAMES:
         given = given.append_column(name, pa.array([1, None, 2], pa.int32()))
     table = made(base, given, hudi.hudi, kind)
