@@ -50,6 +50,21 @@ def check_versions(
             )
 
 
+def was_taken(timeline: Timeline, name: str) -> bool:
+    """Whether a clean that the timeline knows removes or has removed a file of that name."""
+    return any(name == _name(path) for path in _removed(timeline))
+
+
+def _removed(timeline: Timeline) -> Iterator[str]:
+    for begun in timeline.pending(CLEAN):
+        for names in files_of_plan(timeline.plan(begun) or {}).values():
+            yield from names
+    for clean in reversed(timeline.completed(CLEAN)):
+        record = timeline.read(clean) or {}
+        for part in (record.get("partitionMetadata") or {}).values():
+            yield from part["successDeleteFiles"]
+
+
 def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:
     """Names of the files that a clean is to remove, by partition path.
 

@@ -15,10 +15,14 @@ import pyarrow as pa
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
+from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.plugins import is_spark_frame
 from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, MissingFile, TimelineMoved, without_hint
 from pyhudi.schema.given import given_batches, is_read_once
+from pyhudi.slices.cleaned import was_taken
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 from pyhudi.write.write_context import Handle, WritableTable
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
@@ -54,9 +58,11 @@ def retried(
                 if not error.retry:
                     raise
                 cause = without_hint(error)
-            except (MissingFile, TimelineMoved) as error:
-                # A cleaner may have taken a file from the plan of a slow writer. What is gone for
-                # good is gone the last time, too.
+            except TimelineMoved as error:
+                cause = without_hint(error)
+            except MissingFile as error:
+                if not _was_cleaned(handle.storage, error):
+                    raise
                 cause = without_hint(error)
             logger.debug("%s: gave way, try %d follows: %s", handle.storage.uri, number + 2, cause)
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
@@ -66,6 +72,12 @@ def retried(
     finally:
         if again is not None:
             again.close()
+
+
+def _was_cleaned(storage: Storage, error: MissingFile) -> bool:
+    """A cleaner took the file from the plan of a writer that is slow; else it is lost."""
+    timeline = Timeline.load(storage, TableConfig.load(storage))
+    return was_taken(timeline, (error.file or "").rsplit("/", 1)[-1])
 
 
 class _Again:
