@@ -51,6 +51,7 @@ def main(base: str) -> None:
 
     assert counted(read(spark, base)) == expected
     assert counted(read(spark, base, as_of=before)) == {1: 20}
+    planned(read(spark, base))
     diff = pyhudi.open_table(base, engine=SparkEngine(spark)).diff(before, now).to_spark()
     found = {row["op"]: row["count"] for row in diff.groupBy("op").count().collect()}
     assert found == {"i": 12, "u": 5, "d": 2}, found
@@ -60,6 +61,25 @@ def main(base: str) -> None:
     register_source(spark)
     assert counted(spark.read.format("pyhudi").load(base)) == expected
     spark.stop()
+
+
+def planned(frame: DataFrame) -> None:
+    """A frame of a scan reads less, and answers the same."""
+    assert frame.count() == 30
+    assert frame.filter(frame.v > 1).count() == frame.where("v > 1").count() == 17
+    narrow = frame.filter((frame.v > 1) & (frame.part == "p1")).select("id")
+    assert narrow.columns == ["id"]
+    assert narrow.sort(frame.v.desc(), "id").first()[0] == "k029"
+    assert frame.select("id", "v").agg(sf.sum("v")).first()[0] == 13 + 26 + 12
+    grouped = frame.groupBy(frame.v).agg(sf.count("*").alias("n")).collect()
+    assert {row["v"]: row["n"] for row in grouped} == {1: 13, 2: 13, 3: 4}
+    joined = narrow.join(frame.select("id", "v"), "id")
+    assert joined.count() == narrow.count()
+    assert frame.select(sf.struct("*").alias("all")).first()[0].asDict().keys() == {
+        "id",
+        "part",
+        "v",
+    }
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from pyhudi.api.table import open_table
 from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.frames import frame_of, pack_sizes
+from pyhudi.spark.frames import frame_of
 from pyhudi.spark.read import read, read_incremental
+from pyhudi.spark.reckoning import pack_sizes
 
 ViewQuery = Literal["snapshot", "read_optimized", "incremental", "changes", "diff"]
 

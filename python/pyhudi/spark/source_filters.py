@@ -32,7 +32,7 @@ _OPERATORS = {
 def pushable(filters: Iterable[Any], schema: pa.Schema) -> tuple[FilterTuple, ...]:
     """The filters that can be applied where files are read. schema: as scans give rows."""
     found = (_tuple(given) for given in filters)
-    return tuple(triple for triple in found if triple is not None and _fits(triple, schema))
+    return tuple(triple for triple in found if triple is not None and fitting(triple, schema))
 
 
 def _tuple(given: Any) -> FilterTuple | None:
@@ -60,7 +60,8 @@ def _negated(child: Any) -> FilterTuple | None:
     return (child.attribute[0], "!=", child.value)
 
 
-def _fits(triple: FilterTuple, schema: pa.Schema) -> bool:
+def fitting(triple: FilterTuple, schema: pa.Schema) -> bool:
+    """Whether Spark and Arrow test a column alike by the filter."""
     column = triple[0]
     if column not in schema.names:
         return False

@@ -1,0 +1,46 @@
+"""How many rows a scan has, counted by pyhudi: no row crosses to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyhudi.api.scan import Scan
+from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.protocol import Attempt
+from pyhudi.query.cleaned_since import watched
+from pyhudi.slices.packs import Pack, PackSizes, packed, split, task_size
+from pyhudi.slices.read import count_task, read_task
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.spark.engine import SparkEngine
+
+_FOOTERS_HERE = 64
+"""So many footers the driver reads by itself: a job of Spark costs more."""
+
+
+def count_rows(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> int:
+    """The rows of the scan, whose columns should be few. Raises what `Scan.count` does."""
+    label = f"count {scan.table.storage.uri}"
+    footers = [task for task in scan.tasks if _is_told_by_footer(task)]
+    others = [task for task in scan.tasks if not _is_told_by_footer(task)]
+    if len(footers) > _FOOTERS_HERE:
+        footers, others = [], scan.tasks
+    # A footer is one task's: only what is read is worth being split.
+    whole = [task for task in others if _is_told_by_footer(task)]
+    parts = split([task for task in others if not _is_told_by_footer(task)], sizes)
+    packs = packed(read_task, [*whole, *parts], task_size, sizes)
+
+    def counts() -> Iterator[int]:
+        yield from LocalEngine().run(count_task, footers, label=label)
+        yield from engine.run(_count_pack, packs, label=label)
+
+    return sum(watched(counts(), scan.table))
+
+
+def _is_told_by_footer(task: ReadTask) -> bool:
+    """As `count_task` has it."""
+    reads = task.slice.logs or task.where or task.whole or task.base_part
+    return task.slice.base is not None and not reads and task.limit is None
+
+
+def _count_pack(pack: Pack[ReadTask], attempt: Attempt) -> int:
+    return sum(count_task(task, attempt) for task in pack.tasks)

@@ -1,0 +1,311 @@
+"""A DataFrame of a scan that leaves out files, rows and columns before Spark sees them.
+
+Selecting columns, filtering, grouping and counting are noted, and the read is planned when Spark
+asks for a plan. What Spark is given is a narrower read with every step of the user's on top of it,
+filters too: so the rows are Spark's own answer, whatever was left out below. All else is done by
+the DataFrame that this is.
+"""
+
+# ruff: noqa: SLF001 - frames know each other, and what Spark's own DataFrame holds
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.api.scan import Scan
+from pyhudi.slices.packs import PackSizes
+from pyhudi.spark.column_text import PLAIN_NAME, flat, names_in, plain_name, sql_of
+from pyhudi.spark.counting import count_rows
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.frame_steps import Names, Step, replayed
+from pyhudi.spark.grouped import grouped
+from pyhudi.spark.leaves import Origin, fresh_plan_id
+from pyhudi.spark.source_filters import FilterTuple, fitting
+from pyhudi.spark.sql_conjuncts import conjuncts_of
+from pyhudi.spark.types import wire_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame as _Frame
+else:
+    _Frame = object
+
+
+class Planning(_Frame):  # type: ignore[misc]
+    """What a planned DataFrame does before Spark does; mixed into a session's own DataFrame."""
+
+    _origin: Origin
+    _steps: tuple[Step, ...]
+    _before: Planning | None
+
+    @property
+    def _jdf(self) -> Any:
+        return self._plain()._jdf if "_steps" in self.__dict__ else None
+
+    @_jdf.setter
+    def _jdf(self, made: Any) -> None:
+        """The frame is made when it is asked for."""
+
+    @property
+    def _plan(self) -> Any:
+        return self._plain()._plan if "_steps" in self.__dict__ else False
+
+    @_plan.setter
+    def _plan(self, made: Any) -> None:
+        """The frame is made when it is asked for."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self._output())
+
+    # --- what is planned ----------------------------------------------------------------------
+
+    def select(self, *cols: Any) -> Any:
+        """As Spark's; columns that are not named are not read."""
+        given = flat(cols)
+        names = [plain_name(column) for column in given]
+        output = self._output()
+        if given and all(name in output for name in names) and len(set(names)) == len(names):
+            return self._with(Step("select", tuple(given), tuple(map(str, names))))
+        return self._over(given, "select", *cols)
+
+    def selectExpr(self, *expr: Any) -> Any:  # noqa: N802 - Spark's name
+        """As Spark's; columns that are not named are not read."""
+        return self._over(expr, "selectExpr", *expr)
+
+    def drop(self, *cols: Any) -> Any:
+        """As Spark's; the columns are not read."""
+        output = self._output()
+        if cols and all(isinstance(column, str) and column in output for column in cols):
+            rest = [name for name in output if name not in cols]
+            if rest and all(PLAIN_NAME.fullmatch(name) for name in rest):
+                return self.select(*rest)
+        return super().drop(*cols)
+
+    def filter(self, condition: Any) -> Any:
+        """As Spark's; what is surely not wanted is not read."""
+        text = sql_of(condition)
+        names = names_in([condition], self._origin.columns)
+        if names is None or not self._origin.is_narrowed:
+            return super().filter(condition)
+        found = conjuncts_of(text or "")
+        shown = self._origin.scan.shown
+        tuples = tuple(triple for triple in found.tuples if fitting(triple, shown))
+        tuples = tuple(triple for triple in tuples if triple[0] in names)
+        exact = found.whole and len(tuples) == len(found.tuples)
+        step = Step("filter", (condition,), tuple(sorted(names)), tuples, exact)
+        made = self._with(step)
+        # Spark looks at a condition at once, so what is wrong with it is to be told at once.
+        if not exact and self._origin.plan_id is None:
+            try:
+                _ = made._jdf
+            except _analysis_exception():
+                return super().filter(condition)
+        return made
+
+    def where(self, condition: Any) -> Any:
+        """As `filter`."""
+        return self.filter(condition)
+
+    def sort(self, *cols: Any, **kwargs: Any) -> Any:
+        """As Spark's."""
+        return self._sorted("sort", cols, kwargs)
+
+    orderBy = sort  # noqa: N815 - Spark's name
+
+    def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> Any:  # noqa: N802 - Spark's name
+        """As Spark's."""
+        return self._sorted("sortWithinPartitions", cols, kwargs)
+
+    def groupBy(self, *cols: Any) -> Any:  # noqa: N802 - Spark's name
+        """As Spark's; columns that an aggregate does not need are not read."""
+        return grouped(self, cols, super().groupBy(*cols))
+
+    groupby = groupBy
+
+    def agg(self, *exprs: Any) -> Any:
+        """As Spark's; columns that are not named are not read."""
+        named = list(exprs[0]) if len(exprs) == 1 and isinstance(exprs[0], dict) else exprs
+        return self._over(named, "agg", *exprs)
+
+    def limit(self, num: Any) -> Any:
+        """As Spark's; each task stops there."""
+        if isinstance(num, int) and num >= 0 and self._is_exact() and self._kept_one() is None:
+            return self._build(self._needed(), num).limit(num)
+        return super().limit(num)
+
+    def count(self) -> int:
+        """As Spark's; by footers where no row must be read."""
+        if self._kept_one() is not None:
+            return int(super().count())
+        filters = [step for step in self._steps if step.kind == "filter"]
+        if self._is_exact():
+            names = [filters[0].names[0]] if filters and filters[0].names else []
+            scan = self._origin.scan_of(names or [self._origin.narrow()], self._pushed())
+            return count_rows(scan, self._origin.engine, self._origin.sizes)
+        return int(self._build(frozenset()).count())
+
+    # --- what is kept -------------------------------------------------------------------------
+
+    def persist(self, *level: Any, **named: Any) -> Any:
+        """As Spark's; what is made of this frame is made of the rows that are kept."""
+        self.__dict__["_is_kept"] = True
+        return super().persist(*level, **named)
+
+    def cache(self) -> Any:
+        """As Spark's; what is made of this frame is made of the rows that are kept."""
+        self.__dict__["_is_kept"] = True
+        return super().cache()
+
+    def unpersist(self, *how: Any, **named: Any) -> Any:
+        """As Spark's."""
+        self.__dict__["_is_kept"] = False
+        return super().unpersist(*how, **named)
+
+    # --- how it is made -----------------------------------------------------------------------
+
+    def _with(self, step: Step) -> Planning:
+        plan_id = fresh_plan_id(self._origin.engine.spark)
+        step = Step(step.kind, step.given, step.names, step.pushed, step.exact, plan_id)
+        made: Planning = _made(type(self), self._origin, (*self._steps, step), self)
+        return made
+
+    def _output(self) -> tuple[str, ...]:
+        selects = [step.names for step in self._steps if step.kind == "select"]
+        return selects[-1] if selects else self._origin.columns
+
+    def _pushed(self) -> tuple[FilterTuple, ...]:
+        return tuple(triple for step in self._steps for triple in step.pushed)
+
+    def _is_exact(self) -> bool:
+        return all(step.exact for step in self._steps)
+
+    def _looked_at(self) -> Names:
+        filters = [step.names for step in self._steps if step.kind == "filter"]
+        return frozenset(name for names in filters for name in names)
+
+    def _needed(self) -> Names:
+        return frozenset(self._output()) | self._looked_at()
+
+    def _plain(self) -> Any:
+        """The frame as Spark has it."""
+        made = self.__dict__.get("_plain_frame")
+        if made is None:
+            made = self._build(self._needed())
+            self.__dict__["_plain_frame"] = made
+        return made
+
+    def _build(self, needed: Names, limit: int | None = None) -> Any:
+        """A read of what is needed, with the steps on top of it. needed: of the last columns."""
+        kept = self._kept_one()
+        if kept is not None and kept is not self:
+            steps = self._steps[len(kept._steps) :]
+            return replayed(kept._plain(), steps, frozenset(self._origin.columns))
+        needed = self._at_least_one(needed | self._looked_at())
+        if not self._origin.is_narrowed:
+            needed = frozenset(self._origin.columns)
+        leaf = self._origin.leaf(sorted(needed), self._pushed(), limit)
+        return replayed(leaf, self._steps, needed)
+
+    def _at_least_one(self, needed: Names) -> Names:
+        """With a column of every select, since none can give out nothing."""
+        for step in self._steps:
+            if step.kind == "select" and not needed & frozenset(step.names):
+                needed |= {step.names[0]}
+        return needed or frozenset({self._origin.narrow()})
+
+    def _kept_one(self) -> Planning | None:
+        """The last frame on the way to this one whose rows Spark keeps."""
+        at: Planning | None = self
+        while at is not None and not at.__dict__.get("_is_kept"):
+            at = at._before
+        return at
+
+    def _over(self, speaks: Iterable[Any], verb: str, *given: Any) -> Any:
+        """A verb of Spark's on the columns that its arguments speak of."""
+        names = names_in(speaks, self._origin.columns)
+        if names is None or self._kept_one() is not None:
+            return getattr(super(), verb)(*given)
+        return self._tried(names & frozenset(self._output()), lambda on: getattr(on, verb)(*given))
+
+    def _tried(self, names: Names, verb: Callable[[Any], Any]) -> Any:
+        """A verb on some columns; on all where Spark finds that it needs others."""
+        if names >= frozenset(self._output()):
+            return verb(self._plain())
+        try:
+            return verb(self._build(names))
+        except _analysis_exception():
+            return verb(self._plain())
+
+    def _aggregated(
+        self, speaks: Iterable[Any], by: tuple[Any, ...], verb: str, given: tuple[Any, ...]
+    ) -> Any:
+        """An aggregate of groups, on the columns that are spoken of."""
+        names = names_in(speaks, self._origin.columns)
+        if names is None or self._kept_one() is not None:
+            return getattr(super().groupBy(*by), verb)(*given)
+        names &= frozenset(self._output())
+        return self._tried(names, lambda on: getattr(on.groupBy(*by), verb)(*given))
+
+    def _sorted(self, verb: str, cols: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Spark sorts by columns that were not selected, too."""
+        names = names_in(cols, self._origin.columns)
+        hidden = frozenset(self._origin.columns) if names is None else names
+        if hidden <= self._needed() or self._kept_one() is not None:
+            return getattr(super(), verb)(*cols, **named)
+        return getattr(self._build(self._needed() | hidden), verb)(*cols, **named)
+
+
+def planned(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> Any:
+    """The DataFrame of a scan without a limit. Raises what planning the scan does."""
+    wire_schema(scan.schema)
+    _ = scan.tasks  # what cannot be read is refused now
+    origin = Origin(scan, engine, sizes, fresh_plan_id(engine.spark))
+    return _made(_class_for(engine.spark), origin, (), None)
+
+
+def _made(kind: type, origin: Origin, steps: tuple[Step, ...], before: Planning | None) -> Any:
+    frame: Any = object.__new__(kind)
+    if origin.plan_id is not None:
+        _init_connect(frame, origin.engine.spark)
+    else:
+        super(Planning, frame).__init__(None, origin.engine.spark)
+    frame.__dict__.update(_origin=origin, _steps=steps, _before=before)
+    return frame
+
+
+def _init_connect(frame: Any, spark: Any) -> None:
+    import pyspark  # noqa: PLC0415 - only its version
+
+    if pyspark.__version__.startswith("3."):
+        super(Planning, frame).__init__(spark)
+    else:
+        super(Planning, frame).__init__(False, spark)  # noqa: FBT003 - in place of a plan
+
+
+def _analysis_exception() -> type[Exception]:
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - nobody else needs it
+
+    found: type[Exception] = AnalysisException
+    return found
+
+
+@cache
+def _kind_of(base: type) -> type:
+    return type("PlannedFrame", (Planning, base), {})
+
+
+def _class_for(spark: Any) -> type:
+    """The session's own kind of DataFrame, with planning before it."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.dataframe import (  # noqa: PLC0415 - needs the client's packages
+            DataFrame as Connected,
+        )
+
+        return _kind_of(Connected)
+    try:
+        from pyspark.sql.classic.dataframe import DataFrame as Classic  # noqa: PLC0415 - PySpark 4
+    except ImportError:
+        from pyspark.sql import DataFrame as Classic  # noqa: PLC0415 - PySpark 3.5
+    return _kind_of(Classic)

@@ -1,0 +1,186 @@
+"""The conditions of a Spark SQL text that surely leave out rows, as filter tuples.
+
+Spark goes on to apply the whole condition itself. What is found here only has to keep every row
+that Spark would keep, so only the plainest comparisons are read, and all else is left to Spark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+FilterTuple = tuple[Any, ...]
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<text>'[^'\\]*'(?!'))|(?P<number>\d+(?:\.\d+)?(?:BD|[LSY])?(?![\w.]))"
+    r"|(?P<name>`\w+`|[A-Za-z_]\w*)|(?P<sign><=>|<=|>=|<>|!=|==|[=<>(),-])|(?P<other>\S))",
+    re.IGNORECASE,
+)
+_OPERATORS = {
+    "=": "=",
+    "==": "=",
+    "<=>": "=",
+    "!=": "!=",
+    "<>": "!=",
+    ">": ">",
+    ">=": ">=",
+    "<": "<",
+    "<=": "<=",
+}
+_MIRRORED = {"=": "=", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
+_BINDS_LOOSER = {"OR", "BETWEEN", "CASE", "SELECT"}
+"""Words beside which an AND is not what parts a condition."""
+
+
+@dataclass(frozen=True)
+class Conjuncts:
+    """What was read of a condition."""
+
+    tuples: tuple[FilterTuple, ...] = ()
+    whole: bool = False
+    """Whether there is nothing more in the condition."""
+
+
+def conjuncts_of(sql: str) -> Conjuncts:
+    """The comparisons of columns with literals that a condition joins by AND."""
+    if "--" in sql or "/*" in sql:
+        return Conjuncts()
+    tokens = [(str(found.lastgroup), found[0].strip()) for found in _TOKEN.finditer(sql)]
+    # A quote that is left over may hide an AND in a text or a name.
+    if any(kind == "other" and word in "\"'`\\" for kind, word in tokens):
+        return Conjuncts()
+    return _all_of(tokens)
+
+
+Tokens = Sequence[tuple[str, str]]
+
+
+def _all_of(tokens: Tokens) -> Conjuncts:
+    inner = _without_parentheses(tokens)
+    if inner is not None:
+        return _all_of(inner)
+    single = _comparison(tokens)
+    if single is not None:
+        return Conjuncts((single,), whole=True)
+    parts = _parted(tokens)
+    if len(parts) < 2:  # noqa: PLR2004 - nothing was parted
+        return Conjuncts()
+    found = [_all_of(part) for part in parts]
+    tuples = tuple(triple for each in found for triple in each.tuples)
+    return Conjuncts(tuples, all(each.whole for each in found))
+
+
+def _without_parentheses(tokens: Tokens) -> Tokens | None:
+    """What stands between parentheses that go round all of it."""
+    if len(tokens) < 3 or tokens[0][1] != "(":  # noqa: PLR2004
+        return None
+    depths = _depths(tokens)
+    closes = next((at for at, depth in enumerate(depths) if depth == 0), None)
+    return tokens[1:-1] if closes == len(tokens) - 1 else None
+
+
+def _depths(tokens: Tokens) -> list[int]:
+    """How many parentheses are open after each token."""
+    depths, depth = [], 0
+    for _, word in tokens:
+        depth += (word == "(") - (word == ")")
+        depths.append(depth)
+    return depths
+
+
+def _parted(tokens: Tokens) -> list[Tokens]:
+    """The parts between the outermost ANDs, none where something binds looser than they."""
+    parts: list[list[tuple[str, str]]] = [[]]
+    for token, depth in zip(tokens, _depths(tokens), strict=True):
+        word = token[1].upper() if token[0] == "name" else ""
+        if depth < 0 or (depth == 0 and word in _BINDS_LOOSER):
+            return []
+        if depth == 0 and word == "AND":
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part] if all(parts) else []
+
+
+def _comparison(tokens: Tokens) -> FilterTuple | None:
+    words = [word.upper() for _, word in tokens]
+    column = _column(tokens[0]) if tokens else None
+    if column is None:
+        return _mirrored(tokens)
+    if words[1:] in (["IS", "NULL"], ["IS", "NOT", "NULL"]):
+        return (column, " ".join(words[1:]).lower())
+    if len(tokens) > 2 and words[1] in _OPERATORS:  # noqa: PLR2004
+        value = _literal(tokens[2:])
+        return None if value is None else (column, _OPERATORS[words[1]], value)
+    if words[1:3] == ["IN", "("] and words[-1] == ")":
+        return _in_list(column, tokens[3:-1])
+    return None
+
+
+def _mirrored(tokens: Tokens) -> FilterTuple | None:
+    """A literal compared with a column."""
+    if len(tokens) < 3 or tokens[-2][1] not in _OPERATORS:  # noqa: PLR2004
+        return None
+    column, value = _column(tokens[-1]), _literal(tokens[:-2])
+    if column is None or value is None:
+        return None
+    return (column, _MIRRORED[_OPERATORS[tokens[-2][1]]], value)
+
+
+def _in_list(column: str, tokens: Tokens) -> FilterTuple | None:
+    values, item = [], []
+    for token in [*tokens, ("sign", ",")]:
+        if token[1] != ",":
+            item.append(token)
+            continue
+        value = _literal(item)
+        if value is None:
+            return None
+        values.append(value)
+        item = []
+    return (column, "in", values)
+
+
+_NOT_NAMES = {"TRUE", "FALSE", "NULL", "NOT", "DATE", "TIMESTAMP", "INTERVAL", "EXISTS"}
+
+
+def _column(token: tuple[str, str]) -> str | None:
+    kind, word = token
+    if kind != "name" or word.upper() in _NOT_NAMES:
+        return None
+    return word.strip("`")
+
+
+def _literal(tokens: Tokens) -> Any:
+    """The value of a literal; None where it is none, or NULL."""
+    kinds = [kind for kind, _ in tokens]
+    words = [word for _, word in tokens]
+    if words[:1] == ["-"] and kinds[1:] == ["number"]:
+        return -_number(words[1])
+    if kinds == ["number"]:
+        return _number(words[0])
+    if kinds == ["text"]:
+        return words[0][1:-1]
+    if kinds == ["name"] and words[0].upper() in ("TRUE", "FALSE"):
+        return words[0].upper() == "TRUE"
+    if kinds == ["name", "text"] and words[0].upper() == "DATE":
+        return _date(words[1][1:-1])
+    return None
+
+
+def _number(word: str) -> int | Decimal:
+    digits = word.upper().rstrip("BDLSY")
+    return Decimal(digits) if "." in word or word.upper().endswith("BD") else int(digits)
+
+
+def _date(text: str) -> dt.date | None:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        return None
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
