@@ -66,8 +66,8 @@ def made(base: Path, given: pa.Table, release: str, kind: Kind = "cow") -> pyhud
 def test_hudi_reads_every_type_and_writes_on(hudi: HudiOracle, tmp_path: Path, kind: Kind) -> None:
     base = tmp_path / "t"
     given = columns("all")
-    if (hudi.hudi, kind) == ("0.15.0", "mor"):
-        # It takes what is fixed in a log file for bytes, and fails.
+    if kind == "mor" and hudi.hudi != "1.2.0":
+        # Those take what is fixed in a log file for bytes, and fail.
         given = given.drop_columns(["fixed_data"])
     for name in NAMES:
         given = given.append_column(name, pa.array([1, None, 2], pa.int32()))
