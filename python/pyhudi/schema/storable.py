@@ -135,6 +135,9 @@ def _without_form(kind: pa.DataType) -> str:
         return "Give the struct a field, or make the column a bool."
     if pa.types.is_map(kind) and not _is_text(kind.key_type):
         return "Make its keys text, or make it a list of structs of key and value."
+    if _is_list(kind) and pa.types.is_map(kind.value_type):
+        # Parquet's lists of two levels, which Hudi writes, cannot be read back with maps in them.
+        return "Make its elements structs with the map as a field."
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 0:
         return "Cast it to binary."
     return ""
