@@ -10,6 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process, by force where it does not listen."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 class ServerProcess:
     """Runs until `close`. What it says goes to a file."""
 
@@ -28,12 +38,7 @@ class ServerProcess:
 
     def close(self) -> None:
         """Ends it."""
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process)
 
     def _wait(self, log: Path) -> str:
         for _ in range(600):

@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 
 from pyhudi.admin import services
-from pyhudi.catalog.by_options import sync_by_options
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
@@ -67,6 +66,8 @@ def after_commit(
         _carried_out(name, service, handle, instant)
     options = SyncOptions.of(handle.options)
     if options.enabled:
+        from pyhudi.catalog.by_options import sync_by_options  # noqa: PLC0415 - few have catalogs
+
         now = table.reloaded() if found else table
         _carried_out("sync of catalogs", partial(sync_by_options, now, options), handle, instant)
     return bool(found)

@@ -52,17 +52,11 @@ def check_versions(
 
 def was_taken(timeline: Timeline, name: str) -> bool:
     """Whether a clean that the timeline knows removes or has removed a file of that name."""
-    return any(name == _name(path) for path in _removed(timeline))
-
-
-def _removed(timeline: Timeline) -> Iterator[str]:
-    for begun in timeline.pending(CLEAN):
-        for names in files_of_plan(timeline.plan(begun) or {}).values():
-            yield from names
-    for clean in reversed(timeline.completed(CLEAN)):
-        record = timeline.read(clean) or {}
-        for part in (record.get("partitionMetadata") or {}).values():
-            yield from part["successDeleteFiles"]
+    begun = (files_of_plan(timeline.plan(clean) or {}) for clean in timeline.pending(CLEAN))
+    if any(name in names for files in begun for names in files.values()):
+        return True
+    done = (timeline.read(clean) or {} for clean in reversed(timeline.completed(CLEAN)))
+    return any(name == removed for record in done for _, removed in _files_of_record(record))
 
 
 def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -112,9 +106,15 @@ def _files(
     horizon = record.get("earliestCommitToRetain") or None
     if horizon is not None and horizon <= since:
         return
+    for partition, name in _files_of_record(record):
+        yield clean.requested, partition, name
+
+
+def _files_of_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Partition paths and names of the files that a clean has removed."""
     for partition, part in (record.get("partitionMetadata") or {}).items():
         for path in part["successDeleteFiles"]:
-            yield clean.requested, partition, _name(path)
+            yield partition, _name(path)
 
 
 def _name(path: str) -> str:

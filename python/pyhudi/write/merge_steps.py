@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.query.select import plan_slices
-from pyhudi.schema.assignments import parse_expression, set_value
+from pyhudi.schema.assignments import parse_expression
 from pyhudi.schema.casts import cast_exactly
 from pyhudi.schema.computed import Names, project
 from pyhudi.schema.conform import conform, data_schema
@@ -20,7 +20,7 @@ from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write import checks, merge_clauses
 from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
-from pyhudi.write.update_delete import check_settable
+from pyhudi.write.update_delete import check_settable, set_values
 from pyhudi.write.write_context import WriteContext
 
 
@@ -100,19 +100,7 @@ def _clause(context: WriteContext, given: pa.Table, known: Names, clause: MergeC
     elif clause.kind == "update":
         check_settable(context, values)
     checks.check_known_columns(list(values), schema)
-    return Clause(
-        condition,
-        {
-            name: set_value(
-                value,
-                schema.field(name).type,
-                known,
-                f"set {name!r}",
-                null_elements=context.options.null_elements,
-            )
-            for name, value in values.items()
-        },
-    )
+    return Clause(condition, set_values(context, values, known))
 
 
 @dataclass(frozen=True)

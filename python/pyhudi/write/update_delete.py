@@ -17,7 +17,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import ChangedRows, count_rows, distinct_rows
 from pyhudi.schema.assignments import set_value
-from pyhudi.schema.computed import SetValue, project
+from pyhudi.schema.computed import Names, SetValue, project
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
@@ -104,14 +104,12 @@ def update(
     return write(placed, UPSERT, went_by=[nothing_found(context, where)])
 
 
-def _checked(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
+def set_values(
+    context: WriteContext, changes: Mapping[str, Any], names: Names
+) -> dict[str, SetValue]:
+    """What columns of the table are set to. names: what values may speak of."""
     schema = data_schema(context.schema.arrow)
-    if not changes:
-        msg = "no column is set"
-        raise ConfigError(msg)
-    names: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in schema}
-    check_settable(context, changes)
-    values = {
+    return {
         name: set_value(
             value,
             schema.field(name).type,
@@ -121,6 +119,16 @@ def _checked(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, 
         )
         for name, value in changes.items()
     }
+
+
+def _checked(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
+    schema = data_schema(context.schema.arrow)
+    if not changes:
+        msg = "no column is set"
+        raise ConfigError(msg)
+    names: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in schema}
+    check_settable(context, changes)
+    values = set_values(context, changes, names)
     project(schema.empty_table(), values)
     return values
 

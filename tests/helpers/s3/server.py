@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pyarrow.fs
 
+from tests.helpers.server_process import end
+
 _VERSION = "v1.8.0"
 _HOME = Path(os.environ.get("PYHUDI_S3_HOME") or Path.home() / ".cache" / "pyhudi-s3")
 ACCESS_KEY = "tests"
@@ -78,12 +80,7 @@ class S3Server:
         return (self.folder / bucket / name).read_bytes()
 
     def close(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process)
         self._log.close()
 
     def _wait(self) -> None:
