@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.clock import format_instant, parse_instant
 from pyhudi.config.actions import COMMIT
 from pyhudi.slices import markers
 from pyhudi.slices.markers import Marker
@@ -80,7 +81,8 @@ def test_an_old_backup_is_put_back_where_the_properties_are_gone(tmp_path: Path)
 
 def test_a_rollback_takes_what_its_writer_was_staging(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path)
-    dead = table.state.timeline.commits[-1].requested[:-1] + "9"
+    last = parse_instant(table.state.timeline.commits[-1].requested, "UTC")
+    dead = format_instant(last + 1, "UTC")
     table.config.layout.request(table.storage, dead, COMMIT)
     table.config.layout.inflight(table.storage, dead, COMMIT)
     name = f"0b1c_0-0-0_{dead}.parquet"
