@@ -16,8 +16,16 @@ from pyhudi.slices.markers import Marker
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat
 from pyhudi.txn import rollback
-from pyhudi.txn.rollback_plan import RollbackRequest, requests_by_listing, requests_by_markers
+from pyhudi.txn.rollback_plan import (
+    RollbackRequest,
+    requests_by_listing,
+    requests_by_markers,
+    without_torn_logs,
+)
+from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import unpack
+
+PEOPLE = TableBuilder({"id": (pa.string(), str), "v": (pa.int64(), 1)})
 
 TIME = "20240101000000200"
 OLD = "20240101000000100"
@@ -92,6 +100,26 @@ def test_listing_finds_files_of_the_instant(storage: Storage, version: int) -> N
     logs = {f".g0-0_{OLD}.log.1_0-1-0": 1, OLD_LOG: 1}
     commands = [RollbackRequest("p", "g0-0", OLD, log_blocks=logs)]
     assert found == (files + commands if version == 6 else files)
+
+
+def test_a_torn_log_file_is_deleted_unless_a_commit_names_it(tmp_path: Path) -> None:
+    table = PEOPLE.make(tmp_path, version=6, kind="mor", first=["a", "b"])
+    table.upsert(PEOPLE.rows(["a"], v=2))
+    timeline, storage = table.refresh().state.timeline, table.storage
+    (whole,) = (file.name for file in storage.list_dir("")[1] if ".log.1_" in file.name)
+    dead = whole.replace(".log.1_0", ".log.2_7")
+    block = storage.read(whole)
+    storage.put(dead, block[: len(block) // 2])
+    request = RollbackRequest("", "g", OLD, log_blocks={whole: 1, dead: 1})
+    assert without_torn_logs(storage, timeline, [request]) == [
+        RollbackRequest("", "g", OLD, files=(dead,)),
+        RollbackRequest("", "g", OLD, log_blocks={whole: 1}),
+    ]
+    storage.put(dead, block + block[: len(block) // 2])
+    assert without_torn_logs(storage, timeline, [request]) == [request]
+    storage.put(whole, block[: len(block) // 2])
+    damaged = RollbackRequest("", "g", OLD, log_blocks={whole: 1})
+    assert without_torn_logs(storage, timeline, [damaged]) == [damaged]
 
 
 GOLDEN = ["v6_cow_inflight", "v6_mor_inflight", "v8_mor_inflight", "v9_mor_inflight"]

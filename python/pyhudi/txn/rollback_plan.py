@@ -2,14 +2,17 @@
 
 Nothing is changed here. Up to table version 6 the blocks that a failed delta commit appended are
 called off by a command block in a new log file, from 8 on its log files are deleted like its base
-files. Sources: `MarkerBasedRollbackStrategy`, `ListingBasedRollbackStrategy` (1.2.0).
+files. A log file in which nothing is whole is deleted up to version 6 too: a command block calls
+off what can be read, and the rest would look like damage. Sources: `MarkerBasedRollbackStrategy`,
+`ListingBasedRollbackStrategy` (1.2.0).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pyhudi import _native
 from pyhudi.config.actions import COMPACTION, Instant, State
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.config.properties_file import FOLDER
@@ -65,11 +68,13 @@ def plan_rollback(
         return requests_by_listing(storage, version, target.requested, CommitMetadata())
     marked = markers.read_all(storage, target.requested)
     if marked is not None:
-        return requests_by_markers(storage, version, target.requested, marked)
+        requests = requests_by_markers(storage, version, target.requested, marked)
+        return without_torn_logs(storage, timeline, requests)
     if target.state is State.REQUESTED:
         return []
     profile = timeline.workload(target)
-    return requests_by_listing(storage, version, target.requested, profile)
+    requests = requests_by_listing(storage, version, target.requested, profile)
+    return without_torn_logs(storage, timeline, requests)
 
 
 def requests_by_markers(
@@ -197,6 +202,48 @@ def _call_off_listed(
         RollbackRequest(partition, file_id, base_instant, log_blocks=found)
         for (file_id, base_instant), found in logs.items()
     ]
+
+
+def without_torn_logs(
+    storage: Storage, timeline: Timeline, requests: Iterable[RollbackRequest]
+) -> list[RollbackRequest]:
+    """The requests, but that a slice's newest log file is deleted where nothing in it is whole.
+
+    Its writer died in the first block. One that a completed commit names is damaged, and stays.
+    """
+    found = []
+    for request in requests:
+        newest = max(request.log_blocks, key=_log_version, default=None)
+        path = "" if newest is None else request.path(newest)
+        if newest is None or not _is_torn(storage, path) or _is_committed(timeline, path):
+            found.append(request)
+            continue
+        found.append(replace(request, files=(newest,), log_blocks={}))
+        if others := {name: n for name, n in request.log_blocks.items() if name != newest}:
+            found.append(replace(request, log_blocks=others))
+    return found
+
+
+def _log_version(name: str) -> int:
+    log = parse_log_name(name)
+    return 0 if log is None else log.version
+
+
+def _is_torn(storage: Storage, path: str) -> bool:
+    try:
+        blocks = _native.log_blocks(storage.native, path)
+    except CorruptTable:
+        return True
+    return all(block["type"] == "CORRUPT_BLOCK" for block in blocks)
+
+
+def _is_committed(timeline: Timeline, path: str) -> bool:
+    return any(
+        stat.path == path
+        for commit in timeline.commits
+        for stats in timeline.commit_metadata(commit).partition_to_write_stats.values()
+        for stat in stats
+    )
 
 
 def _file_id(name: str) -> str:
