@@ -73,6 +73,19 @@ def test_a_value_that_would_change_is_told(
         cast_exactly(column(values, given), pa.field("x", wanted))
 
 
+def test_times_of_a_zone_are_not_taken_for_local_ones_unless_they_have_the_same_digits() -> None:
+    local = pa.field("x", pa.timestamp("us"))
+    for zone in ("UTC", "+00:00"):
+        made = cast_exactly(column([NOON], pa.timestamp("us", zone)), local)
+        assert made.to_pylist() == [NOON]
+    rome = column([NOON], pa.timestamp("us", "Europe/Rome"))
+    nested = pa.chunked_array([pa.array([[NOON]], pa.list_(rome.type))])
+    with pytest.raises(SchemaMismatch, match=r"'x'.*has a zone.*local_timestamp"):
+        cast_exactly(rome, local)
+    with pytest.raises(SchemaMismatch, match=r"x.element has a zone"):
+        cast_exactly(nested, pa.field("x", pa.list_(local.type)))
+
+
 def test_computed_floats_are_rounded_but_stay_finite() -> None:
     field = pa.field("x", pa.float32())
     assert cast_computed(column([0.1, NAN]), field)[0].as_py() == pytest.approx(0.1)

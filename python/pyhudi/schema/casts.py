@@ -1,8 +1,8 @@
 """Values of one Arrow type in another: only where none of them changes.
 
 Arrow's own safe casts look at most types, but let numbers lose digits between floats and decimals,
-and times their part of the day; that is looked at here. Nested types are cast leaf by leaf, and no
-field of a struct is dropped.
+and times their part of the day or their zone; that is looked at here. Nested types are cast leaf by
+leaf, and no field of a struct is dropped.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ Column: TypeAlias = "pa.ChunkedArray[Any]"
 _FAILS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 _HINT = "Cast the column before writing."
 
+_UTC = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT", "Etc/GMT")
+"""Zones in which a moment has the digits that it has without a zone."""
 _DIGITS = {64: 15, 32: 6, 16: 3}
 """Decimal digits that a float of so many bits always keeps."""
 
@@ -222,6 +224,8 @@ def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
         return ""
     if _kind(given) != _kind(wanted):
         return f"{path} is {given}, which is no form of {wanted}"
+    if pa.types.is_timestamp(given) and wanted.tz is None and given.tz not in (None, *_UTC):
+        return f"{path} has a zone, the table's times none: make it local by pc.local_timestamp"
     if pa.types.is_struct(given):
         fields = {field.name: field.type for field in wanted}
         unknown = [field.name for field in given if field.name not in fields]
