@@ -133,7 +133,8 @@ class Kind:
     def options(self) -> dict[str, str]:
         chosen = {"hoodie.index.type": self.index}
         if self.index == "BUCKET":
-            chosen["hoodie.bucket.index.num.buckets"] = "2"
+            # Of few keys some have a bucket that nobody has made yet.
+            chosen["hoodie.bucket.index.num.buckets"] = "5"
         if self.rings:
             chosen |= RINGS
         if not self.gives_way:

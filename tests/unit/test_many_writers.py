@@ -192,6 +192,26 @@ def test_a_key_that_others_bring_and_then_cluster(
     assert read(table) == {**START, "new": ("oslo", 8)}
 
 
+RINGS = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING", **dict.fromkeys(
+    ("hoodie.bucket.index.min.num.buckets", "hoodie.bucket.index.max.num.buckets"), "64"
+)}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [{}, RINGS], ids=["numbers", "rings"])
+def test_a_delete_from_a_bucket_that_others_make_meanwhile(
+    more: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(
+        tmp_path / "table", "v9-mor-bucket", **{"hoodie.bucket.index.num.buckets": "64", **more}
+    )
+    second = pyhudi.open_table(table.uri, options=table.options)
+    new = rows_of({f"n{number}": ("oslo", number) for number in range(9)})
+    begun = meeting(monkeypatch, lambda: second.upsert(new))
+    table.delete_keys(pa.concat_tables([new, rows_of({"a": ("rome", 0)})]))
+    assert len(begun) == 2
+    assert read(table) == {key: row for key, row in START.items() if key != "a"}
+
+
 @pytest.mark.parametrize("kind", ["v9-cow-record-index", "v6-cow-simple"])
 def test_files_that_a_cleaner_takes_from_a_plan(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -513,6 +533,30 @@ class TestNonBlocking:
         assert not pyhudi.open_table(table.uri).check(deep=True).findings
         ids = {stat["file_id"][8:] for stat in table.inspect.files().to_pylist()}
         assert ids == {"-0000-0000-0000-000000000000-0"}
+
+    def test_a_delete_counts_for_a_bucket_that_is_not_there_yet(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The other request came first, and is complete last."""
+        more = {"hoodie.bucket.index.num.buckets": "64", "hoodie.metadata.enable": "false"}
+        table = self.make(tmp_path / "table", 9, "mor", **more)
+        second = pyhudi.open_table(table.uri, options=table.options)
+        table.upsert(rows_of(START))
+        new = rows_of({f"n{number}": ("oslo", number) for number in range(9)})
+        commit = Transaction.commit
+        met: list[int] = []
+
+        def late(self: Transaction, *given: Any, **how: Any) -> str:
+            met.append(1)
+            if len(met) == 1:
+                second.delete_keys(new)
+            return commit(self, *given, **how)
+
+        monkeypatch.setattr(Transaction, "commit", late)
+        table.upsert(new)
+        assert len(met) == 2
+        assert read(table) == START
+        assert not pyhudi.open_table(table.uri).check(deep=True).findings
 
     def test_the_later_request_wins(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """As Hudi reads it: not the one that was complete last."""

@@ -64,6 +64,9 @@ def tag(
     in_logs = table.options.index.shares_buckets
     shared = in_logs or (any(is_shared(group.slice.file_id) for group in groups) and not anew)
     gone = taken_away(table) if shared else {}
+    if in_logs and not anew:
+        # A delete counts for what another writer's earlier request may yet bring to its bucket.
+        wanted = pa.repeat(pa.scalar(value=True), rows.num_rows)
     groups = [] if anew else groups
 
     def new_group(partition: str, bucket: int) -> FileGroup:

@@ -185,8 +185,9 @@ def _append_command(storage: Storage, request: RollbackRequest, block: bytes) ->
         version = max(version, log.version + 1)
     while True:
         name = log_file_name(request.file_id, request.base_instant, version, COMMAND_LOG_TOKEN)
-        if storage.put_if_absent(request.path(name), block):
-            return request.path(name)
+        path = request.path(name)
+        if storage.put_if_absent(path, block) or storage.read_or_none(path) == block:
+            return path
         version += 1
 
 

@@ -29,18 +29,21 @@ from pyhudi.write.rows import Placed
 from pyhudi.write.write_context import WriteContext
 
 
-def absent_keys(placed: Placed) -> list[Recheck]:
+def absent_keys(placed: Placed, *, deletes: bool = False) -> list[Recheck]:
     """No other write has brought a key that was looked for and not found.
 
-    Where nobody has those keys, no other write has changed partitions of new rows. Of a bucket
-    index the buckets tell.
+    deletes: such keys are to be deleted, and fall away. Where nobody has those keys, no other write
+    has changed partitions of new rows, or any rows where keys may fall away; of new rows in a
+    bucket index the buckets tell.
     """
     context, counts = placed.context, placed.counts
-    if context.index.has_buckets:
-        return []
     if placed.absent is not None:
         return [keys_are_absent(context, placed.absent)]
-    return [no_files(None if context.index.is_global else counts.inserts)] if counts.inserts else []
+    if deletes or context.config.merge.delete_field in context.schema.arrow.names:
+        return [no_files(None)]
+    if context.index.has_buckets or not counts.inserts:
+        return []
+    return [no_files(None if context.index.is_global else counts.inserts)]
 
 
 def keys_are_absent(context: WriteContext, keys: pa.Table) -> Recheck:

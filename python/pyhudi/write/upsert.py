@@ -163,7 +163,8 @@ def delete_keys(
     context = opened(table, clock, limit)
     check_appends(context, "delete_keys", appends=True)
     with given_deletes(context, keys) as (placed, tally):
-        return told(write(placed, DELETE, deletes=True, went_by=absent_keys(placed)), tally)
+        went_by = absent_keys(placed, deletes=True)
+        return told(write(placed, DELETE, deletes=True, went_by=went_by), tally)
 
 
 def opened(table: WritableTable, clock: Clock | None, limit: int) -> WriteContext:
