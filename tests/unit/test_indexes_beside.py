@@ -15,6 +15,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, StorageError, UnsupportedTableFeature
+from pyhudi.metadata import checks_before_write
 from pyhudi.metadata.bootstrap import Making
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
@@ -258,3 +259,23 @@ def test_one_that_dies_is_made_by_the_next_write(
         assert rows_read(died, "true") == rows_read(died, "false"), f"change {n}"
         if listed:
             assert_kept(died, index)
+
+
+def test_an_index_that_goes_while_a_write_opens_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its definition is gone already, of which the properties that were read know nothing."""
+    table = PEOPLE.make(tmp_path / "t", first=range(2))
+    other = pyhudi.open_table(table.uri)
+    read, dropped = checks_before_write.index_definitions, []
+
+    def late(*given: Any) -> Any:
+        if not dropped:
+            dropped.append("column_stats")
+            other.drop_index("column_stats")
+        return read(*given)
+
+    monkeypatch.setattr(checks_before_write, "index_definitions", late)
+    table.upsert(people([0], 2, 2))
+    assert dropped
+    assert [row["v"] for row in rows_read(tmp_path / "t", "true")] == [2, 1]

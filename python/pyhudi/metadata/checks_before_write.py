@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pyhudi.config.metadata_names import FILES, not_kept
 from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import UnsupportedTableFeature, overtaken
 from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.kinds.protocol import Known
 from pyhudi.metadata.kinds.registry import kind_of, kinds_of
@@ -50,10 +50,19 @@ def check_replaceable(config: TableConfig) -> None:
 
 
 def check_indexes(storage: Storage, config: TableConfig, schema: TableSchema) -> None:
-    """The part of `check_partitions` that index definitions and the table's schema decide."""
-    if config.metadata_partitions:
-        definitions = index_definitions(storage, config)
+    """The part of `check_partitions` that index definitions and the table's schema decide.
+
+    Raises `CommitConflict` where another writer takes an index away meanwhile.
+    """
+    if not config.metadata_partitions:
+        return
+    definitions = index_definitions(storage, config)
+    try:
         check_kept(config.metadata_partitions, config, definitions, schema)
+    except UnsupportedTableFeature as error:
+        if TableConfig.load(storage).metadata_partitions == config.metadata_partitions:
+            raise
+        raise overtaken("another writer has changed the table's indexes") from error
 
 
 def check_kept(
