@@ -17,6 +17,7 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, StorageError, UnsupportedTableFeature
 from pyhudi.metadata import checks_before_write
 from pyhudi.metadata.bootstrap import Making
+from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.write import metadata_lifecycle
@@ -267,13 +268,13 @@ def test_an_index_that_goes_while_a_write_opens_the_table(
     """Its definition is gone already, of which the properties that were read know nothing."""
     table = PEOPLE.make(tmp_path / "t", first=range(2))
     other = pyhudi.open_table(table.uri)
-    read, dropped = checks_before_write.index_definitions, []
+    dropped: list[str] = []
 
     def late(*given: Any) -> Any:
         if not dropped:
             dropped.append("column_stats")
             other.drop_index("column_stats")
-        return read(*given)
+        return index_definitions(*given)
 
     monkeypatch.setattr(checks_before_write, "index_definitions", late)
     table.upsert(people([0], 2, 2))
