@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from moto import mock_aws
 
 import pyhudi
 from pyhudi.catalog import GlueCatalog
+from pyhudi.cli import main
 from pyhudi.errors import (
     AfterCommitWarning,
     ConfigError,
@@ -66,6 +68,17 @@ def test_commits_are_followed_by_a_sync(service: Any, tmp_path: Path) -> None:
     assert found["TableType"] == "EXTERNAL_TABLE"
     (partition, _) = service.get_partitions(DatabaseName="default", TableName="trips")["Partitions"]
     assert partition["StorageDescriptor"]["Location"] == f"{table.uri}/lima"
+
+
+def test_the_command_line_syncs(
+    service: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = made(tmp_path, "osaka")
+    into = ("--glue", "us-east-1", "--database", "lake", "--name", "t")
+    assert main(["sync", table.uri, *into, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["created"] == ["lake.t"]
+    assert cities("t", "lake") == {"osaka"}
+    assert main(["sync", table.uri, *into, "--hive", "thrift://localhost:1"]) == 2
 
 
 def test_a_merge_on_read_table_has_three_names(service: Any, tmp_path: Path) -> None:

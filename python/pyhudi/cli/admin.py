@@ -8,7 +8,16 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from pyhudi.cli.arguments import DryRun, FileFormat, Location, Yes, format_of, names, pairs
+from pyhudi.cli.arguments import (
+    DryRun,
+    FileFormat,
+    Location,
+    Memory,
+    Yes,
+    format_of,
+    names,
+    pairs,
+)
 from pyhudi.cli.command import FOUND, Call, Work, command, commands
 from pyhudi.cli.files import FileRows
 from pyhudi.cli.making import (
@@ -33,6 +42,7 @@ def add_to(app: typer.Typer) -> None:
         "upgrade": upgrade,
         "downgrade": downgrade,
         "rebuild-metadata": rebuild_metadata,
+        "sync": sync,
     }
     commands(app, works)
     indexes = typer.Typer(help="Indexes in the metadata table.", no_args_is_help=True)
@@ -96,6 +106,7 @@ def create(
 def check(
     call: Call,
     table: Location,
+    memory_limit: Memory = None,
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Look into files too.")] = False,
     repair: Annotated[
@@ -103,10 +114,35 @@ def check(
     ] = False,
 ) -> int:
     """Compares timeline, files and metadata table; code 1 where there are findings."""
-    found = call.open(table).check(deep=deep, repair=repair)
+    found = call.open(table).check(deep=deep, repair=repair, memory_limit=memory_limit)
     if call.out.json or not call.out.quiet:
         call.out.text(str(found), found)
     return FOUND if found else 0
+
+
+def sync(
+    call: Call,
+    table: Location,
+    hive: Annotated[
+        str | None, typer.Option("--hive", metavar="URI", help="A metastore: thrift://host:9083.")
+    ] = None,
+    glue: Annotated[
+        str | None, typer.Option("--glue", metavar="REGION", help="AWS Glue, in that region.")
+    ] = None,
+    database: Annotated[str | None, typer.Option("--database", help="The database there.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The table's name there.")] = None,
+) -> None:
+    """Registers the table in a catalog, or brings it up to date there; else as options say."""
+    if hive and glue:
+        raise typer.BadParameter("--hive and --glue are two catalogs; give one")
+    from pyhudi.catalog import Catalog, GlueCatalog, HiveCatalog  # noqa: PLC0415 - extras
+
+    catalog: Catalog | None = None
+    if hive:
+        catalog = HiveCatalog(hive)
+    if glue:
+        catalog = GlueCatalog(glue)
+    call.out.result(call.open(table).sync(catalog, database=database, name=name))
 
 
 def upgrade(
@@ -135,9 +171,9 @@ def downgrade(
     call.out.result(opened.downgrade(to, dry_run=dry_run))
 
 
-def rebuild_metadata(call: Call, table: Location) -> None:
+def rebuild_metadata(call: Call, table: Location, memory_limit: Memory = None) -> None:
     """Makes the metadata table anew from what is on storage."""
-    made = call.open(table).rebuild_metadata()
+    made = call.open(table).rebuild_metadata(memory_limit=memory_limit)
     call.out.done(f"made {', '.join(made) or 'nothing'}", made=made)
 
 

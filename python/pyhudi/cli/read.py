@@ -16,6 +16,7 @@ from pyhudi.cli.arguments import (
     FileFormat,
     Limit,
     Location,
+    Memory,
     Start,
     Where,
     format_of,
@@ -66,6 +67,7 @@ def head(
     columns: Columns = None,
     where: Where = None,
     as_of: AsOf = None,
+    memory_limit: Memory = None,
     *,
     meta_fields: MetaFields = False,
     read_optimized: Annotated[
@@ -74,7 +76,11 @@ def head(
 ) -> int:
     """The first rows; code 1 where there are none."""
     scan = call.open(table, as_of).scan(
-        names(columns), where, meta_fields=meta_fields, read_optimized=read_optimized
+        names(columns),
+        where,
+        meta_fields=meta_fields,
+        read_optimized=read_optimized,
+        memory_limit=memory_limit,
     )
     found = scan.head(number)
     call.out.rows(found)
@@ -121,6 +127,7 @@ def export(
     as_of: AsOf = None,
     limit: Limit = None,
     form: FileFormat = None,
+    memory_limit: Memory = None,
     *,
     meta_fields: MetaFields = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
@@ -129,7 +136,9 @@ def export(
     chosen = format_of(file, form)
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} is there already; --force replaces it")
-    scan = call.open(table, as_of).scan(names(columns), where, limit=limit, meta_fields=meta_fields)
+    scan = call.open(table, as_of).scan(
+        names(columns), where, limit=limit, meta_fields=meta_fields, memory_limit=memory_limit
+    )
     rows = 0
     with call.out.counting("export") as more, written(file, chosen, scan.schema) as write:
         for batch in scan.to_reader():
@@ -148,6 +157,7 @@ def incremental(
     columns: Columns = None,
     where: Where = None,
     limit: Limit = None,
+    memory_limit: Memory = None,
     *,
     meta_fields: MetaFields = False,
     hollow_commits: Annotated[
@@ -163,6 +173,7 @@ def incremental(
         limit=limit,
         meta_fields=meta_fields,
         hollow_commits=hollow_commits.value,
+        memory_limit=memory_limit,
     )
     return 0 if call.out.stream(found) else FOUND
 
@@ -177,9 +188,12 @@ def changes(
     images: Annotated[
         Images, typer.Option(help="Records as columns, or as Hudi's text.")
     ] = Images.struct,
+    memory_limit: Memory = None,
 ) -> int:
     """What commits changed, record by record, under change data capture; code 1 for nothing."""
-    found = call.open(table).changes(start, end, where=where, limit=limit, images=images.value)
+    found = call.open(table).changes(
+        start, end, where=where, limit=limit, images=images.value, memory_limit=memory_limit
+    )
     return 0 if call.out.stream(found) else FOUND
 
 
@@ -188,6 +202,8 @@ def diff(
     table: Location,
     before: Annotated[str, typer.Argument(metavar="A", help="The moment before.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The moment after.")],
+    memory_limit: Memory = None,
 ) -> int:
     """What differs between two moments, by key; code 1 where something does, as diff has it."""
-    return FOUND if call.out.stream(call.open(table).diff(before, after)) else 0
+    found = call.open(table).diff(before, after, memory_limit=memory_limit)
+    return FOUND if call.out.stream(found) else 0
