@@ -17,6 +17,7 @@ from pyhudi.config.metadata_names import COLUMN_STATS
 from pyhudi.config.options import DATA_SKIPPING, is_enabled
 from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.lookups import places_of
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.key_predicates import allowed_texts, wanted_keys
 from pyhudi.schema.predicates import Conjunct
@@ -61,6 +62,17 @@ class Question:
     def keys(self) -> list[str] | None:
         """Every record key that a wanted row can have, None when the filter does not tell."""
         return wanted_keys(self.table.config, self.conjuncts, self.shown_otherwise)
+
+    @cached_property
+    def places(self) -> set[tuple[str, str]] | None:
+        """Partition and file id of every record with one of the keys.
+
+        None where the record index does not tell of the rows that are read, or by data partition.
+        """
+        keys = self.keys
+        if keys is None or not (self.is_of_now and self.has_unique_keys):
+            return None
+        return self.access.use(INSTEAD, lambda table: places_of(table, keys))
 
     def texts(self, column: str) -> list[str] | None:
         """Texts of the values that a column may have, None when the filter does not list them."""

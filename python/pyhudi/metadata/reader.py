@@ -78,6 +78,11 @@ class MetadataTable:
         """Whether a partition is complete, so that readers may use it."""
         return partition in self._data_config.metadata_partitions
 
+    @property
+    def applied(self) -> set[str]:
+        """Times of what it has taken in, services and initialisations of its own among them."""
+        return {instant.requested for instant in self._timeline.completed()}
+
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
         """The table's index definitions by name."""

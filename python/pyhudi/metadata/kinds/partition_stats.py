@@ -32,6 +32,7 @@ class PartitionStats(PartitionKind):
     """Of the newest slices. They are made of those of files, by the same tasks."""
 
     name = PARTITION_STATS
+    lookup_cost = 3
     needs = COLUMN_STATS
     goes_along = True
     needs_definitions = True
