@@ -42,9 +42,11 @@ def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str
     definition = table.definitions.get(RECORD_INDEX)
     if definition is not None and definition.is_partitioned:
         return None
-    found = table.partition(RECORD_INDEX).locations(sorted(keys))
-    partitions, file_ids = found["partition"].to_pylist(), found["file_id"].to_pylist()
-    return set(zip(partitions, file_ids, strict=True))
+    places: set[tuple[str, str]] = set()
+    for found in table.locations(sorted(keys)):
+        paths, file_ids = found["partition"].to_pylist(), found["file_id"].to_pylist()
+        places.update(zip(paths, file_ids, strict=True))
+    return places
 
 
 def _with_keys_by_partition(

@@ -66,7 +66,9 @@ class Pruner:
 
     def _lookups(self) -> Iterator[tuple[str, Keep]]:
         """The indexes that can tell something, cheap ones first."""
-        yield from self._by_bucket()
+        # What the record index tells of keys no bucket can tell more of.
+        if self._question.places is None:
+            yield from self._by_bucket()
         for kind, name in self._kinds:
             for index, look in kind.lookups(self._question, name):
                 yield index, partial(self._looked, look)
