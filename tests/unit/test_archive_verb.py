@@ -10,8 +10,10 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, REPLACE_COMMIT, ROLLBACK
+from pyhudi.config.table_config import TableConfig
 from pyhudi.services import archiving
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.write_context import open_whole
 from tests.helpers.pairwise import pairwise
@@ -98,6 +100,26 @@ def test_it_goes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(timeline_of(base).commits) == 3
     assert known(base) == before
     assert table.check(deep=True).ok
+
+
+def test_a_long_timeline_is_not_listed_for_every_few_instants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "t"
+    table = written(base, kind="cow", commits=16)
+    monkeypatch.setattr(archiving, "_PART", 1)
+    monkeypatch.setattr(archiving, "_PARTS", 3)
+    listed = []
+    load = Timeline.load
+
+    def counted(storage: Storage, config: TableConfig) -> Timeline:
+        listed.append(storage.uri)
+        return load(storage, config)
+
+    monkeypatch.setattr(Timeline, "load", counted)
+    assert len(table.archive(min_commits=3, max_commits=4).instants) > 8
+    # To look at it, once in each section, and to see what came of it.
+    assert listed.count(str(base)) <= 3 + 3
 
 
 def test_nothing_goes_before_there_are_too_many(tmp_path: Path) -> None:

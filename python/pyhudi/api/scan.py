@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyhudi.api.outputs import check_limit, stream_first
 from pyhudi.api.scan_outputs import ScanOutputs
 from pyhudi.api.task_memory import task_memory
+from pyhudi.config import arguments as arg
 from pyhudi.config.wording import count_text, names_text, shortened
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
@@ -30,6 +31,7 @@ from pyhudi.schema.predicates import column_type
 from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.describe import slices_table
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, shown_schema
+from pyhudi.slices.row_counts import told_rows
 from pyhudi.slices.table import Table
 
 
@@ -88,8 +90,9 @@ class Scan(ScanOutputs):
     def count(self) -> int:
         """How many rows the scan gives.
 
-        Of base files alone only footers are read, else the columns that matter for it. It runs on
-        every engine.
+        Of base files without log files commits tell it, of those that were written by archived
+        commits footers do, also with a filter on partition columns alone; else the columns are read
+        that matter for it. It runs on every engine.
 
         Returns:
             The number of rows.
@@ -105,11 +108,45 @@ class Scan(ScanOutputs):
         if self.request.limit is not None:
             return sum(batch.num_rows for batch in narrow.to_reader())
 
+        told, left = told_rows(self.table.timeline, narrow.tasks)
+
         def counts() -> Iterator[int]:
             label = f"count {self.table.storage.uri}"
-            yield from self.engine.run(count_task, narrow.tasks, label=label)
+            yield from self.engine.run(count_task, left, label=label)
 
-        return sum(watched(counts(), self.table))
+        return told + (sum(watched(counts(), self.table)) if left else 0)
+
+    @arg.checked(column=arg.text)
+    def bounds(self, column: str) -> tuple[Any, Any]:
+        """The least and the greatest value of a column among the rows, nulls left out.
+
+        Of whole numbers, dates, times and decimals the metadata table's column statistics tell the
+        bounds of base files without log files, also with a filter on partition columns alone; all
+        else is read. So the answer is that of the rows, whatever tells it.
+
+        Args:
+            column: its name.
+
+        Returns:
+            Both values as Python objects, both None where there is no value. Floating numbers
+            compare as in pyarrow, which leaves NaN out where there is another number.
+
+        Raises:
+            SchemaMismatch: there is no such column.
+            ConfigError: its values have no order, as those of structs and lists.
+            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
+            HistoryUnavailable: an incremental range cannot be read in whole.
+            CorruptTable: a file is damaged or missing.
+        """
+        from pyhudi.query.bounds import bounds_of, told_bounds  # noqa: PLC0415 - few scans need it
+
+        kind = column_type((column,), self.shown)
+        scan = replace(self, request=replace(self.request, output=(column,)))
+        if self.request.limit is not None:
+            return bounds_of(kind, (batch.column(0) for batch in scan.to_reader()))
+        told, left = told_bounds(self.table, scan.request, scan.tasks)
+        rows = scan._stream(left, None) if left else ()  # noqa: SLF001 - a scan's own
+        return bounds_of(kind, [told, *(batch.column(0) for batch in rows)])
 
     def plan(self) -> pa.Table:
         """The file slices to be read, without reading them.

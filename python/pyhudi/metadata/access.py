@@ -1,12 +1,16 @@
 """Using the metadata table where it can be used, and doing without where it cannot.
 
-Whatever is wrong with it costs a warning and some speed, never a row.
+Whatever is wrong with it costs a warning and some speed, never a row. What was opened for one scan
+of a handle serves the next ones, since a handle shows one moment: look-ups would open it anew each
+time, which is most of what they take.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
@@ -21,6 +25,13 @@ from pyhudi.timeline.behind import later_timeline
 
 T = TypeVar("T")
 
+_kept: WeakKeyDictionary[Timeline, tuple[int, MetadataTable]] = WeakKeyDictionary()
+"""What was opened for a data table's timeline, and by which process: its stores are of that one."""
+
+
+class OutdatedError(Exception):
+    """What was kept of the metadata table cannot be read any more: to be planned once more."""
+
 
 class MetadataAccess:
     """Access to the metadata table for one planning of a scan."""
@@ -31,8 +42,14 @@ class MetadataAccess:
         config: TableConfig,
         timeline: Timeline,
         options: Mapping[str, str],
+        *,
+        anew: bool = False,
     ) -> None:
-        """Opens the metadata table where the table has one and the options do not turn it off."""
+        """Opens the metadata table where the table has one and the options do not turn it off.
+
+        anew: what was opened for the timeline before is not used. Else, where its files have gone
+        meanwhile, `use` raises `OutdatedError`.
+        """
         self.reason = _not_wanted(config, options)
         """Why it is not used, "" when it is."""
         self.later: Timeline | None = None
@@ -42,13 +59,21 @@ class MetadataAccess:
         is about other rows.
         """
         self._uri = storage.uri
+        self._timeline = timeline
         self._table: MetadataTable | None = None
-        if not self.reason:
-            self._table = self._guarded(
-                "files are listed instead", lambda: MetadataTable(storage, config, timeline)
-            )
+        self._is_kept = False
+        if self.reason:
+            return
+        if not anew and (kept := _kept.get(timeline)) is not None and kept[0] == os.getpid():
+            self._table, self._is_kept = kept[1], True
+            return
+        self._table = self._guarded(
+            "files are listed instead", lambda: MetadataTable(storage, config, timeline)
+        )
         if self._table is not None and self._table.may_be_ahead:
-            self.later = later_timeline(storage, config, timeline)
+            self.later = later_timeline(storage, config, timeline, self._table.applied)
+        if self._table is not None and self.later is None:
+            _kept[timeline] = os.getpid(), self._table
 
     def has(self, partition: str) -> bool:
         """Whether a partition of it can be asked."""
@@ -66,6 +91,9 @@ class MetadataAccess:
         try:
             return work()
         except (HudiError, OSError) as error:
+            _kept.pop(self._timeline, None)
+            if self._is_kept:
+                raise OutdatedError from error
             cause = without_hint(error)
         self.reason = self.reason or cause
         warn(

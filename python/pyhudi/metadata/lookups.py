@@ -31,13 +31,22 @@ def with_keys(
     table: MetadataTable, slices: Sequence[FileSlice], keys: Collection[str]
 ) -> list[bool]:
     """By the record index: where the records of these keys are."""
+    places = places_of(table, keys)
+    if places is None:
+        return _with_keys_by_partition(table, slices, sorted(keys))
+    return [slice_.key in places for slice_ in slices]
+
+
+def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str]] | None:
+    """Partition and file id of each key's record; None of a record index by data partition."""
     definition = table.definitions.get(RECORD_INDEX)
     if definition is not None and definition.is_partitioned:
-        return _with_keys_by_partition(table, slices, sorted(keys))
-    found = table.partition(RECORD_INDEX).locations(sorted(keys))
-    partitions, file_ids = found["partition"].to_pylist(), found["file_id"].to_pylist()
-    places = set(zip(partitions, file_ids, strict=True))
-    return [slice_.key in places for slice_ in slices]
+        return None
+    places: set[tuple[str, str]] = set()
+    for found in table.locations(sorted(keys)):
+        paths, file_ids = found["partition"].to_pylist(), found["file_id"].to_pylist()
+        places.update(zip(paths, file_ids, strict=True))
+    return places
 
 
 def _with_keys_by_partition(

@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyhudi.config.metadata_names import COLUMN_STATS
+from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.options import DATA_SKIPPING, is_enabled
 from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.lookups import places_of
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.schema.key_predicates import allowed_texts, wanted_keys
+from pyhudi.schema.key_predicates import RECORD_KEY, allowed_texts, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
@@ -61,6 +62,27 @@ class Question:
     def keys(self) -> list[str] | None:
         """Every record key that a wanted row can have, None when the filter does not tell."""
         return wanted_keys(self.table.config, self.conjuncts, self.shown_otherwise)
+
+    @cached_property
+    def places(self) -> set[tuple[str, str]] | None:
+        """Partition and file id of every record with one of the keys.
+
+        None where the record index does not tell of the rows that are read, or by data partition.
+        """
+        keys = self.keys
+        if keys is None or not self.access.has(RECORD_INDEX):
+            return None
+        if not (self.is_of_now and self.has_unique_keys):
+            return None
+        return self.access.use(INSTEAD, lambda table: places_of(table, keys))
+
+    @cached_property
+    def unanswered(self) -> list[Conjunct]:
+        """Those of the stored conditions that the record index has not answered for every slice."""
+        if self.places is None:
+            return self.stored
+        keys = {RECORD_KEY, *self.table.config.record_key_fields}
+        return [conjunct for conjunct in self.stored if conjunct[0] not in keys]
 
     def texts(self, column: str) -> list[str] | None:
         """Texts of the values that a column may have, None when the filter does not list them."""

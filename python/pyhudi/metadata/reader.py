@@ -7,9 +7,13 @@ Layout: `HoodieTableMetadata`, `MetadataPartitionType` (Hudi 0.15.0 and 1.2.0).
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+
+import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.config.metadata_names import (
@@ -33,6 +37,9 @@ from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
+
+_FEW_KEYS = 32
+"""So many are looked up one after the other."""
 
 _ESCAPED_IN_IDS = frozenset("\"#%'*/:=?\\{[]^\x7f_-") | {chr(code) for code in range(1, 32)}
 
@@ -68,6 +75,7 @@ class MetadataTable:
         self.may_be_ahead: bool = may_be_ahead(timeline.uncut, metadata)
         """Whether it may tell of commits that the data table's timeline does not know."""
         self._opened: dict[str, _native.MetadataPartition] = {}
+        self._groups: dict[str, list[MetadataGroup]] = {}
 
     @classmethod
     def beside(cls, data: Table, opened: Table, files: FileSource) -> MetadataTable:
@@ -78,6 +86,11 @@ class MetadataTable:
         """Whether a partition is complete, so that readers may use it."""
         return partition in self._data_config.metadata_partitions
 
+    @property
+    def applied(self) -> set[str]:
+        """Times of what it has taken in, services and initialisations of its own among them."""
+        return {instant.requested for instant in self._timeline.completed()}
+
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
         """The table's index definitions by name."""
@@ -86,10 +99,33 @@ class MetadataTable:
     def partition(self, name: str) -> _native.MetadataPartition:
         """The records of one of its partitions."""
         if name not in self._opened:
-            groups = self.file_groups(name)
+            groups = self._groups_of(name)
             none = _native.MetadataPartition(self._storage.native, [])
             self._opened[name] = open_together(groups) if groups else none
         return self._opened[name]
+
+    def locations(self, keys: Sequence[str]) -> list[pa.RecordBatch]:
+        """Where the record index has the records of keys: see `_native.MetadataPartition`.
+
+        keys: sorted. Many are looked up in several of its file groups at a time: most of the work
+        is unpacking blocks.
+        """
+        if len(keys) <= _FEW_KEYS:
+            return [self.partition(RECORD_INDEX).locations(list(keys))]
+        groups = self._groups_of(RECORD_INDEX)
+        by_group: list[list[str]] = [[] for _ in groups]
+        texts = pa.array(keys, pa.string())
+        for key, group in zip(keys, _native.metadata_groups(texts, len(groups)), strict=True):
+            by_group[group.as_py()].append(key)
+        with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pyhudi-look-up") as pool:
+            pairs = [pair for pair in zip(groups, by_group, strict=True) if pair[1]]
+            return list(pool.map(lambda pair: pair[0].open().locations(pair[1]), pairs))
+
+    def _groups_of(self, name: str) -> list[MetadataGroup]:
+        """`file_groups`, listed once."""
+        if name not in self._groups:
+            self._groups[name] = self.file_groups(name)
+        return self._groups[name]
 
     def partitioned_record_index(self, path: str) -> _native.MetadataPartition | None:
         """The record index of one data partition, None when there is none by its name."""

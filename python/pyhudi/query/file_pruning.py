@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyhudi.metadata.access import MetadataAccess
+from pyhudi.metadata.access import MetadataAccess, OutdatedError
 from pyhudi.metadata.listing import MetadataListing
 from pyhudi.query.explain import Explanation, Step
 from pyhudi.query.indexes import Pruner
@@ -39,10 +39,17 @@ def choose_slices(table: Table, request: ScanRequest) -> Chosen:
     Raises `CorruptTable` for a log file that was cut, where storage lists the files;
     `HistoryUnavailable` for an earlier time whose files a cleaner of file versions removed.
     """
+    try:
+        return _chosen(table, request)
+    except OutdatedError:
+        return _chosen(table, request, anew=True)
+
+
+def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen:
     conjuncts = request.where.conjuncts if request.where else ()
     test = partition_filter(table.config, table.columns, conjuncts)
     wanted = _Counted(test)
-    access = MetadataAccess(table.storage, table.config, table.timeline, table.options)
+    access = MetadataAccess(table.storage, table.config, table.timeline, table.options, anew=anew)
     pruner = Pruner(table, request, access)
     found = _by_metadata(table, wanted, access, pruner)
     listing, by_storage = "by the metadata table", found is None

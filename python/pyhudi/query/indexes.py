@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from pyhudi.metadata.access import MetadataAccess
+from pyhudi.metadata.kinds.protocol import PartitionKind
 from pyhudi.metadata.kinds.registry import kinds_of
 from pyhudi.metadata.question import INSTEAD, Look, Question
 from pyhudi.query.buckets import hash_rings, simple_buckets
@@ -38,7 +39,7 @@ class Pruner:
     def partitions(self, paths: Sequence[str]) -> tuple[list[str], list[Step]]:
         """The partitions that may hold wanted rows, by what indexes tell of whole partitions."""
         found, steps = list(paths), []
-        for kind, name in kinds_of(self._listed):
+        for kind, name in self._kinds:
             for index, look in kind.partition_lookups(self._question, name):
                 keep = self.access.use(INSTEAD, partial(look, paths=found)) if found else None
                 if keep is not None:
@@ -58,13 +59,17 @@ class Pruner:
         return slices, steps
 
     @property
-    def _listed(self) -> list[str]:
-        return [name for name in self.table.config.metadata_partitions if self.access.has(name)]
+    def _kinds(self) -> list[tuple[PartitionKind, str]]:
+        """Those that can be asked, cheap ones first."""
+        listed = [name for name in self.table.config.metadata_partitions if self.access.has(name)]
+        return sorted(kinds_of(listed), key=lambda known: known[0].lookup_cost)
 
     def _lookups(self) -> Iterator[tuple[str, Keep]]:
         """The indexes that can tell something, cheap ones first."""
-        yield from self._by_bucket()
-        for kind, name in sorted(kinds_of(self._listed), key=lambda known: known[0].lookup_cost):
+        # What the record index tells of keys no bucket can tell more of.
+        if self._question.places is None:
+            yield from self._by_bucket()
+        for kind, name in self._kinds:
             for index, look in kind.lookups(self._question, name):
                 yield index, partial(self._looked, look)
 

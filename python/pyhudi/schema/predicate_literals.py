@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -56,6 +56,16 @@ def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
             f"where: the column {column!r} is {kind} and cannot be compared with {_shown(value)}",
             hint="Quote text, leave numbers unquoted, write dates as '2024-02-29'.",
         ) from error
+
+
+def plain_texts(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any] | None:
+    """Many texts for a column of text at once, None for any other values or column."""
+    if not is_text(kind) or not all(type(value) is str for value in values):
+        return None
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, ValueError):
+        return None  # one by one it is said which
 
 
 def fits_column(literal: pa.Scalar, kind: pa.DataType) -> bool:

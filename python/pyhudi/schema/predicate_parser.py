@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.expression_tree import fields_of, implied, tree_of
-from pyhudi.schema.predicate_literals import fits_column, typed_scalar
+from pyhudi.schema.predicate_literals import fits_column, plain_texts, typed_scalar
 from pyhudi.schema.predicates import (
     And,
     Compare,
@@ -174,6 +174,9 @@ def _conjuncts(condition: Condition, schema: pa.Schema) -> list[Conjunct]:
 
 def _conjunct(name: str, op: str, values: Sequence[Any], schema: pa.Schema) -> list[Conjunct]:
     kind = column_type((name,), schema)
+    texts = plain_texts(values, kind)
+    if texts is not None:
+        return [(name, op, texts)]
     literals = [typed_scalar(value, kind, name) for value in values]
     if not all(fits_column(literal, kind) for literal in literals):
         return []

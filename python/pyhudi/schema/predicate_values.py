@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.schema.predicate_floats import among_floats, compare_floats
-from pyhudi.schema.predicate_literals import compare, typed_scalar, within_column
+from pyhudi.schema.predicate_literals import compare, plain_texts, typed_scalar, within_column
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -40,6 +40,9 @@ def among_values(
     left: pc.Expression, kind: pa.DataType, values: Sequence[Any], name: str
 ) -> pc.Expression:
     """Whether an expression is among values. Raises `SchemaMismatch`."""
+    texts = plain_texts(values, kind)
+    if texts is not None:
+        return pc.if_else(left.is_valid(), left.isin(texts), boolean(None))
     literals = [typed_scalar(v, kind, name) for v in values if v is not None]
     # A number that the type cannot hold is in no row.
     fitting = [literal.as_py() for literal in literals if literal.type == kind]

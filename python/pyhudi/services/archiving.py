@@ -31,6 +31,7 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.slices import markers
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Bound, Table
+from pyhudi.storage.options import is_remote
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants
 from pyhudi.txn import conflicts
@@ -38,6 +39,9 @@ from pyhudi.txn.savepoint import saved_instants
 
 _PART = 200
 """Instants that go in one section, which writers wait for."""
+_PARTS, _PARTS_REMOTE = 16, 100
+"""Sections that all that is due takes at most: each lists the timeline, so that of a very long one
+more goes at a time. In a bucket a section of many instants keeps writers waiting for longer."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +140,15 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
     """
     gone: list[Instant] = []
     choice = _choice(table, policy)
+    parts = _PARTS_REMOTE if is_remote(table.storage.uri) else _PARTS
+    most = max(_PART, -(-len(choice.instants) // parts))
     while choice.instants:
         with table.guard.section():
             now = table.reloaded()
             conflicts.check_may_begin(now.timeline)
             # Once it has begun, it goes on to the least.
             choice = _choice(now, replace(policy, most=policy.least) if gone else policy)
-            part = choice.instants[:_PART]
+            part = choice.instants[:most]
             if part:
                 table.guard.check()
                 archive_instants(now.storage, now.config, now.timeline, part, policy.history)

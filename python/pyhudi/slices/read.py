@@ -17,6 +17,7 @@ from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys, colu
 from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.file_sizes import check_found
 from pyhudi.slices.merge_rules import field_rules
+from pyhudi.slices.row_counts import is_whole_base_file
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -57,8 +58,7 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
 def count_task(task: ReadTask, _attempt: Attempt) -> int:
     """How many rows `read_task` gives; by the footer, where a base file is all there is."""
     base = task.slice.base
-    parts = task.slice.logs or task.where or task.whole or task.base_part
-    if base is None or parts or task.limit is not None:
+    if base is None or not is_whole_base_file(task):
         return sum(batch.num_rows for batch in read_task(task))
     check_found(task.storage, task.slice)
     return _native.base_file_rows(task.storage.native, base.path)

@@ -6,7 +6,7 @@ process or in another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -130,6 +130,11 @@ def slice_tasks(
         _check_mergeable(table.config)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
+    # Of many slices few partitions: each path is read once.
+    values = {
+        path: path_values(table.config, table.columns, path, incremental=incremental)
+        for path in {slice_.partition for slice_ in slices}
+    }
     return [
         ReadTask(
             storage=table.storage,
@@ -139,7 +144,7 @@ def slice_tasks(
             output=request.output,
             merge=rule,
             as_text=table.as_text,
-            path_values=_path_values(table, slice_, columns, incremental=incremental),
+            path_values=_checked_values(table, slice_, columns, values[slice_.partition]),
             where=request.where,
             limit=request.limit,
             memory_limit=request.memory_limit,
@@ -150,10 +155,10 @@ def slice_tasks(
     ]
 
 
-def _path_values(
-    table: Table, slice_: FileSlice, columns: tuple[str, ...], *, incremental: bool
+def _checked_values(
+    table: Table, slice_: FileSlice, columns: tuple[str, ...], values: Mapping[str, pa.Scalar]
 ) -> tuple[tuple[str, pa.Scalar], ...]:
-    values = path_values(table.config, table.columns, slice_.partition, incremental=incremental)
+    """The values from the path, where the files of the slice have the other columns."""
     wanted = (*columns, *(table.config.ordering_fields if slice_.logs else ()))
     check_source_columns(table.storage, table.config, slice_, wanted, values)
     return tuple(values.items())

@@ -11,6 +11,7 @@ from pyhudi.query.cleaned_since import watched
 from pyhudi.slices.packs import Pack, PackSizes, packed, split, task_size
 from pyhudi.slices.read import count_task, read_task
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.row_counts import is_whole_base_file, told_rows
 from pyhudi.spark.engine import SparkEngine
 
 _FOOTERS_HERE = 64
@@ -20,26 +21,21 @@ _FOOTERS_HERE = 64
 def count_rows(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> int:
     """The rows of the scan, whose columns should be few. Raises what `Scan.count` does."""
     label = f"count {scan.table.storage.uri}"
-    footers = [task for task in scan.tasks if _is_told_by_footer(task)]
-    others = [task for task in scan.tasks if not _is_told_by_footer(task)]
-    if len(footers) > _FOOTERS_HERE:
-        footers, others = [], scan.tasks
+    told, tasks = told_rows(scan.table.timeline, scan.tasks)
+    footers = [task for task in tasks if is_whole_base_file(task)]
+    others = [task for task in tasks if not is_whole_base_file(task)]
     # A footer is one task's: only what is read is worth being split.
-    whole = [task for task in others if _is_told_by_footer(task)]
-    parts = split([task for task in others if not _is_told_by_footer(task)], sizes)
+    parts = split(others, sizes)
+    whole: list[ReadTask] = []
+    if len(footers) > _FOOTERS_HERE:
+        footers, whole = whole, footers
     packs = packed(read_task, [*whole, *parts], task_size, sizes)
 
     def counts() -> Iterator[int]:
         yield from LocalEngine().run(count_task, footers, label=label)
         yield from engine.run(_count_pack, packs, label=label)
 
-    return sum(watched(counts(), scan.table))
-
-
-def _is_told_by_footer(task: ReadTask) -> bool:
-    """As `count_task` has it."""
-    reads = task.slice.logs or task.where or task.whole or task.base_part
-    return task.slice.base is not None and not reads and task.limit is None
+    return told + sum(watched(counts(), scan.table))
 
 
 def _count_pack(pack: Pack[ReadTask], attempt: Attempt) -> int:

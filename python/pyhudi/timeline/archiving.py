@@ -22,6 +22,7 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log_write import write_archive_log
@@ -94,7 +95,18 @@ def _plan(
 def _remove(
     storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant]
 ) -> None:
-    """Completed files go last, so that nobody takes the instant for a pending one."""
+    """Completed files go last, so that nobody takes an instant for a pending one.
+
+    They go one after the other, the oldest first: what is active still must be later than what is
+    not, since only that counts as committed.
+    """
     files = [file for instant in instants for file in timeline.files(instant)]
-    for file in sorted(files, key=lambda file: file.is_completed):
-        storage.delete(config.layout.path(file.file_name))
+    pending = [config.layout.path(file.file_name) for file in files if not file.is_completed]
+    if is_remote(storage.uri):
+        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-archive") as pool:
+            # An error of one of them is raised here.
+            list(pool.map(storage.delete, pending))
+        pending = []
+    completed = [config.layout.path(file.file_name) for file in files if file.is_completed]
+    for path in (*pending, *completed):
+        storage.delete(path)

@@ -7,7 +7,7 @@ of itself, since a file that is gone is merely not listed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pyhudi.config.actions import CLEAN
@@ -19,15 +19,27 @@ from pyhudi.timeline.active import Timeline
 _AGAIN = "Open the table again, or call refresh() on the handle."
 
 
-def later_timeline(storage: Storage, config: TableConfig, timeline: Timeline) -> Timeline | None:
+def later_timeline(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    applied: Collection[str] = frozenset(),
+) -> Timeline | None:
     """The timeline as it is now, None when nothing was completed since `timeline` was loaded.
 
     A commit that is taken back leaves a rollback, so that is told too. An empty timeline is told.
+
+    applied: times of writes that the metadata table has by now. One that was begun since and is not
+    complete yet is told as well: the metadata table is ahead of the table by it.
     """
     now = Timeline.load(storage, config)
     known = {(instant.requested, instant.action) for instant in timeline.uncut.completed()}
     done = {(instant.requested, instant.action) for instant in now.completed()}
-    return now if done - known or (known and not done) else None
+    if done - known or (known and not done):
+        return now
+    begun = {instant.requested for instant in now.pending()}
+    begun -= {instant.requested for instant in timeline.uncut.pending()}
+    return now if begun.intersection(applied) else None
 
 
 def check_still_there(then: Timeline, now: Timeline) -> None:

@@ -63,5 +63,5 @@ class BloomFilters(PartitionKind):
         yield ForgetTask(cleaned.recording, name, cleaned.clean, filters=True)
 
     def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
-        if question.keys is not None:
+        if question.keys is not None and question.places is None:
             yield name, partial(in_filters, keys=question.keys)

@@ -112,8 +112,8 @@ class ColumnStats(PartitionKind):
         yield ForgetTask(cleaned.recording, name, cleaned.clean, tuple(columns.names))
 
     def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
-        for conjunct in question.stored if question.bounds_hold else ():
-            if question.has_statistics_of(conjunct[0]):
+        for conjunct in question.unanswered:
+            if question.bounds_hold and question.has_statistics_of(conjunct[0]):
                 look = partial(within_bounds, conjunct=conjunct)
                 yield f"{name}({conjunct[0]})", question.merged_by_rule(look)
 

@@ -32,6 +32,7 @@ class PartitionStats(PartitionKind):
     """Of the newest slices. They are made of those of files, by the same tasks."""
 
     name = PARTITION_STATS
+    lookup_cost = 3
     needs = COLUMN_STATS
     goes_along = True
     needs_definitions = True
@@ -97,8 +98,8 @@ class PartitionStats(PartitionKind):
         # Hudi 1.0.2 leaves what waits for a compaction out of what it says of a partition.
         hold = not config.is_merge_on_read or config.version.partition_statistics_hold
         usable = hold and question.is_of_now and not question.is_custom and question.conjuncts
-        for conjunct in question.stored if usable and question.bounds_hold else ():
-            if question.has_statistics_of(conjunct[0]):
+        for conjunct in question.unanswered if usable else ():
+            if question.bounds_hold and question.has_statistics_of(conjunct[0]):
                 yield f"{name}({conjunct[0]})", partial(_within_bounds, conjunct=conjunct)
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:

@@ -9,7 +9,7 @@ loses by its ordering value leaves the record in the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -30,7 +30,14 @@ from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
-from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, Shown, Wish
+from pyhudi.metadata.kinds.protocol import (
+    Change,
+    Column,
+    PartitionKind,
+    PartitionLook,
+    Shown,
+    Wish,
+)
 from pyhudi.metadata.locations import KeysTask, Ranges, SliceTask
 from pyhudi.metadata.lookups import with_keys
 from pyhudi.metadata.question import Look, Question
@@ -157,12 +164,27 @@ class RecordIndex(PartitionKind):
         paths = [path for path, stats in written.items() if stats]
         return partitioned.new_groups(known, paths, change.instant)
 
+    def partition_lookups(
+        self, question: Question, name: str
+    ) -> Iterator[tuple[str, PartitionLook]]:
+        """Of many partitions few hold the keys, and only of those are files listed then."""
+        places = question.places
+        if places is not None:
+            yield name, partial(_among, homes={path for path, _ in places})
+
     def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
-        if question.is_of_now and question.keys is not None and question.has_unique_keys:
-            yield name, partial(with_keys, keys=question.keys)
+        places, keys = question.places, question.keys
+        if places is not None:
+            yield name, lambda _, slices: [slice_.key in places for slice_ in slices]
+        elif keys is not None and question.is_of_now and question.has_unique_keys:
+            yield name, partial(with_keys, keys=keys)
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return table.partition(name).locations()
+
+
+def _among(_table: MetadataTable, *, paths: Sequence[str], homes: Collection[str]) -> list[bool]:
+    return [path in homes for path in paths]
 
 
 def _files_of(read: ReadTask) -> tuple[str, ...]:

@@ -1,0 +1,106 @@
+"""The least and greatest value of a column: by column statistics where those are exact, else read.
+
+Statistics are exact for base files without log files, of types whose bounds no writer cuts and no
+value escapes: whole numbers, dates, times in microseconds and decimals. Text may be cut, NaN is in
+no footer, log files replace rows, and a renamed column has statistics by another name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi.config.metadata_names import COLUMN_STATS
+from pyhudi.errors import ConfigError
+from pyhudi.metadata.access import MetadataAccess, OutdatedError
+from pyhudi.metadata.question import INSTEAD, Question
+from pyhudi.slices.file_slice import BaseFile
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest
+from pyhudi.slices.row_counts import answered_by_path, is_whole_base_file
+from pyhudi.slices.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
+
+Bounds = tuple[Any, Any]
+
+
+def told_bounds(
+    table: Table, request: ScanRequest, tasks: Sequence[ReadTask]
+) -> tuple[pa.Array[Any], list[ReadTask]]:
+    """Bounds that statistics tell of the only column of the request; the tasks that are to be read.
+
+    Those have no filter any more that their partition answers.
+    """
+    (column,) = request.output
+    kind = table.columns.field(column).type
+    left = [task for task in map(answered_by_path, tasks) if task is not None]
+    nothing = pa.array([], kind)
+    access = MetadataAccess(table.storage, table.config, table.timeline, table.options)
+    question = Question(table, request, access)
+    usable = _has_exact_bounds(kind) and column not in question.shown_otherwise
+    if not (usable and access.has(COLUMN_STATS) and question.bounds_hold):
+        return nothing, left
+    bases = [_whole_base(task) for task in left]
+    known = [base for base in bases if base is not None]
+    stats = _statistics(access, column, kind, known)
+    if stats is None:
+        return nothing, left
+    sure = pc.and_(stats["min"].is_valid(), stats["max"].is_valid())
+    told = {base.path for base, is_sure in zip(known, sure.to_pylist(), strict=True) if is_sure}
+    rest = [
+        task
+        for task, base in zip(left, bases, strict=True)
+        if base is None or base.path not in told
+    ]
+    return pa.concat_arrays([stats["min"].filter(sure), stats["max"].filter(sure)]), rest
+
+
+def bounds_of(kind: pa.DataType, arrays: Iterable[pa.Array[Any]]) -> Bounds:
+    """The least and greatest of all values; None and None where there is none but nulls.
+
+    Raises `ConfigError` for a type that has no order.
+    """
+    found: list[Any] = []
+    for array in arrays:
+        try:
+            one = pc.min_max(array)
+        except pa.ArrowNotImplementedError as error:
+            raise ConfigError(f"values of type {kind} have no order") from error
+        found += [one["min"], one["max"]]
+    values = [value for value in found if value.is_valid]
+    if not values:
+        return None, None
+    one = pc.min_max(pa.array([value.as_py() for value in values], kind))
+    return one["min"].as_py(), one["max"].as_py()
+
+
+def _statistics(
+    access: MetadataAccess, column: str, kind: pa.DataType, bases: Sequence[BaseFile]
+) -> pa.RecordBatch | None:
+    """Of the column in each file, None where the metadata table cannot be read."""
+    partitions = pa.array([base.partition for base in bases], pa.string())
+    names = pa.array([base.name for base in bases], pa.string())
+    try:
+        return access.use(
+            INSTEAD,
+            lambda table: table.partition(COLUMN_STATS).stats(column, kind, partitions, names),
+        )
+    except OutdatedError:
+        return None
+
+
+def _has_exact_bounds(kind: pa.DataType) -> bool:
+    micros = at.is_timestamp(kind) and kind.unit == "us"
+    whole = at.is_int32(kind) or at.is_int64(kind) or at.is_date32(kind)
+    return bool(whole or micros or at.is_decimal128(kind))
+
+
+def _whole_base(task: ReadTask) -> BaseFile | None:
+    base = task.slice.base
+    return base if base is not None and is_whole_base_file(task) and base.source is None else None

@@ -1,0 +1,85 @@
+"""How many rows a read task gives, where its partition's path and commits tell. Reads no data file.
+
+A commit says of each base file how many rows it has. That counts where it is the only one to speak
+of the file, knows its size, and had no errors: so it was in every base file of every table that
+releases 0.12 to 1.2 of Hudi wrote for the tests. Log files change rows, so nothing is told of their
+slices. What commits do not tell, a footer does (`read.count_task`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError, HudiError
+from pyhudi.schema.predicates import kept_rows
+from pyhudi.slices.file_slice import BaseFile
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import WriteStat
+
+
+def is_whole_base_file(task: ReadTask) -> bool:
+    """Whether the task gives all rows of a base file, and no others."""
+    parts = task.slice.logs or task.where or task.whole or task.base_part
+    return task.slice.base is not None and not parts and task.limit is None
+
+
+def told_rows(timeline: Timeline, tasks: Sequence[ReadTask]) -> tuple[int, list[ReadTask]]:
+    """The rows that commits of the timeline tell, and the tasks whose rows are still to be counted.
+
+    Those have no filter any more that their partition answers.
+    """
+    left = [task for task in map(answered_by_path, tasks) if task is not None]
+    written = _written_rows(timeline, left)
+    counts = [written.get(task.slice.base.path) if task.slice.base else None for task in left]
+    rest = [task for task, count in zip(left, counts, strict=True) if count is None]
+    return sum(count for count in counts if count is not None), rest
+
+
+def answered_by_path(task: ReadTask) -> ReadTask | None:
+    """The task without a filter that is true for all rows of its partition; None if for no row.
+
+    Values that come from the path are those of every row.
+    """
+    where, values = task.where, dict(task.path_values)
+    if where is None or not where.columns or not set(where.columns) <= values.keys():
+        return task
+    row = pa.table({name: pa.array([values[name].as_py()], values[name].type) for name in values})
+    try:
+        kept = kept_rows(row, where).num_rows
+    except ConfigError:
+        # A file without rows has none for which it cannot be computed.
+        return task
+    return replace(task, where=None) if kept else None
+
+
+def _written_rows(timeline: Timeline, tasks: Sequence[ReadTask]) -> dict[str, int]:
+    """The rows of base files that the tasks give as they are, by path, where commits tell."""
+    whole = (task.slice.base for task in tasks if is_whole_base_file(task))
+    bases = {base.path: base for base in whole if base is not None}
+    instants = {base.instant for base in bases.values()}
+    found: dict[str, list[WriteStat]] = {}
+    for commit in timeline.commits:
+        if commit.requested not in instants:
+            continue
+        try:
+            stats = timeline.commit_metadata(commit).write_stats
+        except HudiError:
+            continue
+        for stat in stats:
+            if stat.path is not None and stat.path in bases:
+                found.setdefault(stat.path, []).append(stat)
+    return {
+        path: stats[0].num_writes
+        for path, stats in found.items()
+        if len(stats) == 1 and _is_sure(stats[0], bases[path])
+    }
+
+
+def _is_sure(stat: WriteStat, base: BaseFile) -> bool:
+    """A number that is missing is read as 0, and a skeleton's rows are those of another file."""
+    is_of_file = base.source is None and stat.file_size_in_bytes == base.size
+    return is_of_file and stat.num_writes > 0 and stat.total_write_errors == 0
