@@ -19,6 +19,7 @@ public class MiniHdfs {
     settings.setLong("dfs.blocksize", 4 << 20);
     settings.setInt("dfs.ls.limit", 5);
     settings.setInt("dfs.replication", 1);
+    settings.setInt("dfs.heartbeat.interval", 1);
     MiniDFSCluster cluster =
         new MiniDFSCluster.Builder(settings, new File(arguments[0])).numDataNodes(1).build();
     cluster.waitClusterUp();

@@ -39,9 +39,12 @@ pub(super) fn store_error(url: &str, error: HdfsError, doubt: &str) -> StoreErro
 pub(super) fn is_missing(error: &HdfsError) -> bool {
     match error {
         HdfsError::FileNotFound(_) => true,
-        HdfsError::RPCError(class, _) => {
-            ["FileNotFoundException", "ParentNotDirectoryException"].contains(&name_of(class))
-        }
+        HdfsError::RPCError(class, text) => match name_of(class) {
+            "FileNotFoundException" | "ParentNotDirectoryException" => true,
+            // How a way through a file is told (`FSPermissionChecker.checkTraverse`).
+            "AccessControlException" => first_line(text).ends_with("(is not a directory)"),
+            _ => false,
+        },
         _ => false,
     }
 }
@@ -49,7 +52,7 @@ pub(super) fn is_missing(error: &HdfsError) -> bool {
 /// The class of the exception, and the first line of what it says: the rest are Java's frames.
 fn said(url: &str, class: &str, text: &str) -> StoreError {
     let class = name_of(class);
-    let line = text.lines().next().unwrap_or_default();
+    let line = first_line(text);
     let kind = match class {
         "InvalidPathException" => {
             return StoreError::Unsupported {
@@ -64,6 +67,10 @@ fn said(url: &str, class: &str, text: &str) -> StoreError {
         path: url.to_owned(),
         source: io::Error::new(kind, format!("{class}: {text}")),
     }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 fn name_of(class: &str) -> &str {
@@ -94,6 +101,11 @@ mod tests {
         for class in ["FileNotFoundException", "ParentNotDirectoryException"] {
             assert!(matches!(error(class, ""), StoreError::NotFound { .. }));
         }
+        let through = error(
+            "AccessControlException",
+            "/t/a (is not a directory)\n\tat a.b",
+        );
+        assert!(matches!(through, StoreError::NotFound { .. }));
         let invalid = error("InvalidPathException", "Invalid path name");
         assert!(matches!(invalid, StoreError::Unsupported { .. }));
     }

@@ -77,8 +77,8 @@ impl<'h> Staged<'h> {
         // Nobody else knows the name, so it may be written twice.
         hdfs.run(target, Call::Harmless, async |client| {
             let mut file = modes.create(client, &full, true).await?;
-            file.write_bytes(bytes.clone()).await?;
-            file.close().await
+            Box::pin(file.write_bytes(bytes.clone())).await?;
+            Box::pin(file.close()).await
         })?;
         Ok(staged)
     }

@@ -48,12 +48,12 @@ impl Retry {
         })
     }
 
-    /// What leaves waiting to this module: the client asks each name node of a pair once more only.
+    /// What leaves waiting to this module: the client asks each of up to four name nodes once.
     pub(super) fn properties() -> Vec<(String, String)> {
         [
             ("dfs.client.failover.max.attempts", "3"),
-            ("dfs.client.failover.sleep.base.millis", "50"),
-            ("dfs.client.failover.sleep.max.millis", "500"),
+            ("dfs.client.failover.sleep.base.millis", "10"),
+            ("dfs.client.failover.sleep.max.millis", "50"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec()
@@ -93,7 +93,12 @@ pub(super) fn may_pass(error: &HdfsError, call: Call) -> bool {
         },
         HdfsError::RPCError(class, _) | HdfsError::FatalRPCError(class, _) => {
             let name = class.rsplit('.').next().unwrap_or(class);
-            ["StandbyException", "RetriableException"].contains(&name)
+            [
+                "StandbyException",
+                "RetriableException",
+                "SafeModeException",
+            ]
+            .contains(&name)
         }
         _ => false,
     }

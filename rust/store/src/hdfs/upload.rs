@@ -54,14 +54,16 @@ impl HdfsUpload {
     /// Closes the file, and returns its length.
     pub(crate) fn finish(mut self) -> Result<u64> {
         self.send()?;
-        self.with_file(async |file: &mut FileWriter| file.close().await)?;
+        self.with_file(async |file: &mut FileWriter| Box::pin(file.close()).await)?;
         self.file = None;
         Ok(self.written)
     }
 
     fn send(&mut self) -> Result<()> {
         let part: Bytes = mem::take(&mut self.buffer).freeze();
-        self.with_file(async |file: &mut FileWriter| file.write_bytes(part).await.map(|_| ()))
+        self.with_file(async |file: &mut FileWriter| {
+            Box::pin(file.write_bytes(part)).await.map(|_| ())
+        })
     }
 
     /// In the process that began the file alone.
