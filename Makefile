@@ -33,7 +33,7 @@ BENCH_ARGS ?=
 PYTEST_ARGS ?=
 # Each process has Apache Hudi and its like for itself, some 2 GB.
 TEST_PROCESSES ?= 2
-PYTHON_TESTS := not jvm and not s3
+PYTHON_TESTS := not jvm and not s3 and not hdfs
 MODEL_EXAMPLES ?= 5000
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
@@ -68,11 +68,11 @@ wheel: $(STAMPS)/wheel-tools ## the wheel for others, optimised, in dist/; for x
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: lint test-rust stubs test-python test-s3 test-spark test-jvm ## everything; needs java 17, mvn, go and npm
+test: lint test-rust stubs test-python test-s3 test-hdfs test-spark test-jvm ## everything; needs java 17, mvn, go and npm
 	@echo "make test: all passed"
 
 .PHONY: test-fast
-test-fast: PYTHON_TESTS := not jvm and not s3 and not slow
+test-fast: PYTHON_TESTS := not jvm and not s3 and not hdfs and not slow
 test-fast: lint test-rust stubs test-python ## what needs no JVM and no server of a cloud, without the slow tests
 	@echo "make test-fast: all passed"
 
@@ -87,6 +87,10 @@ test-python: $(STAMPS)/native ## Python tests that need no JVM
 .PHONY: test-s3
 test-s3: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## Python tests of tables in buckets: S3, Google's and Azure's, against servers of this machine
 	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud $(PYTEST_ARGS)
+
+.PHONY: test-hdfs
+test-hdfs: $(STAMPS)/native $(STAMPS)/hdfs ## Python tests of tables on HDFS, against a name node of this machine
+	$(BIN)/python -m pytest -q -m "hdfs and not jvm" tests/cloud $(PYTEST_ARGS)
 
 .PHONY: test-model-long
 test-model-long: $(STAMPS)/native ## merging beside the slow model, over MODEL_EXAMPLES (5000) new histories
@@ -104,15 +108,15 @@ test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## odd tables under H
 	  tests/compat/test_odd_histories.py $(PYTEST_ARGS)
 
 .PHONY: test-jvm
-test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against Apache Hudi itself
+test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/hdfs ## Python tests against Apache Hudi itself
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
 
 .PHONY: test-jvm-pairs
-test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## the same, until all settings have met each other
+test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/hdfs ## the same, until all settings have met each other
 	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
 
 .PHONY: test-every-setting
-test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/clouds ## the whole cross of settings, of which other targets take pairs
+test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/clouds $(STAMPS)/hdfs ## the whole cross of settings, of which other targets take pairs
 	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: test-spark
@@ -246,6 +250,9 @@ s3: $(STAMPS)/s3 ## a real S3 server for the tests, built with go (PYHUDI_S3_HOM
 .PHONY: clouds
 clouds: $(STAMPS)/s3 $(STAMPS)/clouds ## that and the servers of Google's and Azure's storage, by go and npm (PYHUDI_GCS_HOME, PYHUDI_AZURE_HOME)
 
+.PHONY: hdfs
+hdfs: $(STAMPS)/hdfs ## HDFS for the tests, by mvn (PYHUDI_HDFS_HOME)
+
 .PHONY: clean
 clean: ## removes what was built; environments and the oracle stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache python/pyhudi/_native*.so
@@ -324,6 +331,10 @@ $(STAMPS)/s3:
 $(STAMPS)/clouds:
 	tests/helpers/gcs/setup.sh
 	tests/helpers/azure/setup.sh
+
+.PHONY: $(STAMPS)/hdfs
+$(STAMPS)/hdfs:
+	tests/helpers/hdfs/setup.sh
 
 $(STAMPS)/uv:
 	$(PYTHON) -m venv .cache/uv

@@ -1,4 +1,4 @@
-"""A server of each cloud for all tests of buckets, and a bucket for each test."""
+"""A server of each cloud, one of HDFS, and a bucket or a folder for each test."""
 
 from __future__ import annotations
 
@@ -16,11 +16,20 @@ from tests.helpers.azure import server as azure
 from tests.helpers.azure.server import AzureServer
 from tests.helpers.gcs import server as gcs
 from tests.helpers.gcs.server import GcsServer
+from tests.helpers.hdfs.server import HdfsServer
 from tests.helpers.s3 import server as s3
 from tests.helpers.s3.server import S3Server
 
 CLOUDS = ("s3", "gcs", "azure")
-_VARIABLES = ("AWS_", "GOOGLE_", "GCE_METADATA_", "SERVICE_ACCOUNT", "AZURE_", "AZURITE_")
+_VARIABLES = (
+    "AWS_",
+    "GOOGLE_",
+    "GCE_METADATA_",
+    "SERVICE_ACCOUNT",
+    "AZURE_",
+    "AZURITE_",
+    "HADOOP_",
+)
 _numbers = itertools.count(1)
 
 
@@ -28,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            item.add_marker(pytest.mark.s3)
+            of_hdfs = item.path.name.startswith("test_hdfs")
+            item.add_marker(pytest.mark.hdfs if of_hdfs else pytest.mark.s3)
 
 
 class Server(Protocol):
@@ -138,6 +148,29 @@ class Bucket:
         return folder
 
 
+@dataclass(frozen=True)
+class HdfsFolder:
+    """A folder of HDFS."""
+
+    name: str
+    server: HdfsServer
+
+    def uri(self, path: str = "table") -> str:
+        return f"{self.server.url}/{self.name}/{path}"
+
+    def storage(self, path: str = "table", **options: str) -> Storage:
+        return Storage(self.uri(path), options)
+
+    def download(self, path: str, folder: Path) -> Path:
+        """What is there as a local table."""
+        storage = self.storage(path)
+        for entry in storage.list():
+            file = folder / entry.path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(storage.read(entry.path))
+        return folder
+
+
 def mostly_s3(
     names: Sequence[str], all_cases: Sequence[object], few: Sequence[object]
 ) -> pytest.MarkDecorator:
@@ -169,6 +202,13 @@ def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServ
     server.close()
 
 
+@pytest.fixture(scope="session")
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    server = HdfsServer(tmp_path_factory.mktemp("hdfs"))
+    yield server
+    server.close()
+
+
 @pytest.fixture
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment that tells nothing of any bucket."""
@@ -186,6 +226,12 @@ def bucket(request: pytest.FixtureRequest, no_variables: None) -> Bucket:
 def s3_bucket(s3_server: S3Server, no_variables: None) -> Bucket:
     """A bucket of its own that speaks S3."""
     return _make("s3", s3_server)
+
+
+@pytest.fixture
+def hdfs(hdfs_server: HdfsServer, no_variables: None) -> HdfsFolder:
+    """A folder of its own on HDFS."""
+    return HdfsFolder(f"folder{next(_numbers)}", hdfs_server)
 
 
 def _make(cloud: str, server: Server) -> Bucket:

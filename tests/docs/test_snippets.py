@@ -12,7 +12,7 @@ from tests.helpers.tables import unpack
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.md")])
 BLOCK = re.compile(r"^```python(?P<tag>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-ELSEWHERE = ("spark", "bucket", "engine")
+ELSEWHERE = ("spark", "bucket", "hdfs", "engine")
 LINK = re.compile(r"\]\((?!https?://|#)(?P<path>[^)#\s]+)")
 
 

@@ -31,10 +31,17 @@ class ServerProcess:
                 command,
                 cwd=folder,
                 env={**os.environ, **env},
+                stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
         self.url = self._wait(log)
+
+    def write(self, text: str) -> None:
+        """Gives it input."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(text.encode())
+        self._process.stdin.flush()
 
     def close(self) -> None:
         """Ends it."""
@@ -42,7 +49,7 @@ class ServerProcess:
 
     def _wait(self, log: Path) -> str:
         for _ in range(600):
-            said = re.search(r"listens on (http://[\d.]+:\d+)", log.read_text())
+            said = re.search(r"listens on (\w+://[\d.]+:\d+)", log.read_text())
             if said:
                 return said[1]
             if self._process.poll() is not None:

@@ -127,7 +127,24 @@ def test_a_value_that_cannot_be_parsed_is_not_told_when_it_is_secret() -> None:
         assert "hidden" not in str(caught.value)
 
 
-@pytest.mark.parametrize("scheme", ["gcs", "adl", "hdfs", "http"])
+def test_properties_of_hadoop_are_taken_as_they_are() -> None:
+    given = {
+        "USER": "ada",
+        "config_dir": "/etc",
+        "dfs.client.socketTimeout": True,
+        "max_retries": 1,
+    }
+    assert Storage("hdfs://name:1/t", given).options == {
+        "hadoop_user_name": "ada",
+        "hadoop_conf_dir": "/etc",
+        "dfs.client.socketTimeout": "true",
+        "max_retries": "1",
+    }
+    with pytest.raises(ConfigError, match="not known"):
+        Storage("s3://bucket/t", {"dfs.client.x": "1"})
+
+
+@pytest.mark.parametrize("scheme", ["gcs", "adl", "viewfs", "http"])
 def test_other_schemes_are_refused_by_name(scheme: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match=f"'{scheme}'"):
         pyhudi.open_table(f"{scheme}://bucket/table")

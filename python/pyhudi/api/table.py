@@ -64,7 +64,8 @@ def open_table(
 
     Args:
         uri: the table's folder: a path, a `file://` URI, `s3://bucket/prefix`, also as `s3a://`,
-            `gs://bucket/prefix`, or `abfss://container@account.dfs.core.windows.net/prefix`.
+            `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`, or
+            `hdfs://namenode:port/path`.
         storage_options: how a bucket is reached, by deltalake's names (docs/storage.md); what they
             leave open comes from the environment.
         options: `hoodie.…` options by name.

@@ -15,7 +15,7 @@ from pyhudi.config.option_values import switch
 from pyhudi.config.options import CHECK_SIZES
 from pyhudi.errors import CorruptTable
 from pyhudi.slices.file_slice import FileSlice, LogFile
-from pyhudi.storage.options import is_remote
+from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Instant, Timeline
 
@@ -45,7 +45,7 @@ def check_listed(
 
     In a bucket, where each commit is a request, objects come whole or not at all.
     """
-    if checks_sizes(options) and not is_remote(storage.uri):
+    if checks_sizes(options) and not is_bucket(storage.uri):
         check_sizes(timeline, slices)
 
 
@@ -54,7 +54,7 @@ def check_found(storage: Storage, slice_: FileSlice) -> None:
 
     In a bucket nothing is asked for that: objects there come whole or not at all.
     """
-    if is_remote(storage.uri):
+    if is_bucket(storage.uri):
         return
     for file in (*([slice_.base] if slice_.base else ()), *slice_.logs):
         found = storage.head(file.path) if file.checked and file.size > 0 else None

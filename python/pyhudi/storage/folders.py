@@ -1,7 +1,8 @@
 """Folders that were made at a place, taken away again where they are empty.
 
-A bucket has no folders, so there is nothing to do there. A folder is removed only by the call that
-refuses one with something in it: what others put there meanwhile stays.
+A bucket has no folders, so there is nothing to do there; on HDFS empty ones stay. A folder is
+removed only by the call that refuses one with something in it: what others put there meanwhile
+stays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The names of storage options, by kind of storage, as `object_store` has them.
+"""The names of storage options, by kind of storage, as `object_store` and Hadoop have them.
 
 Which names there are and what else they are called; what a value means is the Rust core's business.
 """
@@ -105,9 +105,13 @@ class Names:
     """Other names without a prefix, to those that are taken."""
     in_uri: frozenset[str]
     """What the table's URI names, without a prefix."""
+    properties: tuple[str, ...] = ()
+    """What names begin with that are taken as they are: properties of Hadoop's."""
 
     def find(self, name: str) -> str | None:
         """The full name, None for an option that there is not."""
+        if name.startswith(self.properties):
+            return name
         short = self.short(name)
         short = self.others.get(short, short)
         spellings = (*(f"{prefix}{short}" for prefix in self.prefixes), short)
@@ -159,10 +163,18 @@ AZURE = Names(
     },
     frozenset(("container", "container_name")),
 )
+HDFS = Names(
+    frozenset(("hadoop_user_name", "hadoop_conf_dir", "max_retries", "retry_timeout")),
+    ("hadoop_",),
+    {"user": "user_name", "config_dir": "conf_dir"},
+    frozenset(("namenode", "nameservice", "host", "port")),
+    ("dfs.", "fs.", "hadoop."),
+)
 
 BY_SCHEME = {
     **dict.fromkeys(("s3", "s3a"), S3),
     "gs": GCS,
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az", "azure"), AZURE),
+    "hdfs": HDFS,
 }
-"""The schemes of buckets, each with its options."""
+"""The schemes of buckets and of HDFS, each with its options."""

@@ -4,8 +4,9 @@ What a bucket is reached with is theirs alone: the table's name for it is the UR
 The provider's part of a name (`aws_`, `google_`, `azure_`, `azure_storage_`) may be left out, and
 letters may be large. `retry_timeout` is a number of seconds, after which a failing request is given
 up (180), and `max_retries` a number of tries that may end it before (none); other times are such as
-"30s". Without an option, the environment variable of its name in large letters is taken. Values can
-be secrets, so nothing here shows one.
+"30s". Without an option, the environment variable of its name in large letters is taken. Those of
+HDFS are properties of Hadoop's besides, such as `dfs.client.use.datanode.hostname`. Values can be
+secrets, so nothing here shows one.
 """
 
 from __future__ import annotations
@@ -33,15 +34,25 @@ def scheme_of(uri: str) -> str | None:
 
 
 def is_remote(uri: str) -> bool:
-    """Whether the URI is one of a bucket that pyhudi can reach."""
+    """Whether the URI is one of a bucket that pyhudi can reach, or of HDFS."""
     return scheme_of(uri) in BY_SCHEME
+
+
+def is_bucket(uri: str) -> bool:
+    """Whether it is a bucket's: no folders, and objects that come whole or not at all."""
+    return is_remote(uri) and not is_hdfs(uri)
+
+
+def is_hdfs(uri: str) -> bool:
+    """Whether it is one of HDFS."""
+    return scheme_of(uri) == "hdfs"
 
 
 def check_storage_options(uri: str, options: Mapping[str, object] | None) -> StorageOptions:
     """The options by their full names, as text.
 
     Raises `ConfigError` for an unknown one, with the nearest known, and for one given twice. Those
-    of a place that is not a bucket are left for the store to refuse.
+    of a local place are left for the store to refuse.
     """
     given = options or {}
     names = BY_SCHEME.get(scheme_of(uri) or "")

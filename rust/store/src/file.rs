@@ -8,12 +8,13 @@ use pyhudi_format::{FormatError, ReadAt};
 
 use crate::Result;
 use crate::bucket::RemoteFile;
+use crate::hdfs::HdfsFile;
 use crate::local::LocalFile;
 
 /// A file to read at any offset, from any thread. Clones share one open file.
 ///
 /// Reads are bounded by the size it was made with. Once opened on a local file system it stays
-/// readable, also when the cleaner deletes it meanwhile; in a bucket, what was not fetched by then
+/// readable, also when the cleaner deletes it meanwhile; elsewhere, what was not fetched by then
 /// is not found.
 #[derive(Debug, Clone)]
 pub struct StoreFile(Arc<Back>);
@@ -22,6 +23,7 @@ pub struct StoreFile(Arc<Back>);
 enum Back {
     Local(LocalFile),
     Bucket(RemoteFile),
+    Hdfs(HdfsFile),
 }
 
 impl StoreFile {
@@ -33,11 +35,16 @@ impl StoreFile {
         Self(Arc::new(Back::Bucket(file)))
     }
 
+    pub(crate) fn hdfs(file: HdfsFile) -> Self {
+        Self(Arc::new(Back::Hdfs(file)))
+    }
+
     /// The path relative to the store's base.
     pub fn path(&self) -> &str {
         match &*self.0 {
             Back::Local(file) => file.path(),
             Back::Bucket(file) => file.path(),
+            Back::Hdfs(file) => file.path(),
         }
     }
 
@@ -46,6 +53,7 @@ impl StoreFile {
         match &*self.0 {
             Back::Local(file) => file.range(&range),
             Back::Bucket(file) => file.range(&range),
+            Back::Hdfs(file) => file.range(&range),
         }
     }
 
@@ -55,6 +63,7 @@ impl StoreFile {
         match &*self.0 {
             Back::Local(file) => ranges.iter().map(|range| file.range(range)).collect(),
             Back::Bucket(file) => file.ranges(ranges),
+            Back::Hdfs(file) => file.ranges(ranges),
         }
     }
 }
@@ -64,6 +73,7 @@ impl ReadAt for StoreFile {
         match &*self.0 {
             Back::Local(file) => file.size(),
             Back::Bucket(file) => file.size(),
+            Back::Hdfs(file) => file.size(),
         }
     }
 

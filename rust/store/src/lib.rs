@@ -18,12 +18,18 @@
 //! A bucket is reached through `object_store`. A file there cannot be appended to or
 //! renamed, and has no directory above it: none is made, and one is gone with the last file below it.
 //!
+//! # HDFS
+//!
+//! HDFS is reached through `hdfs-native`. Folders are real there and renames are atomic, so small
+//! files are staged and renamed as on a local disk, and streams are written under their own names.
+//!
 //! # What a crash leaves
 //!
 //! | call | readers see | left after a crash |
 //! |---|---|---|
 //! | [`Store::put`], [`Store::put_if_absent`] | nothing (or the old file), then all of it | at most `<name>.<pid>-<n>.tmp` |
 //! | [`Store::create`] | a growing file | the partial file, under its own name |
+//! | the same on HDFS | a file of which the last block is missing | the partial file, under its own name |
 //! | [`Store::create`] in a bucket | nothing, or an empty file, then all of it | at most an empty file, under its own name |
 //!
 //! A streamed file is not staged on purpose: Hudi's markers name it before it is begun, and a
@@ -37,11 +43,14 @@
 mod bucket;
 mod error;
 mod file;
+mod hdfs;
 mod local;
 mod path;
 mod range;
+mod runtime;
 mod store;
 mod uri;
+mod windows;
 mod writer;
 
 pub use error::{Result, StoreError};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::bucket::{self, Remote, RemoteFile, Upload};
+use crate::hdfs::{self, Hdfs, HdfsFile, HdfsUpload};
 use crate::local::{self, LocalBase, LocalFile, LocalWriter};
 use crate::{Result, StoreError, StoreFile, StoreWriter, path, uri};
 
@@ -35,7 +36,7 @@ pub struct Listing {
 /// are [`StoreError::InvalidPath`]. Local files are read through symbolic links, and changed in real
 /// folders below the base alone, which may be a link itself: a change behind another link is
 /// [`StoreError::Unsupported`], and so is a pipe, socket or device in place of a file.
-/// A store of a bucket belongs to the process that opened it.
+/// A store of a bucket or of HDFS belongs to the process that opened it.
 #[derive(Debug, Clone)]
 pub struct Store(Back);
 
@@ -43,21 +44,27 @@ pub struct Store(Back);
 enum Back {
     Local(LocalBase),
     Bucket(Arc<Remote>),
+    Hdfs(Arc<Hdfs>),
 }
 
 impl Store {
     /// Opens `/absolute`, `relative`, `file:///absolute`, `s3://bucket/prefix`, also as `s3a:`,
-    /// `gs://bucket/prefix`, or `abfss://container@account.dfs.core.windows.net/prefix` with what else
-    /// Azure is called. The base need not exist, and no request is made.
+    /// `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix` with what else
+    /// Azure is called, or `hdfs://namenode:port/path`, also with a name service. The base need not
+    /// exist, and no request is made.
     ///
     /// Options are those of `object_store`'s client of the kind, `retry_timeout` (seconds, 180 without
     /// it) and `max_retries`; `AWS_…`, `GOOGLE_…` and `AZURE_…` of the environment stand in for those not
-    /// given. Local storage knows none.
+    /// given. Those of HDFS are `hadoop_user_name`, `hadoop_conf_dir` and Hadoop's properties, which
+    /// have a dot in their names. Local storage knows none.
     /// Any other scheme, and an option for a local path, is [`StoreError::Unsupported`]; options that
     /// are unknown or make no client are [`StoreError::Config`].
     pub fn open(uri: &str, options: &[(String, String)]) -> Result<Self> {
         if let Some(remote) = Remote::open(uri, options)? {
             return Ok(Self(Back::Bucket(Arc::new(remote))));
+        }
+        if let Some(hdfs) = Hdfs::open(uri, options)? {
+            return Ok(Self(Back::Hdfs(Arc::new(hdfs))));
         }
         let base = uri::local_base(uri)?;
         if let Some((key, _)) = options.first() {
@@ -73,6 +80,7 @@ impl Store {
         Ok(Self(match &self.0 {
             Back::Local(base) => Back::Local(base.below(folder)?),
             Back::Bucket(remote) => Back::Bucket(Arc::new(remote.below(folder)?)),
+            Back::Hdfs(hdfs) => Back::Hdfs(Arc::new(hdfs.below(folder)?)),
         }))
     }
 
@@ -81,6 +89,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => base.as_str(),
             Back::Bucket(remote) => remote.uri(),
+            Back::Hdfs(hdfs) => hdfs.uri(),
         }
     }
 
@@ -89,6 +98,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::read::whole(&base.locate(path)?),
             Back::Bucket(remote) => bucket::read::whole(remote, path),
+            Back::Hdfs(hdfs) => hdfs::read::whole(hdfs, path),
         }
     }
 
@@ -107,6 +117,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::list::head(&base.locate(path)?, path),
             Back::Bucket(remote) => bucket::list::head(remote, path),
+            Back::Hdfs(hdfs) => hdfs::list::head(hdfs, path),
         }
     }
 
@@ -118,6 +129,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::list::recursive(base.root(), prefix),
             Back::Bucket(remote) => bucket::list::recursive(remote, prefix),
+            Back::Hdfs(hdfs) => hdfs::list::recursive(hdfs, prefix),
         }
     }
 
@@ -127,6 +139,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::list::one_level(base.root(), prefix),
             Back::Bucket(remote) => bucket::list::one_level(remote, prefix),
+            Back::Hdfs(hdfs) => hdfs::list::one_level(hdfs, prefix),
         }
     }
 
@@ -140,6 +153,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::put::replace(&base.locate_own(path)?, &bytes),
             Back::Bucket(remote) => bucket::put::replace(remote, path, bytes),
+            Back::Hdfs(hdfs) => hdfs::put::replace(hdfs, path, &bytes),
         }
     }
 
@@ -151,6 +165,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::put::if_absent(&base.locate_own(path)?, &bytes),
             Back::Bucket(remote) => bucket::put::if_absent(remote, path, bytes),
+            Back::Hdfs(hdfs) => hdfs::put::if_absent(hdfs, path, &bytes),
         }
     }
 
@@ -160,6 +175,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::versioned::read(&base.locate(path)?),
             Back::Bucket(remote) => bucket::versioned::read(remote, path),
+            Back::Hdfs(hdfs) => hdfs::versioned::read(hdfs, path),
         }
     }
 
@@ -179,6 +195,7 @@ impl Store {
                 local::versioned::replace(&base.locate_own(path)?, &bytes, expected)
             }
             Back::Bucket(remote) => bucket::versioned::replace(remote, path, bytes, expected),
+            Back::Hdfs(hdfs) => hdfs::versioned::replace(hdfs, path, &bytes, expected),
         }
     }
 
@@ -187,6 +204,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::delete::file(base, path),
             Back::Bucket(remote) => bucket::put::delete(remote, path),
+            Back::Hdfs(hdfs) => hdfs::put::delete(hdfs, path),
         }
     }
 
@@ -195,6 +213,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => local::delete::dir(base, path),
             Back::Bucket(remote) => bucket::delete_dir::delete_dir(remote, path),
+            Back::Hdfs(hdfs) => hdfs::put::delete_dir(hdfs, path),
         }
     }
 
@@ -203,6 +222,7 @@ impl Store {
         Ok(match &self.0 {
             Back::Local(base) => StoreFile::local(LocalFile::open(base, path)?),
             Back::Bucket(remote) => StoreFile::bucket(RemoteFile::open(remote, path)?),
+            Back::Hdfs(hdfs) => StoreFile::hdfs(HdfsFile::open(hdfs, path)?),
         })
     }
 
@@ -212,6 +232,7 @@ impl Store {
         match &self.0 {
             Back::Local(base) => StoreFile::local(LocalFile::unopened(base, path, size)),
             Back::Bucket(remote) => StoreFile::bucket(RemoteFile::unopened(remote, path, size)),
+            Back::Hdfs(hdfs) => StoreFile::hdfs(HdfsFile::unopened(hdfs, path, size)),
         }
     }
 
@@ -221,6 +242,7 @@ impl Store {
         Ok(match &self.0 {
             Back::Local(base) => StoreWriter::local(LocalWriter::create(base.locate_own(path)?)?),
             Back::Bucket(remote) => StoreWriter::bucket(Upload::create(remote, path)?),
+            Back::Hdfs(hdfs) => StoreWriter::hdfs(HdfsUpload::create(hdfs, path)?),
         })
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use crate::Result;
 use crate::bucket::Upload;
+use crate::hdfs::HdfsUpload;
 use crate::local::LocalWriter;
 
 /// A new file being written. Only [`StoreWriter::finish`] completes it: dropped before that, the
@@ -15,6 +16,7 @@ pub struct StoreWriter(Back);
 enum Back {
     Local(LocalWriter),
     Bucket(Box<Upload>),
+    Hdfs(Box<HdfsUpload>),
 }
 
 impl StoreWriter {
@@ -26,11 +28,16 @@ impl StoreWriter {
         Self(Back::Bucket(Box::new(upload)))
     }
 
+    pub(crate) fn hdfs(upload: HdfsUpload) -> Self {
+        Self(Back::Hdfs(Box::new(upload)))
+    }
+
     /// Completes the file, makes it durable, and returns its length in bytes.
     pub fn finish(self) -> Result<u64> {
         match self.0 {
             Back::Local(writer) => writer.finish(),
             Back::Bucket(upload) => upload.finish(),
+            Back::Hdfs(upload) => upload.finish(),
         }
     }
 }
@@ -40,15 +47,16 @@ impl Write for StoreWriter {
         match &mut self.0 {
             Back::Local(writer) => writer.write(buf),
             Back::Bucket(upload) => Ok(upload.write(buf)?),
+            Back::Hdfs(upload) => Ok(upload.write(buf)?),
         }
     }
 
-    /// On a local file system, lets others read what was written. On a bucket nothing: a file
-    /// appears when it is finished.
+    /// On a local file system, lets others read what was written. Elsewhere nothing: a file is
+    /// read when it is finished.
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Back::Local(writer) => writer.flush(),
-            Back::Bucket(_) => Ok(()),
+            Back::Bucket(_) | Back::Hdfs(_) => Ok(()),
         }
     }
 }

@@ -11,7 +11,7 @@ from pyhudi.config import lock_options
 from pyhudi.config.lock_options import FILE_PATH, PREFIX, LockOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
-from pyhudi.storage.options import is_remote
+from pyhudi.storage.options import is_bucket, is_hdfs
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.locks.dynamodb import DynamoDbLock
 from pyhudi.txn.locks.file_lock import NAME, FileLock
@@ -39,16 +39,27 @@ def table_lock(storage: Storage, options: LockOptions, clock: Clock) -> TableLoc
 
 
 def _file_lock(storage: Storage, options: LockOptions, clock: Clock) -> FileLock:
-    if is_remote(storage.uri):
+    if is_bucket(storage.uri):
         msg = f"{PREFIX}provider: there is no file lock in a bucket ({storage.uri})"
         raise ConfigError(msg, hint="Use the StorageBasedLockProvider.")
     folder = options.file_path.removeprefix("file:").rstrip("/")
-    if folder.startswith("/"):
-        above, _, name = folder.rpartition("/")
-        return FileLock(Storage(above or "/"), f"{name}/{NAME}", clock, options.file_expires_ms)
     if not folder:
         raise ConfigError(f"{FILE_PATH} names no folder")
-    return FileLock(storage, f"{folder}/{NAME}", clock, options.file_expires_ms)
+    if not folder.startswith("/") and not is_hdfs(folder):
+        return FileLock(storage, f"{folder}/{NAME}", clock, options.file_expires_ms)
+    above, _, name = folder.rpartition("/")
+    there = _beside(storage, above)
+    return FileLock(there, f"{name}/{NAME}", clock, options.file_expires_ms)
+
+
+def _beside(storage: Storage, folder: str) -> Storage:
+    """An absolute folder. On HDFS a path without a scheme is one of the table's file system."""
+    if is_hdfs(folder):
+        return Storage(folder, storage.options if is_hdfs(storage.uri) else None)
+    if is_hdfs(storage.uri):
+        host = storage.uri.split("/")[2]
+        return Storage(f"hdfs://{host}{folder}", storage.options)
+    return Storage(folder or "/")
 
 
 def _zookeeper(storage: Storage, options: LockOptions, clock: Clock) -> ZooKeeperLock:

@@ -1,13 +1,14 @@
 """The lock that lies with the table: one small file, replaced only at the version that was read.
 
-It is Hudi's (`StorageBasedLockProvider`, from 1.1.1 on), on every storage that has conditional
-writes; Hudi itself has it in buckets alone. The file is never deleted::
+It is Hudi's (`StorageBasedLockProvider`, from 1.1.1 on), on every storage that can replace a
+version, be it by conditional writes or otherwise; Hudi itself has it in buckets alone. The file is
+never deleted::
 
     .hoodie/.locks/table_lock.json   {"expired":false,"validUntil":<ms>,"owner":"<uuid>"}
 
 A lock is free when it is expired or its time is over, with half a second for clocks that differ.
-On local storage the file says besides which process has it, so that one that has died is known to
-be dead at once.
+Outside of buckets the file says besides which process has it, so that one that has died on the same
+machine is known to be dead at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature, overtaken
-from pyhudi.storage.options import is_remote
+from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import processes
 from pyhudi.txn.locks.lock import pauses
@@ -39,7 +40,7 @@ class _Content:
     valid_until: int
     owner: str
     process: str = ""
-    """Which process has it, on local storage."""
+    """Which process has it, outside of buckets."""
 
     def encode(self) -> bytes:
         said: dict[str, Any] = {
@@ -122,8 +123,8 @@ class StorageLock:
 
     def _take(self, version: str | None) -> bool:
         owner = self._clock.uuid()
-        local = not is_remote(self._storage.uri)
-        process = processes.owner(owner).decode() if local else ""
+        bucket = is_bucket(self._storage.uri)
+        process = "" if bucket else processes.owner(owner).decode()
         until = self._clock.now_ms() + self._validity_ms
         content = _Content(expired=False, valid_until=until, owner=owner, process=process)
         processes.at_work.add(owner)

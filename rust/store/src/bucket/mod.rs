@@ -14,12 +14,10 @@ pub(crate) mod list;
 pub(crate) mod put;
 pub(crate) mod read;
 mod remote;
-mod runtime;
 mod s3;
 mod service;
 mod upload;
 pub(crate) mod versioned;
-mod windows;
 
 pub(crate) use read::RemoteFile;
 pub(crate) use remote::Remote;

@@ -15,8 +15,8 @@ use object_store::{
 };
 
 use super::Remote;
-use super::windows::{MOST, Plan, Windows, joined};
 use crate::range::{MAX_WHOLE, check_range, too_large};
+use crate::windows::{MOST, Plan, Windows, joined};
 use crate::{Result, StoreError};
 
 /// Bytes fetched when a file is opened: a footer with its bloom filter, or all of a small file.

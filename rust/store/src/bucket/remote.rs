@@ -9,8 +9,8 @@ use object_store::path::Path;
 
 use super::client::{self, Client};
 use super::kind::Kind;
-use super::{azure, error, gcs, runtime, s3};
-use crate::{Result, StoreError, path, uri};
+use super::{azure, error, gcs, s3};
+use crate::{Result, StoreError, path, runtime, uri};
 
 /// The kinds of buckets that there are. One more is a file like `s3`, and its name here.
 static KINDS: [Kind; 3] = [s3::KIND, gcs::KIND, azure::KIND];

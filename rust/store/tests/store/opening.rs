@@ -80,7 +80,7 @@ fn dots_after_a_link_go_above_its_target() {
 
 #[test]
 fn other_schemes_are_named_in_the_error() {
-    for scheme in ["s3n", "gcs", "adl", "hdfs"] {
+    for scheme in ["s3n", "gcs", "adl", "viewfs"] {
         let error = Store::open(&format!("{scheme}://bucket/t"), &[]).unwrap_err();
         assert!(matches!(error, StoreError::Unsupported { .. }));
         assert!(

@@ -8,14 +8,14 @@ use bytes::{Bytes, BytesMut};
 const LEAST: u64 = 256 << 10;
 
 /// Bytes fetched ahead at most, and bytes beyond which a read is not kept.
-pub(super) const MOST: u64 = 4 << 20;
+pub(crate) const MOST: u64 = 4 << 20;
 
 /// Bytes kept of one file.
 const KEPT: u64 = 32 << 20;
 
 /// Parts of one file that were fetched, least recently used first.
 #[derive(Default)]
-pub(super) struct Windows(Vec<Window>);
+pub(crate) struct Windows(Vec<Window>);
 
 struct Window {
     start: u64,
@@ -29,7 +29,7 @@ impl Window {
 }
 
 /// What a range takes.
-pub(super) enum Plan {
+pub(crate) enum Plan {
     /// All of it.
     Known(Bytes),
     /// The beginning of the range is `known`; from there on fetch `ahead` bytes or all that is
@@ -39,7 +39,7 @@ pub(super) enum Plan {
 
 impl Windows {
     /// What there is of a range, and what to fetch for it.
-    pub(super) fn plan(&mut self, range: &Range<u64>) -> Plan {
+    pub(crate) fn plan(&mut self, range: &Range<u64>) -> Plan {
         let meets = |one: &Window| one.start <= range.start && range.start <= one.end();
         // The newest that reaches farthest: windows may overlap.
         let met = self.0.iter().enumerate().filter(|(_, one)| meets(one));
@@ -67,7 +67,7 @@ impl Windows {
     }
 
     /// Keeps what was fetched, and lets go what was used longest ago.
-    pub(super) fn add(&mut self, start: u64, bytes: Bytes) {
+    pub(crate) fn add(&mut self, start: u64, bytes: Bytes) {
         self.0.push(Window { start, bytes });
         let mut kept: u64 = self.0.iter().map(|one| one.bytes.len() as u64).sum();
         while kept > KEPT && self.0.len() > 1 {
@@ -77,7 +77,7 @@ impl Windows {
 }
 
 /// The bytes of `range`: those that were known, then those fetched.
-pub(super) fn joined(known: &Bytes, fetched: &Bytes, range: &Range<u64>) -> Bytes {
+pub(crate) fn joined(known: &Bytes, fetched: &Bytes, range: &Range<u64>) -> Bytes {
     let wanted = (range.end - range.start) as usize;
     let missing = wanted - known.len();
     if known.is_empty() {

@@ -5,7 +5,7 @@ use std::io;
 use std::process;
 use std::sync::{Mutex, PoisonError};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Threads that move bytes; waiting and decoding is done by the callers' threads.
 const THREADS: usize = 2;
@@ -16,6 +16,11 @@ static CURRENT: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
 /// Runs the future to its end on this thread.
 pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
     Ok(current()?.block_on(future))
+}
+
+/// The runtime for clients that begin tasks by themselves.
+pub(crate) fn handle() -> io::Result<Handle> {
+    Ok(current()?.handle().clone())
 }
 
 /// This process's runtime. It is never dropped: in a forked child its threads are gone, and taking
