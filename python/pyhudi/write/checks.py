@@ -59,6 +59,8 @@ def _unsupported(config: TableConfig) -> dict[str, str]:
         ),
     }
     found = {key: "true" for key, is_set in tests.items() if is_set}
+    if config.base_file_format != "PARQUET":
+        found["hoodie.table.base.file.format"] = config.base_file_format
     if config.bootstrap_path is not None:
         found["hoodie.bootstrap.base.path"] = config.bootstrap_path
     return found
