@@ -115,7 +115,6 @@ class TestReading:
         [
             ("hoodie.table.base.file.format", "HFILE"),
             ("hoodie.table.log.file.format", "PARQUET"),
-            ("hoodie.table.multiple.base.file.formats.enable", "true"),
             ("hoodie.table.format", "iceberg"),
             ("hoodie.table.version", "10"),
             ("hoodie.table.type", "MERGE_ON_THURSDAY"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pyhudi.catalog.columns import Field, fields_of, spark_schema
 from pyhudi.catalog.protocol import CatalogTable, Column
-from pyhudi.config.property_names import BASE_FILE_FORMAT, PARTITION_FIELDS
+from pyhudi.config.property_names import PARTITION_FIELDS
 from pyhudi.config.sync_options import SyncOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.slices.table import Table
@@ -41,8 +41,8 @@ class Registration:
 def registrations(table: Table, options: SyncOptions) -> list[Registration]:
     """The names a table has in a catalog, in the order in which Hudi makes them."""
     name = options.table or table.config.name
-    if table.config.base_file_format != "PARQUET":
-        msg = f"{BASE_FILE_FORMAT} is {table.config.base_file_format}: catalogs would read Parquet"
+    if table.config.not_parquet:
+        msg = f"{table.config.not_parquet}: catalogs would read Parquet"
         raise UnsupportedTableFeature(msg, hint="Register the table with Apache Hudi.")
     if not table.config.is_merge_on_read:
         return [Registration(name, realtime=False, read_optimized=False)]

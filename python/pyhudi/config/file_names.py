@@ -79,7 +79,7 @@ def parse_base_name(name: str, extension: str | None = None) -> BaseName | None:
     found = match["ext"].lower()
     if found in _BASE_EXTENSIONS and found not in wanted:
         msg = f"hoodie.table.base.file.format: {name} is a base file in {found.upper()} format"
-        hint = "pyhudi reads base files of one format in a table: Parquet, or ORC."
+        hint = "pyhudi reads Parquet and ORC, both where the table's properties say so."
         raise UnsupportedTableFeature(msg, hint=hint)
     if match["ext"] not in wanted:
         return None

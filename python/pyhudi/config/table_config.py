@@ -40,7 +40,7 @@ _VERSION_DIGITS = 4
 _KNOWN_VALUES = {
     names.BASE_FILE_FORMAT: ("PARQUET", "ORC"),
     names.LOG_FILE_FORMAT: ("HOODIE_LOG",),
-    names.SEVERAL_FORMATS: ("FALSE",),
+    names.SEVERAL_FORMATS: ("FALSE", "TRUE"),
     names.TABLE_FORMAT: ("NATIVE",),
 }
 """Properties of which only some values are supported, and these; the first is the default."""
@@ -231,6 +231,20 @@ class TableConfig:
     def base_file_format(self) -> str:
         """Format of base files, upper case."""
         return (self.properties.get(names.BASE_FILE_FORMAT) or "PARQUET").upper()
+
+    @property
+    def base_extension(self) -> str | None:
+        """What names of base files end with, None where each file has a format of its own."""
+        return None if self._flag(names.SEVERAL_FORMATS) else self.base_file_format.lower()
+
+    @property
+    def not_parquet(self) -> str | None:
+        """The property that lets base files be other than Parquet, and its value; else None."""
+        if self._flag(names.SEVERAL_FORMATS):
+            return f"{names.SEVERAL_FORMATS} is true"
+        if self.base_file_format != "PARQUET":
+            return f"{names.BASE_FILE_FORMAT} is {self.base_file_format}"
+        return None
 
     @cached_property
     def metadata_partitions(self) -> tuple[str, ...]:

@@ -86,6 +86,7 @@ struct OrcReader {
 }
 
 struct OpenStripe {
+    offset: u64,
     columns: Vec<Column>,
     rows: u64,
     left: u64,
@@ -150,6 +151,7 @@ impl OrcReader {
         let columns = self.wanted.iter();
         let columns = columns.map(|(number, field)| open.column(*number, field.data_type()));
         Ok(OpenStripe {
+            offset: stripe.offset,
             columns: columns.collect::<Result<_, _>>()?,
             rows: stripe.rows,
             left: stripe.rows,
@@ -170,6 +172,7 @@ impl OrcReader {
         let mut columns = Vec::with_capacity(self.schema.fields().len());
         for column in &mut open.columns {
             let array = column.read(rows, None);
+            let array = array.map_err(|error| placed(error, open.offset));
             columns.push(array.map_err(|error| SliceError::format(&self.path, 0, error))?);
         }
         if self.row_numbers {
@@ -197,6 +200,17 @@ impl OrcReader {
             let open = self.open_stripe(&stripe, before);
             self.open = Some(open.map_err(|error| SliceError::format(&self.path, 0, error))?);
         }
+    }
+}
+
+/// An error of a value, which knows no place, is one of its stripe.
+fn placed(error: FormatError, stripe: u64) -> FormatError {
+    match error {
+        FormatError::Corrupt { offset: 0, what } => FormatError::Corrupt {
+            offset: stripe,
+            what,
+        },
+        other => other,
     }
 }
 
