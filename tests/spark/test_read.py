@@ -30,6 +30,7 @@ TABLES = [
     "v9_cow_all_types",
     "v9_mor_all_types",
     "v9_mor_consistent",
+    "v9_mor_orc",
     "v9_cow_no_partition_columns",
 ]
 CASES = [

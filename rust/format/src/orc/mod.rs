@@ -15,10 +15,12 @@ mod stripe;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod types;
 
 pub use bits::{Bits, ByteRuns};
 pub use codec::Codec;
 pub use ints::{Ints, IntsForm};
 pub use stream::Stream;
 pub use stripe::{ColumnEncoding, StreamKind, StripeFooter};
-pub use tail::{Kind, Stripe, Tail, Type};
+pub use tail::{Stripe, Tail};
+pub use types::{Kind, Type};
