@@ -715,7 +715,9 @@ def ring_places(keys: Sequence[str], fields: Sequence[str]) -> list[int]:
     """The hashes of these keys that a consistent-hashing index looks up on its ring."""
 
 def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
-    """A base file's `parquet.avro.schema` (None where absent) and its Arrow schema."""
+    """A base file's Avro schema (`parquet.avro.schema`, `orc.avro.schema`; None where absent) and
+    its Arrow schema.
+    """
 
 def base_file_rows(store: Store, path: str) -> int:
     """How many rows a base file's footer says that it has."""

@@ -62,6 +62,8 @@ def seed() -> None:
         put("log_scan", path.name, path.read_bytes())
     for path in sorted((DATA / "hfile").iterdir()):
         put("hfile", path.name, path.read_bytes()[:-4].rstrip(b"\0"))
+    for path in sorted((DATA / "orc").iterdir()):
+        put("orc", path.name, path.read_bytes())
     for name in ("v6_mor_archived.clean", "v9_mor_all_types.deltacommit"):
         put("container", name, (AVRO / name).read_bytes())
     put("records", "one", bytes.fromhex(RECORD))

@@ -30,6 +30,7 @@ TABLES = [
     "v9_cow_all_types",
     "v9_mor_all_types",
     "v9_mor_consistent",
+    "v9_mor_orc",
     "v9_cow_no_partition_columns",
 ]
 CASES = [
@@ -175,7 +176,7 @@ def test_an_unsupported_table_is_refused_by_name(spark: SparkSession, tmp_path: 
 
     base = unpack("v9_cow_nonpart", tmp_path)
     with (base / ".hoodie" / "hoodie.properties").open("a", encoding="utf-8") as properties:
-        properties.write("hoodie.table.base.file.format=ORC\n")
+        properties.write("hoodie.table.base.file.format=LANCE\n")
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.base\.file\.format"):
         read(spark, base)
 

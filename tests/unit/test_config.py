@@ -113,9 +113,8 @@ class TestReading:
     @pytest.mark.parametrize(
         ("key", "value"),
         [
-            ("hoodie.table.base.file.format", "ORC"),
+            ("hoodie.table.base.file.format", "HFILE"),
             ("hoodie.table.log.file.format", "PARQUET"),
-            ("hoodie.table.multiple.base.file.formats.enable", "true"),
             ("hoodie.table.format", "iceberg"),
             ("hoodie.table.version", "10"),
             ("hoodie.table.type", "MERGE_ON_THURSDAY"),

@@ -67,10 +67,22 @@ def test_what_is_no_data_file_is_passed_over(name: str) -> None:
     assert parse_log_name(name) is None
 
 
-@pytest.mark.parametrize("extension", ["orc", "hfile", "lance"])
-def test_a_base_file_of_another_format_is_refused_not_lost(extension: str) -> None:
+@pytest.mark.parametrize(
+    ("extension", "of_table"),
+    [("hfile", None), ("lance", None), ("orc", "parquet"), ("parquet", "orc"), ("hfile", "orc")],
+)
+def test_a_base_file_of_another_format_is_refused_not_lost(
+    extension: str, of_table: str | None
+) -> None:
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.base\.file\.format"):
-        parse_base_name(f"{FILE_ID}_0-1-2_{TIME}.{extension}")
+        parse_base_name(f"{FILE_ID}_0-1-2_{TIME}.{extension}", of_table)
+
+
+@pytest.mark.parametrize("extension", ["orc", "parquet"])
+def test_base_files_of_data_tables(extension: str) -> None:
+    name = f"{FILE_ID}_0-1-2_{TIME}.{extension}"
+    assert parse_base_name(name) == parse_base_name(name, extension)
+    assert parse_base_name(name) is not None
 
 
 def test_partition_metadata_comes_in_three_forms() -> None:

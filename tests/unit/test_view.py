@@ -294,6 +294,6 @@ def test_given_partitions_are_listed_directly_and_may_be_missing() -> None:
     assert found == {"b": 1, "new": 0}
 
 
-def test_an_orc_base_file_stops_the_view() -> None:
+def test_an_orc_base_file_stops_the_view_of_a_parquet_table() -> None:
     with pytest.raises(UnsupportedTableFeature, match="ORC"):
         view(9, [*v9((1, 2)), base("a", 1).replace(".parquet", ".orc")]).slices()

@@ -73,7 +73,7 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
     partitions: set[str] = set()
     staged: list[tuple[str, Entry]] = []
     pending = [""]
-    extension = config.base_file_format.lower()
+    extension = config.base_extension
     while pending:
         folder = pending.pop()
         folders, entries = storage.list_dir(folder)
@@ -89,7 +89,7 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
     return StoredTable(files, frozenset(partitions), tuple(staged))
 
 
-def _stored(entry: Entry, folder: str, extension: str) -> StoredFile | None:
+def _stored(entry: Entry, folder: str, extension: str | None) -> StoredFile | None:
     base = parse_base_name(entry.name, extension)
     if base is not None:
         return StoredFile(entry, folder, base.instant, is_log=False)

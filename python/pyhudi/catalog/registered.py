@@ -41,6 +41,9 @@ class Registration:
 def registrations(table: Table, options: SyncOptions) -> list[Registration]:
     """The names a table has in a catalog, in the order in which Hudi makes them."""
     name = options.table or table.config.name
+    if table.config.not_parquet:
+        msg = f"{table.config.not_parquet}: catalogs would read Parquet"
+        raise UnsupportedTableFeature(msg, hint="Register the table with Apache Hudi.")
     if not table.config.is_merge_on_read:
         return [Registration(name, realtime=False, read_optimized=False)]
     if options.strategy == "RO":

@@ -20,7 +20,10 @@ PARTITION_METADATA_PREFIX = ".hoodie_partition_metadata"
 PARSED = 16384
 """Names that parsers remember: a table's are listed anew with each write."""
 
-_OTHER_BASE_EXTENSIONS = frozenset({"orc", "hfile", "lance"})
+_DATA_EXTENSIONS = (BASE_EXTENSION, "orc")
+"""What names of base files of a data table may end with."""
+
+_BASE_EXTENSIONS = frozenset({*_DATA_EXTENSIONS, "hfile", "lance"})
 
 _BASE_NAME = re.compile(
     r"(?P<file_id>[a-zA-Z0-9-]+)_(?P<token>[a-zA-Z0-9-]+)_(?P<instant>[0-9]+)\.(?P<ext>[a-zA-Z0-9]+)"
@@ -39,7 +42,7 @@ _LOG_NAME = re.compile(
 
 @dataclass(frozen=True)
 class BaseName:
-    """The parts of `<file id>_<write token>_<instant>.parquet`."""
+    """The parts of `<file id>_<write token>_<instant>.parquet`, or `.orc`."""
 
     file_id: str
     write_token: str
@@ -60,22 +63,25 @@ class LogName:
 
 
 @lru_cache(PARSED)
-def parse_base_name(name: str, extension: str = BASE_EXTENSION) -> BaseName | None:
+def parse_base_name(name: str, extension: str | None = None) -> BaseName | None:
     """The parts of a base file's name, None when it is not one.
 
-    extension: of the table's base files; those of the metadata table are HFiles.
+    extension: of the table's base files; those of the metadata table are HFiles. None where any
+    that pyhudi reads will do.
 
-    A base file of another format than Parquet raises `UnsupportedTableFeature`: passing it over
-    would lose its rows.
+    A base file of another format raises `UnsupportedTableFeature`: passing it over would lose its
+    rows.
     """
     match = (_HFILE_NAME if extension == "hfile" else _BASE_NAME).fullmatch(name)
     if match is None:
         return None
+    wanted = _DATA_EXTENSIONS if extension is None else (extension,)
     found = match["ext"].lower()
-    if found in _OTHER_BASE_EXTENSIONS and found != extension:
+    if found in _BASE_EXTENSIONS and found not in wanted:
         msg = f"hoodie.table.base.file.format: {name} is a base file in {found.upper()} format"
-        raise UnsupportedTableFeature(msg, hint="pyhudi reads Parquet base files only.")
-    if match["ext"] != extension:
+        hint = "pyhudi reads Parquet and ORC, both where the table's properties say so."
+        raise UnsupportedTableFeature(msg, hint=hint)
+    if match["ext"] not in wanted:
         return None
     return BaseName(match["file_id"], match["token"], match["instant"])
 

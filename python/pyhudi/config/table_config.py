@@ -37,13 +37,13 @@ MERGE_ON_READ: TableType = "MERGE_ON_READ"
 
 _VERSION_DIGITS = 4
 
-_ONLY_VALUES = {
-    names.BASE_FILE_FORMAT: "PARQUET",
-    names.LOG_FILE_FORMAT: "HOODIE_LOG",
-    names.SEVERAL_FORMATS: "FALSE",
-    names.TABLE_FORMAT: "NATIVE",
+_KNOWN_VALUES = {
+    names.BASE_FILE_FORMAT: ("PARQUET", "ORC"),
+    names.LOG_FILE_FORMAT: ("HOODIE_LOG",),
+    names.SEVERAL_FORMATS: ("FALSE", "TRUE"),
+    names.TABLE_FORMAT: ("NATIVE",),
 }
-"""Properties of which only one value, the default, is supported."""
+"""Properties of which only some values are supported, and these; the first is the default."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class TableConfig:
             stored = self.properties[names.LAYOUT_VERSION]
             msg = f"{names.LAYOUT_VERSION} is {stored} in a table of version {self.version.code}"
             raise UnsupportedTableFeature(msg)
-        for key, supported in _ONLY_VALUES.items():
-            value = self.properties.get(key) or supported
-            if value.upper() != supported:
-                msg = f"{key} is {value}; pyhudi supports {supported}"
+        for key, supported in _KNOWN_VALUES.items():
+            value = self.properties.get(key) or supported[0]
+            if value.upper() not in supported:
+                msg = f"{key} is {value}; pyhudi supports {' and '.join(supported)}"
                 raise UnsupportedTableFeature(msg)
         for key in (names.TIMELINE_PATH, names.HISTORY_PATH, names.ARCHIVE_FOLDER):
             _check_inside(key, self.properties.get(key, ""))
@@ -231,6 +231,20 @@ class TableConfig:
     def base_file_format(self) -> str:
         """Format of base files, upper case."""
         return (self.properties.get(names.BASE_FILE_FORMAT) or "PARQUET").upper()
+
+    @property
+    def base_extension(self) -> str | None:
+        """What names of base files end with, None where each file has a format of its own."""
+        return None if self._flag(names.SEVERAL_FORMATS) else self.base_file_format.lower()
+
+    @property
+    def not_parquet(self) -> str | None:
+        """The property that lets base files be other than Parquet, and its value; else None."""
+        if self._flag(names.SEVERAL_FORMATS):
+            return f"{names.SEVERAL_FORMATS} is true"
+        if self.base_file_format != "PARQUET":
+            return f"{names.BASE_FILE_FORMAT} is {self.base_file_format}"
+        return None
 
     @cached_property
     def metadata_partitions(self) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ class FileSystemView:
     def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
         partitions: list[str] = []
         groups: dict[GroupKey, GroupFiles] = {}
-        extension = self._config.base_file_format.lower()
+        extension = self._config.base_extension
         appended = self._config.version.logs_named_by_base_instant
         for partition, entries in self._files.list_files(self._partitions):
             partitions.append(partition)

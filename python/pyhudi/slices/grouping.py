@@ -50,7 +50,7 @@ def group_files(
     partition: str,
     entries: Iterable[Entry],
     groups: dict[GroupKey, GroupFiles],
-    extension: str = BASE_EXTENSION,
+    extension: str | None = BASE_EXTENSION,
     *,
     appended: bool = False,
     change_logs: bool = False,
@@ -77,7 +77,7 @@ def group_files(
             group.logs.append(file)
 
 
-def _base_file(partition: str, name: str, size: int, extension: str) -> BaseFile | None:
+def _base_file(partition: str, name: str, size: int, extension: str | None) -> BaseFile | None:
     parsed = parse_base_name(name, extension)
     if parsed is None:
         return None

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
+from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.errors import CorruptTable
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Storage
 
 
 def planned_slices(
-    storage: Storage, operations: Iterable[Mapping[str, Any]], extension: str = BASE_EXTENSION
+    storage: Storage, operations: Iterable[Mapping[str, Any]], extension: str | None = None
 ) -> list[FileSlice]:
     """The slices of `HoodieCompactionOperation` records, as they were when it was planned.
 
-    extension: of the table's base files. Version 1 of the plan has paths where version 2 has names.
+    extension: of the table's base files, None for any of a data table. Version 1 of the plan has
+    paths where version 2 has names.
     Raises `CorruptTable` naming a file that is not there.
     """
     return [_slice(storage, operation, extension) for operation in operations]
 
 
-def _slice(storage: Storage, operation: Mapping[str, Any], extension: str) -> FileSlice:
+def _slice(storage: Storage, operation: Mapping[str, Any], extension: str | None) -> FileSlice:
     partition = operation["partitionPath"] or ""
     data = operation.get("dataFilePath")
     logs = [_log(storage, partition, path) for path in operation.get("deltaFilePaths") or ()]
@@ -35,7 +36,7 @@ def _slice(storage: Storage, operation: Mapping[str, Any], extension: str) -> Fi
     )
 
 
-def _base(storage: Storage, partition: str, path: str, extension: str) -> BaseFile:
+def _base(storage: Storage, partition: str, path: str, extension: str | None) -> BaseFile:
     name, size = _found(storage, partition, path)
     parts = parse_base_name(name, extension)
     if parts is None:

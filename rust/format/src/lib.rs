@@ -1,4 +1,4 @@
-//! The bytes of the Hudi format: log blocks, HFile, bloom filters and hashes.
+//! The bytes of the Hudi format: log blocks, HFile, ORC, bloom filters and hashes.
 //!
 //! Pure decoding and encoding. No I/O (the caller implements [`ReadAt`]), no Arrow, no async, no
 //! clock, and no choice of a file name or an instant.
@@ -12,7 +12,9 @@ mod error;
 pub mod hash;
 pub mod hfile;
 pub mod log;
+pub mod orc;
 mod parquet_levels;
+mod proto;
 mod source;
 
 pub use bloom::BloomFilter;

@@ -41,7 +41,7 @@ mod write_base;
 mod write_log;
 
 pub use adapt::adapt_column;
-pub use base::{BaseSchema, BootstrapSource, base_metadata, base_rows, base_schema};
+pub use base::{BaseSchema, BootstrapSource, base_rows, base_schema, base_values, parquet_footer};
 pub use base_options::{BaseFileOptions, BloomOptions, Codec};
 pub use blocks::{
     BlockCounts, BlockFilter, BlockInfo, ChosenBlock, LogSource, choose_blocks,

@@ -1202,6 +1202,7 @@ for name, f, about, covers, vs in EXTRAS:
 import bootstrap_tables  # noqa: E402,F401 - each registers its tables
 import more_tables  # noqa: E402,F401
 import old_tables  # noqa: E402,F401
+import orc_tables  # noqa: E402,F401
 import service_tables  # noqa: E402,F401
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::proto;
 use crate::cursor::Cursor;
+use crate::proto;
 use crate::{FormatError, Result};
 
 const MAGIC: &[u8; 4] = b"PBUF";

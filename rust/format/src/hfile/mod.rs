@@ -12,7 +12,6 @@ mod index;
 mod info;
 mod iter;
 mod open;
-mod proto;
 mod trailer;
 mod write;
 

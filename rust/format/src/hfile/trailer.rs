@@ -1,8 +1,8 @@
 //! The last 4096 bytes of an HFile: where everything else is.
 
 use super::block::Codec;
-use super::proto;
 use crate::cursor::Cursor;
+use crate::proto;
 use crate::{FormatError, Result};
 
 /// Length of the trailer of version 3, padding included.

@@ -4,7 +4,7 @@ use arrow::array::Array;
 use arrow::datatypes::{Field, SchemaRef};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
-use pyhudi_slice::{Result, SliceError, adapt_column, base_metadata, base_rows, nested};
+use pyhudi_slice::{Result, SliceError, adapt_column, base_rows, nested, parquet_footer};
 use pyhudi_store::Store;
 
 use super::bounds::Bound;
@@ -13,7 +13,9 @@ use super::column_bounds::{BATCH_ROWS, Stats, roots};
 /// What the values of the columns are. Floating numbers are always looked at: the bounds of a
 /// footer leave NaN out.
 pub(super) fn base_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
-    let arrow = base_metadata(store, path)?;
+    let Some(arrow) = parquet_footer(store, path)? else {
+        return of_values(store, path, columns);
+    };
     let mut found = Vec::with_capacity(columns.fields().len());
     let mut unknown = vec![false; columns.fields().len()];
     for (field, unknown) in columns.fields().iter().zip(&mut unknown) {
@@ -34,6 +36,14 @@ pub(super) fn base_stats(store: &Store, path: &str, columns: &SchemaRef) -> Resu
     if unknown.contains(&true) {
         look_at_values(store, path, columns, &unknown, &mut found)?;
     }
+    Ok(found)
+}
+
+/// The same without a footer that says it.
+fn of_values(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
+    let count = columns.fields().len();
+    let mut found: Vec<Stats> = (0..count).map(|_| Stats::default()).collect();
+    look_at_values(store, path, columns, &vec![true; count], &mut found)?;
     Ok(found)
 }
 

@@ -5,7 +5,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use pyhudi_avro::Value;
 use pyhudi_format::hash::{column_key, text_hash64, text_md5};
-use pyhudi_slice::{Result, base_metadata, log_rows};
+use pyhudi_slice::{Result, base_values, log_rows};
 use pyhudi_store::Store;
 
 use super::column_bounds::{
@@ -220,14 +220,14 @@ fn put_bloom(
     path: &str,
     instant: &str,
 ) -> Result<()> {
-    let arrow = base_metadata(store, path)?;
-    let pairs = arrow.metadata().file_metadata().key_value_metadata();
-    let fact = |name: &str| {
-        let pair = pairs?.iter().find(|pair| pair.key == name)?;
-        pair.value.clone()
-    };
-    let filter = fact("org.apache.hudi.bloomfilter").unwrap_or_default();
-    let code = fact("hoodie_bloom_filter_type_code").unwrap_or_else(|| "SIMPLE".to_owned());
+    let names = [
+        "org.apache.hudi.bloomfilter",
+        "hoodie_bloom_filter_type_code",
+    ];
+    let mut values = base_values(store, path, &names)?.into_iter();
+    let mut next = || values.next().flatten();
+    let filter = next().unwrap_or_default();
+    let code = next().unwrap_or_else(|| "SIMPLE".to_owned());
     put_filter(rows, (partition, file_name(path)), &code, instant, &filter)
 }
 

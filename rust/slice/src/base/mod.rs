@@ -6,6 +6,7 @@ mod bootstrap;
 mod halves;
 mod int96;
 mod open;
+mod orc;
 mod page_file;
 mod parquet;
 
@@ -24,7 +25,7 @@ use crate::row_test::RowTest;
 pub(crate) use bootstrap::BaseReader;
 pub use bootstrap::BootstrapSource;
 pub(crate) use open::{Merging, Opening, open_base};
-pub use parquet::base_metadata;
+pub use parquet::parquet_footer;
 pub(crate) use parquet::{BATCH_BYTES, read_parquet_block};
 
 /// What is asked of a base file. A format may do without what only saves work: filters, row test,
@@ -68,7 +69,7 @@ pub(crate) trait BaseFormat: Sync {
     fn values(&self, store: &Store, path: &str, keys: &[&str]) -> Result<Vec<Option<String>>>;
 }
 
-const FORMATS: [&dyn BaseFormat; 1] = [&parquet::Parquet];
+const FORMATS: [&dyn BaseFormat; 2] = [&parquet::Parquet, &orc::Orc];
 
 /// The format of a file by its name. Sources of bootstrapped tables may have any: those are Parquet.
 pub(crate) fn format_of(path: &str) -> &'static dyn BaseFormat {
@@ -80,9 +81,9 @@ pub(crate) fn format_of(path: &str) -> &'static dyn BaseFormat {
 /// A base file's Avro schema, where its footer has one, and its Arrow schema.
 #[derive(Debug, Clone)]
 pub struct BaseSchema {
-    /// `parquet.avro.schema`.
+    /// `parquet.avro.schema`, `orc.avro.schema`.
     pub avro: Option<String>,
-    /// The schema that the Parquet types give.
+    /// The schema that the file's own types give.
     pub arrow: SchemaRef,
     /// Rows in the file.
     pub rows: i64,
@@ -94,6 +95,14 @@ pub struct BaseSchema {
 /// The file is missing or damaged.
 pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
     format_of(path).schema(store, path)
+}
+
+/// The texts that a base file keeps beside its rows, by name.
+///
+/// # Errors
+/// The file is missing or damaged.
+pub fn base_values(store: &Store, path: &str, keys: &[&str]) -> Result<Vec<Option<String>>> {
+    format_of(path).values(store, path, keys)
 }
 
 /// All rows of a base file; of these columns those that it has.

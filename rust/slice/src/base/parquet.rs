@@ -23,7 +23,7 @@ use pyhudi_store::{Store, StoreFile};
 use super::halves::{Halves, Pages};
 use super::int96::int96_as_micros;
 use super::page_file::PageFile;
-use super::{BaseFormat, BaseRead, BaseRows, BaseSchema};
+use super::{BaseFormat, BaseRead, BaseRows, BaseSchema, format_of};
 use crate::error::{Result, SliceError};
 use crate::evolve::{Source, evolve, stored_filters, stored_names};
 use crate::log_side::ROW_NUMBER;
@@ -348,10 +348,19 @@ fn fitting_rows(metadata: &ParquetMetaData, mask: &ProjectionMask, most: usize) 
     (BATCH_BYTES / widest).clamp(1, most.max(1))
 }
 
-/// The footer of a base file with the Arrow types that it gives.
-pub fn base_metadata(store: &Store, path: &str) -> Result<ArrowReaderMetadata> {
+/// The footer of a Parquet base file with the Arrow types that it gives; none of another format.
+///
+/// # Errors
+/// The file is missing or damaged.
+pub fn parquet_footer(store: &Store, path: &str) -> Result<Option<ArrowReaderMetadata>> {
+    if format_of(path).extension() != Parquet.extension() {
+        return Ok(None);
+    }
     let metadata = footer(path, &store.file(path)?)?;
-    arrow_metadata(metadata, false).map_err(|error| SliceError::parquet(path, None, error))
+    let arrow = arrow_metadata(metadata, false);
+    arrow
+        .map(Some)
+        .map_err(|error| SliceError::parquet(path, None, error))
 }
 
 fn reader_options() -> ArrowReaderOptions {

@@ -1,24 +1,24 @@
-//! As much of Protocol Buffers as HFile needs: the fields of one flat message.
+//! As much of Protocol Buffers as HFile and ORC need: the fields of one message.
 
 use crate::Result;
 use crate::cursor::Cursor;
 
 /// The value of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn number(&self) -> Option<u64> {
+    pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),
             Self::Bytes(_) => None,
         }
     }
 
-    pub(super) fn bytes(&self) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&self) -> Option<&'a [u8]> {
         match self {
             Self::Number(_) => None,
             Self::Bytes(bytes) => Some(bytes),
@@ -27,7 +27,7 @@ impl<'a> Value<'a> {
 }
 
 /// A message preceded by its length.
-pub(super) fn delimited<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>> {
+pub(crate) fn delimited<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>> {
     let at = cursor.clone();
     let length = cursor.varint()?;
     match usize::try_from(length) {
@@ -43,7 +43,7 @@ pub(super) fn delimited<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>> {
 }
 
 /// The next field as number and value, [`None`] at the end of the message.
-pub(super) fn field<'a>(message: &mut Cursor<'a>) -> Result<Option<(u64, Value<'a>)>> {
+pub(crate) fn field<'a>(message: &mut Cursor<'a>) -> Result<Option<(u64, Value<'a>)>> {
     if message.remaining() == 0 {
         return Ok(None);
     }

@@ -1,0 +1,68 @@
+//! How the chunks of a stream are packed.
+
+use std::io::Read;
+
+use bytes::Bytes;
+
+use crate::{FormatError, Result};
+
+/// Compression of a file (`CompressionKind`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Codec {
+    None,
+    Zlib,
+    Snappy,
+    Lz4,
+    Zstd,
+}
+
+impl Codec {
+    pub(super) fn of(number: u64) -> Result<Self> {
+        match number {
+            0 => Ok(Self::None),
+            1 => Ok(Self::Zlib),
+            2 => Ok(Self::Snappy),
+            4 => Ok(Self::Lz4),
+            5 => Ok(Self::Zstd),
+            3 => Err(FormatError::unsupported("hoodie.orc.compression.codec LZO")),
+            other => Err(FormatError::unsupported(format!("ORC compression {other}"))),
+        }
+    }
+
+    /// The bytes of a packed chunk that began at `offset`, `most` at most.
+    pub(super) fn unpack(self, packed: &[u8], most: usize, offset: u64) -> Result<Bytes> {
+        let damaged = |what: String| FormatError::corrupt(offset, what);
+        let too_large = || damaged(format!("a chunk of more than {most} bytes"));
+        let limit = most as u64 + 1;
+        let mut out = Vec::new();
+        let read = match self {
+            Self::None => return Ok(Bytes::copy_from_slice(packed)),
+            Self::Zlib => flate2::read::DeflateDecoder::new(packed)
+                .take(limit)
+                .read_to_end(&mut out),
+            Self::Zstd => zstd::stream::read::Decoder::with_buffer(packed)
+                .and_then(|decoder| decoder.take(limit).read_to_end(&mut out)),
+            Self::Snappy => {
+                let length = snap::raw::decompress_len(packed);
+                if length.is_ok_and(|length| length > most) {
+                    return Err(too_large());
+                }
+                return snap::raw::Decoder::new()
+                    .decompress_vec(packed)
+                    .map(Bytes::from)
+                    .map_err(|error| damaged(error.to_string()));
+            }
+            Self::Lz4 => {
+                return lz4_flex::block::decompress(packed, most)
+                    .map(Bytes::from)
+                    .map_err(|error| damaged(error.to_string()));
+            }
+        };
+        read.map_err(|error| damaged(error.to_string()))?;
+        if out.len() > most {
+            return Err(too_large());
+        }
+        Ok(Bytes::from(out))
+    }
+}
