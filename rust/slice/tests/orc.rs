@@ -114,7 +114,7 @@ fn read(content: &[u8]) -> Result<Vec<RecordBatch>, SliceError> {
 fn feature(content: &[u8]) -> String {
     match read(content).unwrap_err() {
         SliceError::Unsupported { feature } => feature,
-        other => panic!("{other}"),
+        other => format!("no refusal: {other}"),
     }
 }
 
