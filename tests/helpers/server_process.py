@@ -45,6 +45,8 @@ class ServerProcess:
 
     def close(self) -> None:
         """Ends it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         end(self._process)
 
     def _wait(self, log: Path) -> str:

@@ -11,6 +11,9 @@ use crate::{Entry, Listing, Result, path};
 /// Folders that are listed at once.
 const AT_ONCE: usize = 16;
 
+/// Folders of one call, which has to be answered in the time of a call.
+const TOGETHER: usize = 512;
+
 /// The file's size and time; none when there is none, also when it is a folder.
 pub(crate) fn head(hdfs: &Hdfs, path: &str) -> Result<Option<Entry>> {
     let full = hdfs.locate_file(path)?;
@@ -29,12 +32,14 @@ pub(crate) fn recursive(hdfs: &Hdfs, prefix: &str) -> Result<Vec<Entry>> {
     let mut files = Vec::new();
     let mut dirs = vec![prefix.to_owned()];
     while !dirs.is_empty() {
-        let levels = levels(hdfs, prefix, &dirs)?;
-        dirs.clear();
-        for level in levels {
-            files.extend(level.files);
-            dirs.extend(level.dirs);
+        let mut below = Vec::new();
+        for some in dirs.chunks(TOGETHER) {
+            for level in levels(hdfs, prefix, some)? {
+                files.extend(level.files);
+                below.extend(level.dirs);
+            }
         }
+        dirs = below;
     }
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(files)
