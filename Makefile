@@ -195,6 +195,14 @@ bench-spark: $(STAMPS)/bench-spark $(STAMPS)/oracle ## pyhudi on Spark beside Ap
 bench-many-rows: $(STAMPS)/bench-spark ## 20 million rows upserted with a driver of 1 GiB
 	.venv-bench-spark/bin/python benches/spark/many_rows.py build/bench/many-rows $(BENCH_ARGS)
 
+.PHONY: bench-lookups
+bench-lookups: $(STAMPS)/bench ## look-ups by key and counts on an open handle, against their aims; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/lookups.py $(BENCH_ARGS)
+
+.PHONY: bench-scale
+bench-scale: $(STAMPS)/bench ## what grows with what: file groups, keys, commits; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/scale.py --plot docs/scale.svg $(BENCH_ARGS)
+
 .PHONY: bench-planning
 bench-planning: $(STAMPS)/bench ## planning a scan of 100,000 file groups, against its aims
 	.venv-bench/bin/python benches/python/planning.py --check $(BENCH_ARGS)

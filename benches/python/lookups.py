@@ -6,8 +6,7 @@ table type and reader opens it, looks one key up, and is measured then: medians 
 each with other keys. deltalake reads the same rows, already merged, with a filter. Every answer is
 compared with what was written. Processor time is noted too: it says more on a busy machine.
 
-Aims: one key in 40 ms; 1,000 keys that came together in 5 % of the scan; counts and bounds of all
-rows of a copy-on-write table without an opened data file.
+Aims: one key in 40 ms; 1,000 keys that came together in 5 % of the scan.
 
 Prints a line of JSON for each figure, and writes all to build/bench/lookups.json.
 """

@@ -5,7 +5,7 @@ Nothing changes here, and no data file is read: a listing of the table and its t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import pyarrow as pa
@@ -107,30 +107,44 @@ class Health(Shown):
             yield "nothing needs to be done"
 
 
+@dataclass
+class _Total:
+    """Files that were counted."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def add(self, files: Sequence[BaseFile | LogFile]) -> None:
+        self.files += len(files)
+        self.bytes += sum(file.size for file in files)
+
+
 def look(table: Table) -> Health:
     """How the table is. Lists its files and those of its metadata table."""
+    # Before the view, which holds all files: a clean looks at some at a time.
+    of_services = (*_cleaning(table), *_archiving(table))
     view = FileSystemView(table.storage, table.config, table.timeline)
     slices = view.slices()
-    bases = [slice_.base for slice_ in slices if slice_.base is not None]
-    logs = [log for slice_ in slices for log in slice_.logs]
-    every: list[BaseFile | LogFile] = []
+    files = _Total()
     for group in view.groups.values():
-        every += group.bases
-        every += group.logs
-    newest = {base.path for base in bases} | {log.path for log in logs}
-    old = [file for file in every if file.path not in newest]
+        files.add(group.bases)
+        files.add(group.logs)
+    bases, logs = _Total(), _Total()
+    for slice_ in slices:
+        bases.add([] if slice_.base is None else [slice_.base])
+        logs.add(slice_.logs)
     metadata = table.storage.list(FOLDER)
     timeline = table.timeline
     return Health(
         partitions=len(view.partitions),
         file_groups=len(slices),
-        base_files=len(bases),
-        base_bytes=sum(base.size for base in bases),
-        log_files=len(logs),
-        log_bytes=sum(log.size for log in logs),
+        base_files=bases.files,
+        base_bytes=bases.bytes,
+        log_files=logs.files,
+        log_bytes=logs.bytes,
         small_files=sum(map(len, small_files(slices).values())),
-        old_files=len(old),
-        old_bytes=sum(file.size for file in old),
+        old_files=files.files - bases.files - logs.files,
+        old_bytes=files.bytes - bases.bytes - logs.bytes,
         active_instants=len(timeline.instants),
         commits_since_clean=cleaning.commits_since_clean(timeline),
         delta_commits_since_compaction=len(since_compaction(timeline)),
@@ -138,8 +152,7 @@ def look(table: Table) -> Health:
         metadata_files=len(metadata),
         metadata_bytes=sum(file.size for file in metadata),
         advice=(
-            *_cleaning(table),
-            *_archiving(table),
+            *of_services,
             *_compaction(table, slices),
             *_clustering(table, slices),
         ),

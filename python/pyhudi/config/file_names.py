@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 
 from pyhudi.errors import UnsupportedTableFeature
 
@@ -83,7 +84,8 @@ def parse_base_name(name: str, extension: str | None = None) -> BaseName | None:
         raise UnsupportedTableFeature(msg, hint=hint)
     if match["ext"] not in wanted:
         return None
-    return BaseName(match["file_id"], match["token"], match["instant"])
+    # Of a million files few instants and tokens: each is there once.
+    return BaseName(match["file_id"], intern(match["token"]), intern(match["instant"]))
 
 
 @lru_cache(PARSED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -25,8 +26,22 @@ from pyhudi.timeline.behind import later_timeline
 
 T = TypeVar("T")
 
-_kept: WeakKeyDictionary[Timeline, tuple[int, MetadataTable]] = WeakKeyDictionary()
-"""What was opened for a data table's timeline, and by which process: its stores are of that one."""
+
+@dataclass(frozen=True)
+class _Kept:
+    """What was opened for a data table's timeline."""
+
+    table: MetadataTable
+    config: TableConfig
+    process: int = field(default_factory=os.getpid)
+    """Whose stores it has."""
+
+    def is_of(self, config: TableConfig) -> bool:
+        """Whether it can be used for a table that has these properties, and by this process."""
+        return self.config is config and self.process == os.getpid()
+
+
+_kept: WeakKeyDictionary[Timeline, _Kept] = WeakKeyDictionary()
 
 
 class OutdatedError(Exception):
@@ -64,8 +79,9 @@ class MetadataAccess:
         self._is_kept = False
         if self.reason:
             return
-        if not anew and (kept := _kept.get(timeline)) is not None and kept[0] == os.getpid():
-            self._table, self._is_kept = kept[1], True
+        kept = None if anew else _kept.get(timeline)
+        if kept is not None and kept.is_of(config):
+            self._table, self._is_kept = kept.table, True
             return
         self._table = self._guarded(
             "files are listed instead", lambda: MetadataTable(storage, config, timeline)
@@ -73,7 +89,7 @@ class MetadataAccess:
         if self._table is not None and self._table.may_be_ahead:
             self.later = later_timeline(storage, config, timeline, self._table.applied)
         if self._table is not None and self.later is None:
-            _kept[timeline] = os.getpid(), self._table
+            _kept[timeline] = _Kept(self._table, config)
 
     def has(self, partition: str) -> bool:
         """Whether a partition of it can be asked."""

@@ -25,7 +25,9 @@ from pyhudi.services.clean_policy import Retention
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.listing import GivenFiles, list_files, walk_partitions
 from pyhudi.slices.table import Table
+from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.savepoint import saved_instants, savepoints
 
@@ -33,6 +35,11 @@ FORM = 2
 """Version of plan and record: paths as `HoodieCleanFileInfo`."""
 SAVED = "savepointed_timestamps"
 """Entry of a clean's extra metadata: the commits that were saved then."""
+
+_FILES_AT_ONCE = 20_000
+"""About so many files are looked at at a time."""
+_LISTED_AT_ONCE = 64
+"""Folders that are listed at a time: storage may be far away."""
 
 Files = dict[str, dict[str, int]]
 """Sizes by name, by partition path."""
@@ -89,18 +96,52 @@ def clean_plan(
     """What there is to remove. partitions: in these alone, None for all."""
     if partitions is not None and not partitions:
         return CleanPlan(retention)
-    view = FileSystemView(table.storage, table.config, table.timeline, partitions, change_logs=True)
     needed = _Needed(table.timeline)
-    files: Files = {}
+    plan: Files = {}
     groups: set[GroupKey] = set()
-    for slice_ in _outdated(view, retention, needed):
-        if not needed.holds(slice_):
-            sizes = {file.name: file.size for file in _files(slice_)}
-            files.setdefault(slice_.partition, {}).update(sizes)
-            groups.add(slice_.key)
-    files = {partition: names for partition, names in files.items() if names}
-    gone = _emptied(view, files) if table.config.partition_fields else ()
-    return CleanPlan(retention, files, tuple(gone), len(groups))
+    gone: list[str] = []
+    for view in _views(table, partitions):
+        files: Files = {}
+        for slice_ in _outdated(view, retention, needed):
+            if not needed.holds(slice_):
+                sizes = {file.name: file.size for file in _files(slice_)}
+                files.setdefault(slice_.partition, {}).update(sizes)
+                groups.add(slice_.key)
+        files = {partition: names for partition, names in files.items() if names}
+        gone += _emptied(view, files) if table.config.partition_fields else ()
+        plan |= files
+    ordered = {partition: plan[partition] for partition in sorted(plan)}
+    return CleanPlan(retention, ordered, tuple(sorted(gone)), len(groups))
+
+
+def _views(table: Table, partitions: Collection[str] | None) -> Iterator[FileSystemView]:
+    """The table's files, some partitions at a time: of a large table they are never all held."""
+    part: dict[str, list[Entry]] = {}
+    for path, entries in _listed(table.storage, partitions):
+        part[path] = entries
+        if sum(map(len, part.values())) >= _FILES_AT_ONCE:
+            yield _view(table, part)
+            part = {}
+    if part:
+        yield _view(table, part)
+
+
+def _view(table: Table, files: Mapping[str, list[Entry]]) -> FileSystemView:
+    given, paths = GivenFiles(files), set(files)
+    return FileSystemView(
+        table.storage, table.config, table.timeline, paths, given, change_logs=True
+    )
+
+
+def _listed(
+    storage: Storage, partitions: Collection[str] | None
+) -> Iterator[tuple[str, list[Entry]]]:
+    if partitions is None:
+        yield from walk_partitions(storage)
+        return
+    paths = sorted(partitions)
+    for first in range(0, len(paths), _LISTED_AT_ONCE):
+        yield from list_files(storage, paths[first : first + _LISTED_AT_ONCE])
 
 
 def _outdated(view: FileSystemView, retention: Retention, needed: _Needed) -> Iterator[FileSlice]:

@@ -25,7 +25,7 @@ class BootstrapFile:
         return type(table)(self.folder, table.options)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BaseFile:
     """A base file: `<file id>_<write token>_<instant>.parquet`."""
 
@@ -48,7 +48,7 @@ class BaseFile:
         return f"{self.partition}/{self.name}" if self.partition else self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogFile:
     """A log file: `.<file id>_<instant>.log.<version>_<write token>[.cdc]`."""
 
@@ -80,7 +80,7 @@ class LogFile:
         return (self.instant, self.version, self.write_token, self.suffix)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileSlice:
     """One version of a file group: a base file and the log files on top of it."""
 

@@ -31,7 +31,7 @@ class CommitFacts:
     """Groups that wait for a compaction, with its requested time."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GroupFiles:
     """All files of one file group, committed or not."""
 

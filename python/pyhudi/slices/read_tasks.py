@@ -6,8 +6,9 @@ process or in another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -24,6 +25,9 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import path_values
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
+
+PathValues: TypeAlias = tuple[tuple[str, pa.Scalar], ...]
+"""Columns with their value in a partition."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class MergeRule:
     """A log-compacted block that stands for none of the blocks that count drops out."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ReadTask:
     """The reading of one file slice. Picklable; holds nothing that belongs to a process."""
 
@@ -63,7 +67,7 @@ class ReadTask:
     merge: MergeRule
     as_text: tuple[str, ...] = ()
     """Columns whose values are given as text."""
-    path_values: tuple[tuple[str, pa.Scalar], ...] = ()
+    path_values: PathValues = ()
     """Columns that take their value in this partition from its path; they are not read."""
     where: Where | None = field(default=None)
     limit: int | None = None
@@ -132,7 +136,7 @@ def slice_tasks(
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
     # Of many slices few partitions: each path is read once.
     values = {
-        path: path_values(table.config, table.columns, path, incremental=incremental)
+        path: tuple(path_values(table.config, table.columns, path, incremental=incremental).items())
         for path in {slice_.partition for slice_ in slices}
     }
     return [
@@ -156,12 +160,13 @@ def slice_tasks(
 
 
 def _checked_values(
-    table: Table, slice_: FileSlice, columns: tuple[str, ...], values: Mapping[str, pa.Scalar]
-) -> tuple[tuple[str, pa.Scalar], ...]:
+    table: Table, slice_: FileSlice, columns: tuple[str, ...], values: PathValues
+) -> PathValues:
     """The values from the path, where the files of the slice have the other columns."""
-    wanted = (*columns, *(table.config.ordering_fields if slice_.logs else ()))
-    check_source_columns(table.storage, table.config, slice_, wanted, values)
-    return tuple(values.items())
+    if slice_.base is not None and slice_.base.source is not None:
+        wanted = (*columns, *(table.config.ordering_fields if slice_.logs else ()))
+        check_source_columns(table.storage, table.config, slice_, wanted, dict(values))
+    return values
 
 
 def _check_mergeable(config: TableConfig) -> None:

@@ -23,7 +23,7 @@ from pyhudi.storage.options import check_storage_options, is_remote
 Paths: TypeAlias = list[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A file: path relative to the store, size in bytes, modification time in epoch ms."""
 
