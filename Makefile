@@ -68,7 +68,7 @@ wheel: $(STAMPS)/wheel-tools ## the wheel for others, optimised, in dist/; for x
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: lint test-rust stubs test-python test-s3 test-hdfs test-spark test-jvm ## everything; needs java 17, mvn, go and npm
+test: lint test-rust stubs test-python test-s3 test-spark test-jvm ## everything but HDFS; needs java 17, mvn, go and npm
 	@echo "make test: all passed"
 
 .PHONY: test-fast
@@ -89,8 +89,8 @@ test-s3: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## Python tests of table
 	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud $(PYTEST_ARGS)
 
 .PHONY: test-hdfs
-test-hdfs: $(STAMPS)/native $(STAMPS)/hdfs ## Python tests of tables on HDFS, against a name node of this machine
-	$(BIN)/python -m pytest -q -m "hdfs and not jvm" tests/cloud $(PYTEST_ARGS)
+test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs ## tables on HDFS, against a name node of this machine, also beside Apache Hudi
+	$(BIN)/python -m pytest -q -m hdfs tests/cloud $(PYTEST_ARGS)
 
 .PHONY: test-model-long
 test-model-long: $(STAMPS)/native ## merging beside the slow model, over MODEL_EXAMPLES (5000) new histories
@@ -108,12 +108,12 @@ test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## odd tables under H
 	  tests/compat/test_odd_histories.py $(PYTEST_ARGS)
 
 .PHONY: test-jvm
-test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/hdfs ## Python tests against Apache Hudi itself
-	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
+test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against Apache Hudi itself
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-jvm-pairs
-test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/hdfs ## the same, until all settings have met each other
-	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m jvm $(PYTEST_ARGS)
+test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## the same, until all settings have met each other
+	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-every-setting
 test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/clouds $(STAMPS)/hdfs ## the whole cross of settings, of which other targets take pairs
