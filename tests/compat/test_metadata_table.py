@@ -222,8 +222,10 @@ def test_damage_to_an_index_costs_a_warning_and_no_row(part: str, tmp_path: Path
     for log in (base / ".hoodie/metadata" / part).glob(".*.log.*"):
         log.write_bytes(log.read_bytes()[:-200])
     table = pyhudi.open_table(str(base))
+    # Of keys that are given the record index is asked first, and then no other.
+    where = "id = 'k001'" if part == "record_index" else "id >= 'k001' AND id <= 'k001'"
     with pytest.warns(MetadataTableWarning, match=part):
-        assert table.scan(where="id = 'k001'").count() == 1
+        assert table.scan(where=where).count() == 1
 
 
 def test_an_uncommitted_delta_commit_is_passed_over(tmp_path: Path) -> None:
