@@ -192,6 +192,18 @@ def test_a_key_that_others_bring_and_then_cluster(
     assert read(table) == {**START, "new": ("oslo", 8)}
 
 
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_delete_by_keys_without_partitions(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "table", kind)
+    second = pyhudi.open_table(table.uri, options=table.options)
+    begun = meeting(monkeypatch, lambda: second.upsert(rows_of({"new": ("oslo", 7)})))
+    table.delete_keys(pa.table({"id": ["a", "new"]}))
+    assert len(begun) == 2
+    assert read(table) == {key: row for key, row in START.items() if key != "a"}
+
+
 RINGS = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING", **dict.fromkeys(
     ("hoodie.bucket.index.min.num.buckets", "hoodie.bucket.index.max.num.buckets"), "64"
 )}  # fmt: skip
@@ -586,6 +598,8 @@ class TestNonBlocking:
         deed = VERBS[verb][0] if verb in VERBS else partial(pyhudi.HudiTable.upsert, partial=True)
         with pytest.raises(UnsupportedTableFeature, match=self.MODE):
             deed(table, 3 if verb in VERBS else some)
+        with pytest.raises(UnsupportedTableFeature, match="delete_keys without partition"):
+            table.delete_keys(pa.table({"id": ["a"]}))
         assert read(table) == START
 
     @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.stored_keys import joined
 from pyhudi.spark.tagging import Find, Joined, LookUp, LookUpDeletes, Settle
 from pyhudi.spark.write_apart import PlacedApart, WriteApart
+from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.write_context import WriteContext
 
@@ -223,6 +224,7 @@ def keyed(
 def placed_deletes(context: WriteContext, keys: DataFrame) -> Iterator[Placed]:
     """See `given_deletes`."""
     empty, in_partitions = context.delete_keys(arrow_schema(keys).empty_table())
+    check_appends(context, "delete_keys without partition columns", appends=in_partitions)
     with Kept() as keep:
         step = DeleteKeys(RemoteContext.of(context))
         given = mapped(keys, step, with_fields(empty.schema, NUMBERED))

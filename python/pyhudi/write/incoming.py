@@ -18,6 +18,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.schema.conform import to_table
 from pyhudi.schema.given import given_batches
 from pyhudi.write.memory_rows import MemoryRows, placed_deletes
+from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.spilled_rows import SpilledRows
@@ -86,6 +87,7 @@ def given_deletes(context: WriteContext, keys: Any) -> Iterator[tuple[Placed, Ta
         return
     given = to_table(keys, context.given_types)
     named, in_partitions = context.delete_keys(given)
+    check_appends(context, "delete_keys without partition columns", appends=in_partitions)
     tally = Tally(given.num_rows, given.num_rows - named.num_rows)
     yield placed_deletes(context.recovered(), named, in_partitions=in_partitions), tally
 

@@ -166,4 +166,6 @@ def placed_deletes(context: WriteContext, keys: pa.Table, *, in_partitions: bool
         for number, at in located.tagged.by_group()
     }
     absent = _absent(keys, located.tagged)
+    if not in_partitions:
+        absent = absent.drop_columns([PARTITION_PATH])
     return PlacedRows(context, located.groups, leaving=leaving, absent=absent)

@@ -18,7 +18,7 @@ from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.index import simple
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import count_rows
-from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.ring_files import committed_ring
@@ -47,16 +47,19 @@ def absent_keys(placed: Placed, *, deletes: bool = False) -> list[Recheck]:
 
 
 def keys_are_absent(context: WriteContext, keys: pa.Table) -> Recheck:
-    """No other write has brought one of some keys: columns record key and partition path."""
+    """No other write has brought one of some keys: columns record key and partition path.
+
+    Without the path they are looked for in every partition, as under a global index.
+    """
+    by_path = PARTITION_PATH in keys.column_names
 
     def check(since: Since) -> None:
         if not keys.num_rows or not since.changes:
             return
         now = replace(context, table=since.table)
         slices = list(_changed(now, since))
-        tagged = simple.tag(
-            now.engine, now.key_source, keys, slices, any_partition=now.index.is_global
-        )
+        anywhere = now.index.is_global or not by_path
+        tagged = simple.tag(now.engine, now.key_source, keys, slices, any_partition=anywhere)
         if len(tagged.rows):
             key = keys.column(RECORD_KEY)[tagged.rows[0].as_py()].as_py()
             slice_ = slices[tagged.groups[0].as_py()]

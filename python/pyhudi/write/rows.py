@@ -46,7 +46,8 @@ class Placed(Protocol):
     def absent(self) -> pa.Table | None:
         """Keys that were looked for and not found: columns record key and partition path.
 
-        None where nobody has them all in memory.
+        Without the path where they were looked for in every partition. None where nobody has them
+        all in memory.
         """
         ...
 
