@@ -296,19 +296,19 @@ def test_rows_that_stay_in_their_partition_are_told_and_counted(
     )
     option = "hoodie.record.index.update.partition.path"
 
-    def counted(name: str, given: Given, **options: str) -> int:
+    def counted(name: str, given: Given, **options: str) -> tuple[int, int]:
         base = tmp_path / name
         TABLE.make(base, kind=kind, first=TABLE.rows(range(9), v=5))
         result = pyhudi.open_table(base, options=options).upsert(given(data))
-        return int(result.rows_kept_in_partition)
+        return result.rows_kept_in_partition, result.rows_moved
 
     for name, given in (("arrow", lambda one: one), ("spark", partial(frame, spark))):
         with pytest.warns(PartitionChangeWarning, match=f"4 rows .*{option}"):
-            assert counted(name, given) == 4
+            assert counted(name, given) == (4, 0)
         with warnings.catch_warnings():
             warnings.simplefilter("error", PartitionChangeWarning)
-            assert counted(f"{name} said", given, **{option: "false"}) == 4
-            assert counted(f"{name} moves", given, **{option: "true"}) == 0
+            assert counted(f"{name} said", given, **{option: "false"}) == (4, 0)
+            assert counted(f"{name} moves", given, **{option: "true"}) == (0, 4)
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "RECORD_INDEX"])

@@ -378,7 +378,9 @@ def test_a_row_that_stays_in_its_partition_is_told_and_counted(
     said, moves = {"hoodie.record.index.update.partition.path": "false"}, "true"
     assert pyhudi.open_table(tmp_path, options=said).upsert(given).rows_kept_in_partition == 2
     moving = pyhudi.open_table(tmp_path, options=dict.fromkeys(said, moves))
-    assert moving.upsert(given.slice(0, 3)).rows_kept_in_partition == 0
+    moved = moving.upsert(given.slice(0, 3), memory_limit=limit)
+    assert (moved.rows_kept_in_partition, moved.rows_moved) == (0, 2)
+    assert (result.rows_moved, "2 of them moved" in repr(moved)) == (0, True)
     assert keys(moving, "city = 'osaka'") == list("ab")
     assert table.refresh().upsert(TABLE.rows("ab", v=4, city="osaka")).rows_kept_in_partition == 0
 

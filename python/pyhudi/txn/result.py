@@ -46,6 +46,10 @@ class WriteResult(Shown):
     """Updated rows whose partition columns say another partition than the one that has their key,
     and that stay in it, since the index lets no row move."""
 
+    rows_moved: int = 0
+    """Upserted rows that went to another partition, as the index lets them: each counts as deleted
+    in the one that had its key and as inserted in its own."""
+
     rows_in: int | None = None
     """Rows of the data, deleting ones and keys to be deleted included. None where nobody counted:
     of a Spark DataFrame, and of verbs that are given no rows."""
@@ -74,6 +78,8 @@ class WriteResult(Shown):
             rows += f", {count_text(self.duplicates_dropped, 'duplicate')} dropped"
         if self.rows_kept_in_partition:
             rows += f", {self.rows_kept_in_partition:,} kept in their partition"
+        if self.rows_moved:
+            rows += f", {self.rows_moved:,} of them moved to another partition"
         files = f"{count_text(self.files_written, 'file')} of {size_text(self.bytes_written)}"
         places = f"in {count_text(len(self.partitions), 'partition')}"
         said = [rows, f"{files} {places}"]

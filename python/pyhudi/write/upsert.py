@@ -72,6 +72,7 @@ def upsert(
         if partial:
             check_read(placed.context, placed.counts)
         result = write(placed, UPSERT, partial=partial, went_by=absent_keys(placed))
+        result = replace(result, rows_moved=sum(placed.counts.leaving.values()))
         return told(_told_kept(placed.context, result, placed.kept_away), given.tally)
 
 
