@@ -69,6 +69,9 @@ def test_hudi_reads_every_type_and_writes_on(hudi: HudiOracle, tmp_path: Path, k
     if kind == "mor" and hudi.hudi != "1.2.0":
         # Those take what is fixed in a log file for bytes, and fail.
         given = given.drop_columns(["fixed_data"])
+    if kind == "mor" and hudi.hudi == "1.0.2":
+        # It takes milliseconds in a log file for microseconds.
+        given = given.drop_columns(["at_ms_utc", "at_ms_zone"])
     for name in NAMES:
         given = given.append_column(name, pa.array([1, None, 2], pa.int32()))
     table = made(base, given, hudi.hudi, kind)
