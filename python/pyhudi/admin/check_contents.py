@@ -15,9 +15,8 @@ from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.slices.log_blocks import damaged_blocks
 from pyhudi.storage.storage import Storage
-
-_CORRUPT = "CORRUPT_BLOCK"
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,7 @@ def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
     name = path.rsplit("/", 1)[-1]
     try:
         if is_log:
-            blocks = _native.log_blocks(task.storage.native, path)
-            bad = [block["offset"] for block in blocks if block["type"] == _CORRUPT]
+            bad = damaged_blocks(task.storage, path)
             if bad:
                 found = f"a damaged block at {bad[0]}"
                 yield Finding("damaged_block", "warning", task.partition, name, "", found)

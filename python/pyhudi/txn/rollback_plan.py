@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pyhudi import _native
 from pyhudi.config.actions import COMPACTION, Instant, State
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.config.properties_file import FOLDER
@@ -20,6 +19,7 @@ from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
 from pyhudi.slices.listing import walk_partitions
+from pyhudi.slices.log_blocks import is_torn
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
@@ -69,11 +69,11 @@ def plan_rollback(
     marked = markers.read_all(storage, target.requested)
     if marked is not None:
         requests = requests_by_markers(storage, version, target.requested, marked)
-        return without_torn_logs(storage, timeline, requests)
-    if target.state is State.REQUESTED:
+    elif target.state is State.REQUESTED:
         return []
-    profile = timeline.workload(target)
-    requests = requests_by_listing(storage, version, target.requested, profile)
+    else:
+        profile = timeline.workload(target)
+        requests = requests_by_listing(storage, version, target.requested, profile)
     return without_torn_logs(storage, timeline, requests)
 
 
@@ -215,7 +215,7 @@ def without_torn_logs(
     for request in requests:
         newest = max(request.log_blocks, key=_log_version, default=None)
         path = "" if newest is None else request.path(newest)
-        if newest is None or not _is_torn(storage, path) or _is_committed(timeline, path):
+        if newest is None or not is_torn(storage, path) or _is_committed(timeline, path):
             found.append(request)
             continue
         found.append(replace(request, files=(newest,), log_blocks={}))
@@ -229,21 +229,8 @@ def _log_version(name: str) -> int:
     return 0 if log is None else log.version
 
 
-def _is_torn(storage: Storage, path: str) -> bool:
-    try:
-        blocks = _native.log_blocks(storage.native, path)
-    except CorruptTable:
-        return True
-    return all(block["type"] == "CORRUPT_BLOCK" for block in blocks)
-
-
 def _is_committed(timeline: Timeline, path: str) -> bool:
-    return any(
-        stat.path == path
-        for commit in timeline.commits
-        for stats in timeline.commit_metadata(commit).partition_to_write_stats.values()
-        for stat in stats
-    )
+    return any(path in timeline.commit_metadata(commit).paths for commit in timeline.commits)
 
 
 def _file_id(name: str) -> str:
