@@ -117,11 +117,13 @@ def clean_plan(
 def _views(table: Table, partitions: Collection[str] | None) -> Iterator[FileSystemView]:
     """The table's files, some partitions at a time: of a large table they are never all held."""
     part: dict[str, list[Entry]] = {}
+    files = 0
     for path, entries in _listed(table.storage, partitions):
         part[path] = entries
-        if sum(map(len, part.values())) >= _FILES_AT_ONCE:
+        files += len(entries)
+        if files >= _FILES_AT_ONCE:
             yield _view(table, part)
-            part = {}
+            part, files = {}, 0
     if part:
         yield _view(table, part)
 
