@@ -162,7 +162,6 @@ def delete_keys(
     """
     limit = incoming.memory_limit(memory_limit, keys)
     context = opened(table, clock, limit)
-    check_appends(context, "delete_keys", appends=True)
     with given_deletes(context, keys) as (placed, tally):
         went_by = absent_keys(placed, deletes=True)
         return told(write(placed, DELETE, deletes=True, went_by=went_by), tally)
