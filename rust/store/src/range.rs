@@ -39,3 +39,19 @@ pub(crate) fn beyond_end(range: &Range<u64>, size: u64) -> io::Error {
         ),
     )
 }
+
+/// An error unless as many bytes came as `range` has.
+pub(crate) fn check_came(range: &Range<u64>, bytes: &[u8]) -> io::Result<()> {
+    if bytes.len() as u64 == range.end - range.start {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        format!(
+            "{} bytes came for {}..{}",
+            bytes.len(),
+            range.start,
+            range.end
+        ),
+    ))
+}

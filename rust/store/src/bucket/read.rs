@@ -15,7 +15,7 @@ use object_store::{
 };
 
 use super::Remote;
-use crate::range::{MAX_WHOLE, check_range, too_large};
+use crate::range::{MAX_WHOLE, check_came, check_range, too_large};
 use crate::windows::{MOST, Plan, Windows, joined};
 use crate::{Result, StoreError};
 
@@ -171,10 +171,14 @@ impl RemoteFile {
 
     /// A length from a damaged file never becomes a request.
     fn check(&self, range: &Range<u64>) -> Result<()> {
-        check_range(self.size, range).map_err(|source| StoreError::Io {
+        check_range(self.size, range).map_err(|source| self.io(source))
+    }
+
+    fn io(&self, source: std::io::Error) -> StoreError {
+        StoreError::Io {
             path: self.url(),
             source,
-        })
+        }
     }
 
     fn fetch(&self, range: Range<u64>) -> Result<Bytes> {
@@ -183,22 +187,8 @@ impl RemoteFile {
         let bytes = self.remote.run(&self.path, async |client| {
             client.get_opts(&key, options).await?.bytes().await
         })?;
-        if bytes.len() as u64 == range.end - range.start {
-            return Ok(bytes);
-        }
-        let source = std::io::Error::new(
-            std::io::ErrorKind::UnexpectedEof,
-            format!(
-                "{} bytes came for {}..{}",
-                bytes.len(),
-                range.start,
-                range.end
-            ),
-        );
-        Err(StoreError::Io {
-            path: self.url(),
-            source,
-        })
+        check_came(&range, &bytes).map_err(|source| self.io(source))?;
+        Ok(bytes)
     }
 
     fn of_version(&self, range: Range<u64>) -> GetOptions {

@@ -17,7 +17,7 @@ use hdfs_native::file::FileReader;
 
 use super::Hdfs;
 use super::retry::Call;
-use crate::range::{MAX_WHOLE, check_range, too_large};
+use crate::range::{MAX_WHOLE, check_came, check_range, too_large};
 use crate::windows::{MOST, Plan, Windows, joined};
 use crate::{Result, StoreError};
 
@@ -43,7 +43,10 @@ pub(crate) fn whole(hdfs: &Hdfs, path: &str) -> Result<Bytes> {
             let size = reader.file_length();
             let read = hdfs.block_on(path, reader.read_range(0, size))?;
             let bytes = read.map_err(|cause| hdfs.error(path, cause))?;
-            check_came(hdfs, path, &(0..size as u64), &bytes)?;
+            check_came(&(0..size as u64), &bytes).map_err(|source| StoreError::Io {
+                path: hdfs.url(path),
+                source,
+            })?;
             Ok(bytes)
         }
     }
@@ -127,7 +130,7 @@ impl HdfsFile {
             let all = stream::iter(fetches).buffered(AT_ONCE).try_collect();
             let all: Vec<Bytes> = self.run(all)?;
             for (range, bytes) in ranges.iter().zip(&all) {
-                check_came(&self.hdfs, &self.path, range, bytes)?;
+                check_came(range, bytes).map_err(|source| self.io(source))?;
             }
             Ok(all)
         })
@@ -142,7 +145,7 @@ impl HdfsFile {
         self.twice(|| {
             let reader = self.opened()?;
             let bytes = self.run(part(&reader, range))?;
-            check_came(&self.hdfs, &self.path, range, &bytes)?;
+            check_came(range, &bytes).map_err(|source| self.io(source))?;
             Ok(bytes)
         })
     }
@@ -200,22 +203,6 @@ async fn part(reader: &FileReader, range: &Range<u64>) -> hdfs_native::Result<By
     reader
         .read_range(start as usize, (end - start) as usize)
         .await
-}
-
-fn check_came(hdfs: &Hdfs, path: &str, range: &Range<u64>, bytes: &Bytes) -> Result<()> {
-    if bytes.len() as u64 == range.end - range.start {
-        return Ok(());
-    }
-    let text = format!(
-        "{} bytes came for {}..{}",
-        bytes.len(),
-        range.start,
-        range.end
-    );
-    Err(StoreError::Io {
-        path: hdfs.url(path),
-        source: io::Error::new(io::ErrorKind::UnexpectedEof, text),
-    })
 }
 
 impl Drop for HdfsFile {
