@@ -23,10 +23,9 @@ use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::{Codec, DeflateSettings, Schema};
 use serde_json::Value;
 
-use crate::datum::{self, put_bytes, put_long};
+use crate::datum::{self, Parsed, put_bytes, put_long};
 use crate::error::{AvroError, Result, corrupt, unsupported};
 use crate::model::Type;
-use crate::parse::parse;
 use crate::value;
 
 const MAGIC: &[u8] = b"Obj\x01";
@@ -46,9 +45,8 @@ pub fn container_to_json(bytes: &[u8]) -> Result<(String, Vec<Value>)> {
         return corrupt("not an avro container file");
     };
     let (schema_json, codec) = header(&mut rest)?;
-    let ty = parse(&schema_json)?;
-    let schema = datum::schema(&schema_json)?;
-    let reader = datum::reader(&schema)?;
+    let parsed = Parsed::of(&schema_json)?;
+    let reader = datum::reader(&parsed.schema)?;
     let sync = take(&mut rest, 16)?;
     let mut records = Vec::new();
     let mut inflatable = MAX_INFLATED;
@@ -61,7 +59,7 @@ pub fn container_to_json(bytes: &[u8]) -> Result<(String, Vec<Value>)> {
             return corrupt(format!("no sync marker after the block at byte {at}"));
         }
         inflate(codec, data, &mut inflatable)
-            .and_then(|block| read_block(&reader, &ty, count, &block, &mut records))
+            .and_then(|block| read_block(&reader, &parsed.ty, count, &block, &mut records))
             .map_err(|error| located(error, at))?;
     }
     Ok((schema_json, records))
@@ -77,7 +75,7 @@ pub fn json_to_container(
     records: &[Value],
     sync_marker: [u8; 16],
 ) -> Result<Vec<u8>> {
-    let ty = parse(schema_json)?;
+    let parsed = Parsed::of(schema_json)?;
     let mut out = MAGIC.to_vec();
     put_long(&mut out, 1);
     put_bytes(&mut out, b"avro.schema");
@@ -87,7 +85,7 @@ pub fn json_to_container(
     let mut block = Vec::new();
     let mut count = 0;
     for (index, record) in records.iter().enumerate() {
-        datum::write(&ty, record, &mut block, "")?;
+        datum::write(&parsed.ty, record, &mut block, "")?;
         count += 1;
         if block.len() >= BLOCK_BYTES || index + 1 == records.len() {
             put_long(&mut out, count);

@@ -10,7 +10,7 @@
 //!
 //! Avro schemas are parsed by this crate and handed to arrow-avro and apache-avro with names of
 //! our own, so their rules for names, aliases, attributes and enums never matter; see
-//! `canonical` and `datum::schema`.
+//! `canonical` and `datum::Parsed`.
 
 mod arrow_type;
 mod canonical;

@@ -7,6 +7,7 @@
 //! apache-avro reads the bytes, see `json` and `schema`; `write` says why it does not write them.
 
 mod json;
+mod parsed;
 mod schema;
 mod write;
 
@@ -16,9 +17,9 @@ use apache_avro::reader::datum::GenericDatumReader;
 use serde_json::Value;
 
 use crate::error::{AvroError, Result, corrupt};
-use crate::parse::parse;
 use crate::value;
 
+pub(crate) use parsed::Parsed;
 pub(crate) use write::{as_bytes, put_bytes, put_long, write};
 
 /// The longest string or bytes value, and the largest inflated block. apache-avro keeps the first
@@ -32,11 +33,10 @@ pub fn records_to_json<'a>(
     schema_json: &str,
     records: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<Value>> {
-    let ty = parse(schema_json)?;
-    let schema = schema(schema_json)?;
-    let reader = reader(&schema)?;
+    let parsed = Parsed::of(schema_json)?;
+    let reader = reader(&parsed.schema)?;
     let one = |(index, mut bytes)| {
-        value::check(&ty, bytes)?;
+        value::check(&parsed.ty, bytes)?;
         let value = read(&reader, &mut bytes)?;
         match bytes.len() {
             0 => Ok(value),
@@ -49,18 +49,13 @@ pub fn records_to_json<'a>(
 /// JSON values as unframed records, the way back from [`records_to_json`]; fields as in
 /// [`json_to_container`](crate::json_to_container).
 pub fn json_to_records(schema_json: &str, values: &[Value]) -> Result<Vec<Vec<u8>>> {
-    let ty = parse(schema_json)?;
+    let parsed = Parsed::of(schema_json)?;
     let one = |value| {
         let mut record = Vec::new();
-        write(&ty, value, &mut record, "")?;
+        write(&parsed.ty, value, &mut record, "")?;
         Ok(record)
     };
     values.iter().map(one).collect()
-}
-
-/// Parses a schema to read with.
-pub(crate) fn schema(json: &str) -> Result<Schema> {
-    schema::schema(&parse(json)?).map_err(|error| AvroError::Schema(error.to_string()))
 }
 
 pub(crate) fn reader(schema: &Schema) -> Result<GenericDatumReader<'_>> {

@@ -15,8 +15,12 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::arrow::{ProjectionMask, RowNumber};
+use parquet::basic::{ConvertedType, LogicalType, Repetition};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder, RowGroupMetaData};
+use parquet::file::metadata::{
+    ParquetMetaData, ParquetMetaDataPushDecoder, ParquetMetaDataReader, RowGroupMetaData,
+};
+use parquet::schema::types::Type;
 use pyhudi_format::{ReadAt, nests_deeper};
 use pyhudi_store::{Store, StoreFile};
 
@@ -319,8 +323,8 @@ pub(crate) fn read_parquet_block(
 ) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     let damaged = move |error| SliceError::parquet(path, Some(start), error);
     check_levels(path, footer_bytes(&content))?;
-    let footer = ArrowReaderMetadata::load(&content, reader_options()).map_err(damaged)?;
-    let arrow = arrow_metadata(footer.metadata().as_ref().clone(), false).map_err(damaged)?;
+    let footer = ParquetMetaDataReader::new().parse_and_finish(&content);
+    let arrow = arrow_metadata(footer.map_err(damaged)?, false).map_err(damaged)?;
     let mask = projection(&arrow, columns);
     let batch_rows = fitting_rows(arrow.metadata(), &mask, batch_rows);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(content, arrow)
@@ -372,6 +376,11 @@ fn arrow_metadata(
     metadata: ParquetMetaData,
     row_numbers: bool,
 ) -> Result<ArrowReaderMetadata, ParquetError> {
+    if let Some(column) = column_of_repeated_maps(&metadata) {
+        return Err(ParquetError::NYI(format!(
+            "list of maps in column {column}, as a Parquet list of two levels"
+        )));
+    }
     let mut options = reader_options();
     if row_numbers {
         let number = Field::new(ROW_NUMBER, DataType::Int64, false).with_extension_type(RowNumber);
@@ -385,6 +394,25 @@ fn arrow_metadata(
             ArrowReaderMetadata::try_new(metadata, options.with_schema(schema))
         }
     }
+}
+
+/// The first column with a map that is the element of a list of two levels, as Hudi writes lists of maps.
+/// The Parquet crate has no Arrow type for one and would take the file for damaged.
+fn column_of_repeated_maps(metadata: &ParquetMetaData) -> Option<&str> {
+    let root = metadata.file_metadata().schema_descr().root_schema();
+    let column = root.get_fields().iter().find(|ty| has_repeated_map(ty))?;
+    Some(column.name())
+}
+
+fn has_repeated_map(ty: &Type) -> bool {
+    if !ty.is_group() {
+        return false;
+    }
+    let info = ty.get_basic_info();
+    let is_map = info.converted_type() == ConvertedType::MAP
+        || matches!(info.logical_type_ref(), Some(LogicalType::Map));
+    let is_repeated = info.has_repetition() && info.repetition() == Repetition::REPEATED;
+    is_map && is_repeated || ty.get_fields().iter().any(|ty| has_repeated_map(ty))
 }
 
 fn row_filter(arrow: &ArrowReaderMetadata, test: RowTest, map: Option<Arc<[Source]>>) -> RowFilter {
