@@ -21,6 +21,7 @@ from pyhudi.metadata.bootstrap import Making, initialise
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
+from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import index_beside, metadata_lifecycle
 from pyhudi.write.write_context import WriteContext
@@ -182,6 +183,29 @@ def test_the_index_of_one_who_was_faster_stays(base: Path, monkeypatch: pytest.M
     once_meanwhile(monkeypatch, Making, "write_files", work)
     with pytest.raises(CommitConflict, match="another writer has made the index record_index"):
         opened(base).create_index("record_index", concurrently=True)
+    assert_kept(base)
+
+
+def test_one_that_stood_still_at_its_end_leaves_the_index_of_others(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock and its heartbeat have run out, and the next writer has made the index."""
+    ahead_ms = 0
+    now_ms, publish = SystemClock.now_ms, OpenInstant.publish
+
+    def published(instant: OpenInstant, completion: str, content: bytes) -> None:
+        nonlocal ahead_ms
+        if instant.action == INDEXING and not ahead_ms:
+            ahead_ms = 3_600_000
+            opened(base).upsert(people([41], 4, 4))
+            assert "record_index" in opened(base).config.metadata_partitions
+        publish(instant, completion, content)
+
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
+    monkeypatch.setattr(OpenInstant, "publish", published)
+    with pytest.raises(CommitConflict, match="lock"):
+        opened(base).create_index("record_index", concurrently=True)
+    assert ahead_ms
     assert_kept(base)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
+from pyhudi.clock import SystemClock, parse_instant
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.service_options import ServiceOptions
@@ -26,9 +27,11 @@ from pyhudi.services.clean_policy import slices_before
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.planned import planned_slices
 from pyhudi.storage.storage import Storage
+from pyhudi.txn.open_instant import OpenInstant
 from tests.engine.faulty import DiesAfterWriting, FaultyEngine, Twice
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import GoldenTables, unpack
+from tests.sim.crash import PEOPLE, people, rows_read
 
 ARCHIVED = [
     "v6_cow_archived",
@@ -260,3 +263,38 @@ def test_bounds_of_a_partition_are_united(tmp_path: Path) -> None:
     assert metadata_table(table.storage).timeline.completed(COMMIT)
     found = table.check(deep=True)
     assert found.ok, str(found)
+
+
+def test_a_write_whose_instant_a_service_has_takes_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a writer's clock is behind that of the one that compacted the metadata table."""
+    options = {"hoodie.metadata.compact.max.delta.commits": "1"}
+    table = PEOPLE.make(tmp_path, version=9, kind="mor", first=range(4), options=options)
+    table.upsert(people([1], 2, 2))
+    taken = metadata_table(Storage(str(tmp_path))).timeline.completed(COMMIT)[-1].requested
+    waited, now_ms, sleep = False, SystemClock.now_ms, SystemClock.sleep
+
+    def behind(clock: SystemClock) -> int:
+        return now_ms(clock) if waited else parse_instant(taken, "UTC")
+
+    def waits(clock: SystemClock, seconds: float) -> None:
+        nonlocal waited
+        waited = True
+        sleep(clock, seconds)
+
+    requested: list[str] = []
+    request = OpenInstant.request
+
+    def asked(instant: OpenInstant, content: bytes = b"") -> None:
+        requested.append(f"{instant.time}.{instant.action}")
+        request(instant, content)
+
+    monkeypatch.setattr(SystemClock, "now_ms", behind)
+    monkeypatch.setattr(SystemClock, "sleep", waits)
+    monkeypatch.setattr(OpenInstant, "request", asked)
+    table.upsert(people([2], 3, 3))
+    assert requested[0] == f"{taken}.{DELTA_COMMIT}"
+    assert requested.count(requested[0]) == 1
+    assert [row["v"] for row in rows_read(tmp_path, "true")] == [1, 2, 3, 1]
+    assert table.refresh().check(deep=True).findings == ()

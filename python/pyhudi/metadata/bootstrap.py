@@ -213,11 +213,12 @@ class Making:
         return stats
 
     def begun(self) -> list[str]:
-        """Files that hold records, those of failed or repeated attempts too."""
+        """Files of this instant that hold records, those of failed or repeated attempts too."""
         target = self.target
         start = {start_log(target, number) for number in range(self.partition.groups)}
         files = self.metadata_table.storage.list_dir(self.partition.name)[1]
-        data = [file.path for file in files if file.name.endswith(".hfile") or ".log." in file.name]
+        own = (f"_{target.instant}.hfile", f"_{target.instant}.log.")
+        data = [file.path for file in files if any(part in file.name for part in own)]
         return [path for path in data if path not in start]
 
 

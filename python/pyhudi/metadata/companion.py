@@ -14,7 +14,14 @@ from functools import partial
 from typing import Any
 
 from pyhudi import _native
-from pyhudi.config.actions import COMMIT, DELTA_COMMIT, ROLLBACK
+from pyhudi.config.actions import (
+    CLEAN,
+    COMMIT,
+    COMPACTION,
+    DELTA_COMMIT,
+    LOG_COMPACTION,
+    ROLLBACK,
+)
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import FILES, NO_PATH, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.local import LocalEngine, worth_a_cluster
@@ -52,6 +59,8 @@ from pyhudi.txn.open_instant import OpenInstant
 OPERATION = "UPSERT_PREPPED"
 STAGE = 2
 """Of the engine call that writes the log files."""
+_SERVICES = (CLEAN, COMMIT, COMPACTION, LOG_COMPACTION)
+"""Of the metadata table, pending and complete."""
 
 
 class MetadataCompanion(Companion):
@@ -243,9 +252,11 @@ class DeltaCommit:
     def write(self, engine: Engine, tasks: Sequence[RecordTask]) -> list[WriteStat]:
         """Begins the delta commit, writes what the tasks give, and completes it.
 
-        Gives what was written.
+        Gives what was written. Raises `CommitConflict` where a service of the metadata table
+        has the instant.
         """
         metadata_table, version = self._metadata_table, self._metadata_table.config.version
+        self._check_free()
         delta = OpenInstant(metadata_table, self._instant, DELTA_COMMIT)
         delta.request()
         profile = CommitMetadata(self._profile(), operation_type=OPERATION)
@@ -261,6 +272,17 @@ class DeltaCommit:
         )
         complete_delta_commit(delta, OPERATION, stats)
         return stats
+
+    def _check_free(self) -> None:
+        """Makes sure that no service has the instant: a rollback would delete that one's files.
+
+        Instants are new on the data table's timeline. The metadata table's services have theirs
+        from the clock of the writer that ran them, which another's may be behind.
+        """
+        for known in self._metadata_table.timeline.instants:
+            if known.requested == self._instant and known.action in _SERVICES:
+                msg = f"the metadata table has the {known.action} {self._instant} already"
+                raise overtaken(msg)
 
     def _profile(self) -> dict[str, tuple[WriteStat, ...]]:
         """Every slice that may be appended to: a rollback by listing goes by it."""

@@ -218,7 +218,10 @@ class _Build:
         self._check_own(TableConfig.load(table.storage, clock))
         # No delta commit without an instant of the table is left, whenever this writer dies.
         self.action.complete(self.record("HoodieIndexCommitMetadata"))
+        # Whoever stood still meanwhile would take away what others made in its place.
+        table.guard.check()
         self._end_delta(stats)
+        table.guard.check()
         changes = change_definitions(table.storage, config, definitions)
         listed = (*config.metadata_partitions, *self.names)
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
