@@ -174,7 +174,8 @@ def test_the_index_of_one_who_was_faster_stays(base: Path, monkeypatch: pytest.M
         folder = base / ".hoodie/metadata/record_index"
         kept = {path.name: path.read_bytes() for path in folder.iterdir()}
         context = WriteContext.open(Handle(table.storage, OPTIONS), SystemClock())
-        initialise(context.table, {"record_index"}, MetadataOptions.of(OPTIONS), 1 << 30)
+        with context.table.guard.section():
+            initialise(context.table, {"record_index"}, MetadataOptions.of(OPTIONS), 1 << 30)
         table.refresh().config.updated(table.storage, {UNFINISHED: undone}, SystemClock())
         for name, data in kept.items():
             if not (folder / name).exists():

@@ -104,6 +104,7 @@ def change_version(
             step in _COMPACTED_BEFORE for step in steps(change.before, to)
         )
         compaction = _settled(handle, clock, by, merge=merge)
+        handle.guarded.check()
         _move(storage, to, clock)
         if table_version(to).writable:
             metadata_lifecycle.make_again(handle, clock, by)

@@ -71,7 +71,8 @@ def initialise(
     those of partitions that are not known by their names alone. With a record index the properties
     say whether a key is there twice.
 
-    Raises `CommitConflict` while other work is pending that rules it out.
+    Raises `CommitConflict` while other work is pending that rules it out, or where the table's lock
+    was lost.
     """
     config = data.config
     listed = config.metadata_partitions
@@ -86,14 +87,18 @@ def initialise(
     known = index_definitions(data.storage, config)
     defined = {**known, **parse_definitions(added)}
     source = Source(data, options, defined, memory)
+    # Making takes long: whoever has lost the lock meanwhile would take away what others made.
+    data.guard.check()
     metadata_table = _cleared(data, listed)
     counted: dict[str, str] = {}
     for kind, name in kinds_of(wanted):
+        data.guard.check()
         metadata_table = metadata_table.reloaded()
         partition = kind.initial(source, name)
         made = Making(data, metadata_table, partition, source).carry_out()
         if partition.records is not None:
             counted = counted_words(data.timeline, unique=made == partition.records)
+    data.guard.check()
     changes = change_definitions(data.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
     changes.update(counted)

@@ -189,7 +189,7 @@ def rebuild(
         if again.partitions:
             moving = Unfinished.of(config).moving
             again = replace(again, by=by, moving=moving)
-            _take_away(table.storage, config, config.metadata_partitions, clock, again)
+            _take_away(handle, config, config.metadata_partitions, clock, again)
         return _make(handle, set(wanted), options, clock, by, memory=memory)
 
 
@@ -201,7 +201,7 @@ def taken_away(handle: Handle, clock: Clock) -> Iterator[None]:
     """
     with _at_work(handle, clock) as (config, by):
         again = replace(all_of(handle.storage, config), by=by)
-        _take_away(handle.storage, config, config.metadata_partitions, clock, again)
+        _take_away(handle, config, config.metadata_partitions, clock, again)
         yield
         make_again(handle, clock, by)
 
@@ -282,7 +282,7 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
             partitions=tuple(kept for kept in undone.partitions if kept not in gone),
             definitions={k: kept for k, kept in undone.definitions.items() if k not in gone},
         )
-        kept = _take_away(table.storage, config, gone, clock, left)
+        kept = _take_away(handle, config, gone, clock, left)
         if undone:
             kept.updated(table.storage, left.properties, clock)
         else:
@@ -314,7 +314,7 @@ def _dropped(config: TableConfig, name: str) -> tuple[str, ...]:
 
 
 def _take_away(
-    storage: Storage,
+    handle: Handle,
     config: TableConfig,
     gone: Collection[str],
     clock: Clock,
@@ -325,6 +325,8 @@ def _take_away(
     undone: what is left to be done then, beside removing folders.
     """
     check_not_building(config)
+    handle.guarded.check()
+    storage = handle.storage
     left = [partition for partition in config.metadata_partitions if partition not in gone]
     undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
     if FILES in gone or not left:
@@ -393,6 +395,8 @@ def _remembered(
         yield
     except BaseException:
         with suppress(Exception):
+            # One who goes on with it after the lock was lost does so under the same name.
+            context.table.guard.check()
             config = TableConfig.load(context.storage, clock)
             if Unfinished.of(config).by == by:
                 _settled(context.storage, config, begun, clock)
