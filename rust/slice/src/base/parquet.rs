@@ -15,7 +15,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::arrow::{ProjectionMask, RowNumber};
-use parquet::basic::{ConvertedType, LogicalType, Repetition};
+use parquet::basic::{ConvertedType, Repetition};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
     ParquetMetaData, ParquetMetaDataPushDecoder, ParquetMetaDataReader, RowGroupMetaData,
@@ -409,8 +409,7 @@ fn has_repeated_map(ty: &Type) -> bool {
         return false;
     }
     let info = ty.get_basic_info();
-    let is_map = info.converted_type() == ConvertedType::MAP
-        || matches!(info.logical_type_ref(), Some(LogicalType::Map));
+    let is_map = info.converted_type() == ConvertedType::MAP;
     let is_repeated = info.has_repetition() && info.repetition() == Repetition::REPEATED;
     is_map && is_repeated || ty.get_fields().iter().any(|ty| has_repeated_map(ty))
 }
