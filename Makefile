@@ -68,8 +68,16 @@ wheel: $(STAMPS)/wheel-tools ## the wheel for others, optimised, in dist/; for x
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: lint test-rust stubs test-python test-s3 test-spark test-jvm ## everything but HDFS; needs java 17, mvn, go and npm
+test: export PYHUDI_PART ?= $(shell echo $$(( 0x0$$(git rev-parse --short=7 HEAD 2>/dev/null) % 3 + 1 ))/3)
+test: test-parts ## all but HDFS, of the long tests a third, with each commit another one; needs java 17, mvn, go and npm
 	@echo "make test: all passed"
+
+.PHONY: test-all
+test-all: test-parts ## all but HDFS
+	@echo "make test-all: all passed"
+
+.PHONY: test-parts
+test-parts: lint test-rust stubs test-python test-s3 test-spark test-jvm
 
 .PHONY: test-fast
 test-fast: PYTHON_TESTS := not jvm and not s3 and not hdfs and not slow

@@ -19,6 +19,7 @@ from tests.helpers.oracle_pool import (
     release_of,
     without_repeated_pairs,
 )
+from tests.helpers.parts import chosen_part, in_part
 from tests.helpers.tables import GoldenTables
 
 # Spark tests run in environments of their own (`make test-spark`), with the wheel installed. Named
@@ -36,13 +37,23 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks the tests that need Apache Hudi."""
+    if needs_jvm(item):
+        item.add_marker(pytest.mark.jvm)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that need Apache Hudi, before `-m` chooses, and starts each release once."""
-    for item in items:
-        if needs_jvm(item):
-            item.add_marker(pytest.mark.jvm)
-    items[:] = sorted(without_repeated_pairs(items), key=order)
+    """Takes those whose turn it is, and starts each release of Apache Hudi once."""
+    items[:] = sorted(in_part(without_repeated_pairs(items), chosen_part()), key=order)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how the same tests run again."""
+    if chosen_part() is not None:
+        part = os.environ["PYHUDI_PART"]
+        terminalreporter.write_line(f"of long tests part {part}; the same ones: PYHUDI_PART={part}")
 
 
 def pytest_collection_finish() -> None:

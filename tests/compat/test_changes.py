@@ -21,6 +21,8 @@ from pyhudi.errors import HistoryUnavailable
 from tests.helpers.rows import canonical, canonical_rows, difference, encode_table
 from tests.helpers.tables import GoldenTables, cases, unpack
 
+pytestmark = pytest.mark.slow
+
 OPS = {"i", "u", "d"}
 
 

@@ -24,6 +24,8 @@ from tests.helpers.refused import REFUSED
 from tests.helpers.rows import canonical_rows
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 
+pytestmark = pytest.mark.slow
+
 NO_METADATA = {"hoodie.metadata.enable": "false", "hoodie.enable.data.skipping": "false"}
 ROUNDS = 12
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")

@@ -66,3 +66,9 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 
         return spark_bench()
     return local_bench(request.param, 1 if request.param == "one thread" else 4)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Where there is PySpark, they are among its tests."""
+    if "spark" in NAMES:
+        item.add_marker(pytest.mark.spark)

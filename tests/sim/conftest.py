@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +11,9 @@ from pyhudi.errors import LockWarning, MetadataTableWarning
 from tests.sim.crash import count_native_writes
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """All of these judge many states of a table."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.slow)
+    item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

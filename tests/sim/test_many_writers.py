@@ -581,6 +581,7 @@ def play_all(
     return histories
 
 
+@pytest.mark.each_time
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_as_one_after_the_other(
     kind: Kind,
@@ -593,6 +594,7 @@ def test_as_one_after_the_other(
     assert ONE or said.count("done") > len(said) // 2
 
 
+@pytest.mark.each_time
 @pytest.mark.parametrize("kind", KEPT, ids=str)
 def test_with_a_metadata_table(
     kind: Kind,

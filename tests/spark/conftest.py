@@ -11,3 +11,7 @@ from tests.spark.session import spark_session
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     return spark_session()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.spark)

@@ -28,6 +28,8 @@ from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
 from tests.sim.states import recorded
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {
     "hoodie.metadata.record.index.min.filegroup.count": "2",
     "hoodie.metadata.record.index.max.filegroup.count": "2",
@@ -242,7 +244,6 @@ def test_what_is_not_made_beside_writers_is_refused(tmp_path: Path) -> None:
         old.create_index("record_index", concurrently=True)
 
 
-@pytest.mark.slow
 def test_one_that_dies_is_made_by_the_next_write(base: Path, tmp_path: Path) -> None:
     def create(storage: Storage) -> object:
         handle = Handle(storage, OPTIONS)

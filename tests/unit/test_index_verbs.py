@@ -17,6 +17,8 @@ from pyhudi.index.bucket import bucket_of
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 BUCKETS = {"hoodie.bucket.index.num.buckets": 5}
 RING = {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
@@ -59,7 +61,6 @@ def content(table: HudiTable) -> pa.Table:
     return found.select(["id", "part", "v", "_hoodie_partition_path"]).sort_by("id")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("index", "version", "kind"), CASES)
 def test_streams_larger_than_memory(tmp_path: Path, index: str, version: int, kind: str) -> None:
     contents = []

@@ -27,6 +27,8 @@ from tests.sim.crash import PEOPLE, Handle, people, rows_read
 from tests.sim.states import recorded
 from tests.unit.test_index_beside import once_meanwhile
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {
     "hoodie.metadata.index.column.stats.file.group.count": "2",
     "hoodie.clean.automatic": "false",
@@ -235,7 +237,6 @@ def test_a_column_that_was_dropped_meanwhile_has_no_index(
     opened(base).upsert(people([1], 1, 9).drop_columns(["v"]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "kind", "name"), each_value((9, 8, 6), KINDS, tuple(INDEXES), allowed=can_be)
 )

@@ -15,6 +15,8 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import LOG_COMPACTION
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = [6, 8, 9]
 SCHEMA = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("v", pa.int64()), ("note", pa.string())]
@@ -73,7 +75,6 @@ def changed(table: HudiTable, choose: random.Random, turn: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.slow
 def test_no_read_changes(tmp_path: Path, version: int, *, ordered: bool, seed: int) -> None:
     table, choose = made(tmp_path / "t", version, ordered=ordered), random.Random(seed)
     done, before = 0, content(table)

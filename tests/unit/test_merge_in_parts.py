@@ -12,6 +12,8 @@ from pyhudi.api.table import HudiTable
 from pyhudi.errors import SchemaMismatch
 from tests.helpers.table_builder import TableBuilder
 
+pytestmark = pytest.mark.slow
+
 TABLE = TableBuilder.of(
     pa.schema(
         [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]
