@@ -33,12 +33,9 @@ _VARIABLES = (
 _numbers = itertools.count(1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            of_hdfs = item.path.name.startswith("test_hdfs")
-            item.add_marker(pytest.mark.hdfs if of_hdfs else pytest.mark.s3)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    of_hdfs = item.path.name.startswith("test_hdfs")
+    item.add_marker(pytest.mark.hdfs if of_hdfs else pytest.mark.s3)
 
 
 class Server(Protocol):

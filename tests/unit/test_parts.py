@@ -20,15 +20,12 @@ def test_a_long_test_is_in_one_part_and_any_other_in_each(request: pytest.Fixtur
 
 
 def test_each_part_has_some_of_each_file(request: pytest.FixtureRequest) -> None:
-    def file(item: pytest.Item) -> str:
-        return item.nodeid.partition("::")[0]
-
     dealt = [item for item in request.session.items if is_dealt(item)]
-    whole = Counter(map(file, dealt))
+    whole = Counter(item.path for item in dealt)
     for number in range(PARTS):
-        part = Counter(map(file, in_part(dealt, (number, PARTS))))
-        for name, count in whole.items():
-            assert count // PARTS <= part[name] <= -(-count // PARTS)
+        part = Counter(item.path for item in in_part(dealt, (number, PARTS)))
+        for file, count in whole.items():
+            assert count // PARTS <= part[file] <= -(-count // PARTS)
 
 
 @pytest.mark.parametrize("bad", ["0/3", "4/3", "2", "a/3", "1/"])
