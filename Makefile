@@ -192,6 +192,14 @@ bench-concurrency: $(STAMPS)/bench ## what a lock costs, and many writers beside
 bench-clustering: $(STAMPS)/bench ## clustering beside deltalake's optimize, and what layouts save scans; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/clustering.py $(BENCH_ARGS)
 
+.PHONY: bench-services
+bench-services: $(STAMPS)/bench $(STAMPS)/oracle ## services beside Apache Hudi's own, and cleaning and archiving of a large table; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/services.py $(BENCH_ARGS)
+
+.PHONY: bench-month
+bench-month: $(STAMPS)/bench ## a month of a table: 3,000 small commits with its default services; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/month.py $(BENCH_ARGS)
+
 .PHONY: bench-hudi-rs
 bench-hudi-rs: ## builds the peer of bench-writes that is written in Rust; needs protoc
 	cargo build --release --locked --manifest-path benches/hudi_rs/Cargo.toml

@@ -161,10 +161,11 @@ VERBS: dict[str, Callable[[Any, int], Any]] = {
     "count": lambda table, _: table.scan(where=[("part", "=", "own")]).count(),
     "health": lambda table, _: table.inspect.health().old_files,
     "clean plan": lambda table, _: table.clean(dry_run=True).files_removed,
+    "clean": lambda table, _: table.clean().files_removed,
     "upsert of 100": _upsert,
     "archive": lambda table, _: len(table.archive().instants),
 }
-"""Each opens the table first. The last two change it."""
+"""Each opens the table first. The last three change it."""
 
 
 if __name__ == "__main__":

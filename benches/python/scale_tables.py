@@ -53,7 +53,9 @@ class Size:
     keys: int = 1000
     """In the record index, which has one file group: it stands for one of many."""
     active: int = 20
-    """Commits on the timeline; each names one file."""
+    """Commits on the timeline."""
+    files: int = 1
+    """Data files that each of those wrote, of as many file groups."""
     archived: int = 100
     """Commits in its history."""
 
@@ -61,6 +63,10 @@ class Size:
     def partitions(self) -> int:
         """Of the data."""
         return max(1, self.groups // _GROUPS_OF_A_PARTITION)
+
+    def written(self, commit: int) -> list[int]:
+        """File groups of a commit on the timeline, by its number."""
+        return [(commit * self.files + number) % self.groups for number in range(self.files)]
 
 
 def partition(number: int) -> str:
@@ -113,7 +119,7 @@ def file_id(group: int) -> str:
 
 
 def _data_files(folder: Path, size: Size, times: list[str]) -> None:
-    """One file a group, of an archived commit, and one more of those that active commits wrote."""
+    """One file a group, of an archived commit, and those that active commits wrote."""
     for number in range(size.partitions):
         path = folder / partition(number)
         path.mkdir()
@@ -121,7 +127,8 @@ def _data_files(folder: Path, size: Size, times: list[str]) -> None:
     for group in range(size.groups):
         _sparse(folder / _path(size, group, times[group % size.archived]))
     for number, time in enumerate(times[size.archived :]):
-        _sparse(folder / _path(size, number % size.groups, time))
+        for group in size.written(number):
+            _sparse(folder / _path(size, group, time))
 
 
 def _path(size: Size, group: int, time: str) -> str:
@@ -142,13 +149,13 @@ def _timeline(folder: Path, size: Size, times: list[str]) -> None:
     clock = SystemClock()
     timeline = folder / ".hoodie" / "timeline"
     for number, time in enumerate(times[size.archived :]):
-        content = _commit(size, number % size.groups, time).to_avro(clock)
+        content = _commit(size, size.written(number), time).to_avro(clock)
         for state in State:
             name = LAYOUT_2.file_name(time, COMMIT, state, str(int(time) + 1))
             (timeline / name).write_bytes(content if state is State.COMPLETED else b"")
     storage = Storage(str(folder))
     config = TableConfig.load(storage)
-    content = _commit(size, 0, times[0]).to_avro(clock)
+    content = _commit(size, [0], times[0]).to_avro(clock)
     archived = [
         ArchivedInstant(time, str(int(time) + 1), COMMIT, content)
         for time in times[: size.archived]
@@ -159,18 +166,21 @@ def _timeline(folder: Path, size: Size, times: list[str]) -> None:
         merge_and_clean(storage, config.history_folder, HistoryOptions())
 
 
-def _commit(size: Size, group: int, time: str) -> CommitMetadata:
-    path = _path(size, group, time)
-    stat = WriteStat(
-        file_id=file_id(group),
-        path=path,
-        num_writes=1000,
-        file_size_in_bytes=_BYTES,
-        partition_path=path.split("/", 1)[0],
-    )
+def _commit(size: Size, groups: list[int], time: str) -> CommitMetadata:
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for group in groups:
+        path = _path(size, group, time)
+        stat = WriteStat(
+            file_id=file_id(group),
+            path=path,
+            num_writes=1000,
+            file_size_in_bytes=_BYTES,
+            partition_path=path.split("/", 1)[0],
+        )
+        stats[stat.partition_path or ""] = (*stats.get(stat.partition_path or "", ()), stat)
     avro = _native.avro_schema(SCHEMA, "scale_record", "hoodie.scale")
     return CommitMetadata(
-        partition_to_write_stats={stat.partition_path or "": (stat,)},
+        partition_to_write_stats=stats,
         extra_metadata={"schema": avro},
         operation_type="UPSERT",
     )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyhudi.api.display.show import show
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.scan import Scan
+    from pyhudi.api.splits import Split
     from pyhudi.api.table import HudiTable, open_table
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
@@ -62,6 +63,7 @@ __all__ = [
     "PartitionChangeWarning",
     "Scan",
     "SchemaMismatch",
+    "Split",
     "Step",
     "StorageError",
     "TableNotFound",
@@ -81,6 +83,7 @@ _HOMES = {
     "LocalEngine": "pyhudi.engine.local",
     "Merge": "pyhudi.api.merge_builder",
     "Scan": "pyhudi.api.scan",
+    "Split": "pyhudi.api.splits",
     "Step": "pyhudi.engine.protocol",
     "WriteResult": "pyhudi.txn.result",
     "__version__": "pyhudi._native",

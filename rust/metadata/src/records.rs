@@ -251,10 +251,7 @@ impl Records {
     ) -> Result<(), FormatError> {
         match wanted {
             Wanted::All => self.extend(schema, file.scan()),
-            Wanted::Keys(keys) => {
-                let found = file.lookup(self.unsettled(keys));
-                self.extend(schema, found.map(copied))
-            }
+            Wanted::Keys(keys) => self.extend(schema, file.lookup(self.unsettled(keys))),
             Wanted::Prefixes(prefixes) => prefixes.iter().try_for_each(|prefix| {
                 self.extend(schema, file.prefix(prefix.as_bytes()).map(copied))
             }),

@@ -64,6 +64,15 @@ pub struct SliceRead {
     pub spill: Option<SpillOptions>,
 }
 
+impl SliceRead {
+    /// Whether a filter is on a column that all versions of a record have the same value of, so
+    /// that they pass it or fail it together.
+    pub(crate) fn is_of_key(&self, filter: &Filter) -> bool {
+        let column = &filter.column;
+        self.merge.plain_key.as_ref() == Some(column) || self.key_fields.contains(column)
+    }
+}
+
 /// Counters of one read; final once the reader is exhausted.
 #[derive(Debug, Default)]
 #[expect(

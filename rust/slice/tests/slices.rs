@@ -139,8 +139,12 @@ fn request(store: &Store, base: Option<&str>, logs: &[&str]) -> SliceRead {
 }
 
 fn read(request: SliceRead) -> Result<Vec<(String, i64)>> {
+    given(SliceReader::new(request)?)
+}
+
+fn given(reader: SliceReader) -> Result<Vec<(String, i64)>> {
     let mut found = Vec::new();
-    for batch in SliceReader::new(request)? {
+    for batch in reader {
         let batch = batch?;
         let ids = batch.column(0).as_string::<i32>();
         let times = batch.column(1).as_primitive::<Int64Type>();
@@ -609,4 +613,39 @@ fn filters_look_at_the_column_under_its_old_name() {
     assert_eq!((kept("at", 1), kept("at", 9)), (1, 0));
     // The new column has no values there, whatever the old one of that name has.
     assert_eq!((kept("ts", 1), kept("ts", 9)), (0, 0));
+}
+
+#[test]
+fn a_filter_on_the_key_spares_other_base_rows_whoever_wins() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let others: Vec<String> = (0..3000).map(|row| format!("x{row:04}")).collect();
+    let mut base = vec![("a", 5), ("b", 2), ("c", 3)];
+    base.extend(others.iter().map(|key| (key.as_str(), 4)));
+    write_base(&store, "base.parquet", rows(&base));
+    // "a" comes late; what becomes of it depends on the base row.
+    let late = rows(&[("a", 1), ("b", 7), ("n", 1)]);
+    write_log(&store, ".f_1.log.1", "2", Some(late), &[]);
+    let looked_up = |column: &str, key: &str| {
+        let mut request = request(&store, Some("base.parquet"), &[".f_1.log.1"]);
+        request.merge.plain_key = Some("id".to_owned());
+        request.filters = vec![Filter {
+            column: column.to_owned(),
+            comparison: Comparison::In,
+            literals: Arc::new(StringArray::from(vec![key])),
+        }];
+        let reader = SliceReader::new(request).unwrap();
+        let stats = reader.stats();
+        let mut found = given(reader).unwrap();
+        found.retain(|(id, _)| id == key);
+        // A few neighbours are decoded along with a row.
+        assert!(stats.base_rows.load(Ordering::Relaxed) < 100, "{column}");
+        found
+    };
+    for column in ["id", "_hoodie_record_key"] {
+        assert_eq!(looked_up(column, "a"), pairs(&[("a", 5)]));
+        assert_eq!(looked_up(column, "b"), pairs(&[("b", 7)]));
+        assert_eq!(looked_up(column, "c"), pairs(&[("c", 3)]));
+        assert_eq!(looked_up(column, "n"), pairs(&[("n", 1)]));
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::io::Read;
 
-use bytes::Bytes;
+use bytes::buf::Reader;
+use bytes::{Buf, Bytes};
+use flate2::bufread::GzDecoder;
 
 use super::checksum::Checksum;
 use crate::cursor::Cursor;
@@ -16,6 +18,8 @@ const UNCOMPRESSED_MOST: usize = 1 << 30;
 const DEFLATE_MOST: usize = 1040;
 /// Memory taken before any byte is inflated.
 const FIRST_CAPACITY: usize = 1 << 20;
+/// Inflated at a time where only the beginning of a block may be wanted.
+const STEP: usize = 8 << 10;
 
 /// What a block holds, by its magic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +152,23 @@ impl Packed {
         Self::of_kind(bytes, offset, Kind::Data)
     }
 
+    /// Of the block that starts at `offset` of the file and has `len` bytes.
+    pub(super) fn read(source: &impl ReadAt, offset: u64, len: usize, kind: Kind) -> Result<Self> {
+        if offset
+            .checked_add(len as u64)
+            .is_none_or(|end| end > source.size())
+        {
+            return Err(FormatError::corrupt(offset, "HFile block exceeds the file"));
+        }
+        let packed = Self::of_kind(&source.read_at(offset, len)?, offset, kind)?;
+        if packed.end - offset != len as u64 {
+            let found = packed.end - offset;
+            let what = format!("HFile block of {found} bytes, its index says {len}");
+            return Err(FormatError::corrupt(offset, what));
+        }
+        Ok(packed)
+    }
+
     fn of_kind(bytes: &Bytes, offset: u64, kind: Kind) -> Result<Self> {
         let mut cursor = Cursor::at(bytes, offset);
         let header = Header::decode(&mut cursor, kind)?;
@@ -161,6 +182,26 @@ impl Packed {
             end: offset + (HEADER + header.on_disk) as u64,
         })
     }
+
+    fn unpack(self, codec: Codec, offset: u64) -> Result<Block> {
+        let payload = match codec {
+            Codec::None => self.data,
+            Codec::Gzip => inflate(&self.data, self.uncompressed, offset)?,
+        };
+        check_size(payload.len(), self.uncompressed, offset)?;
+        Ok(Block {
+            payload,
+            end: self.end,
+        })
+    }
+}
+
+fn check_size(found: usize, announced: usize, offset: u64) -> Result<()> {
+    if found == announced {
+        return Ok(());
+    }
+    let what = format!("{found} bytes in a block of {announced}");
+    Err(FormatError::corrupt(offset, what))
 }
 
 fn size(cursor: &mut Cursor<'_>) -> Result<usize> {
@@ -178,41 +219,67 @@ impl Block {
         kind: Kind,
         codec: Codec,
     ) -> Result<Self> {
-        if offset
-            .checked_add(len as u64)
-            .is_none_or(|end| end > source.size())
-        {
-            return Err(FormatError::corrupt(offset, "HFile block exceeds the file"));
-        }
-        let bytes = source.read_at(offset, len)?;
-        let block = Self::decode(&bytes, offset, kind, codec)?;
-        if block.end - offset != len as u64 {
-            let found = block.end - offset;
-            let what = format!("HFile block of {found} bytes, its index says {len}");
-            return Err(FormatError::corrupt(offset, what));
-        }
-        Ok(block)
+        Packed::read(source, offset, len, kind)?.unpack(codec, offset)
     }
 
     /// Decodes the block at the start of `bytes`, which lie at `offset` of the file.
     pub(super) fn decode(bytes: &Bytes, offset: u64, kind: Kind, codec: Codec) -> Result<Self> {
-        let packed = Packed::of_kind(bytes, offset, kind)?;
-        let payload = match codec {
-            Codec::None => packed.data,
-            Codec::Gzip => inflate(&packed.data, packed.uncompressed, offset)?,
+        Packed::of_kind(bytes, offset, kind)?.unpack(codec, offset)
+    }
+}
+
+/// The content of a data block, inflated as far as it is asked for: whoever looks for a key goes
+/// half of the way on average.
+#[derive(Debug)]
+pub(super) struct Unpacking {
+    bytes: Vec<u8>,
+    rest: Option<GzDecoder<Reader<Bytes>>>,
+    uncompressed: usize,
+    offset: u64,
+}
+
+impl Unpacking {
+    /// Of the block that starts at `offset` of the file and has `len` bytes.
+    pub(super) fn read(
+        source: &impl ReadAt,
+        offset: u64,
+        len: usize,
+        codec: Codec,
+    ) -> Result<Self> {
+        let packed = Packed::read(source, offset, len, Kind::Data)?;
+        let uncompressed = packed.uncompressed;
+        let (bytes, rest) = match codec {
+            Codec::None => {
+                check_size(packed.data.len(), uncompressed, offset)?;
+                (packed.data.to_vec(), None)
+            }
+            Codec::Gzip => {
+                check_ratio(packed.data.len(), uncompressed, offset)?;
+                let bytes = Vec::with_capacity(uncompressed.min(FIRST_CAPACITY));
+                (bytes, Some(GzDecoder::new(packed.data.reader())))
+            }
         };
-        if payload.len() != packed.uncompressed {
-            let what = format!(
-                "{} bytes in a block of {}",
-                payload.len(),
-                packed.uncompressed
-            );
-            return Err(FormatError::corrupt(offset, what));
-        }
         Ok(Self {
-            payload,
-            end: packed.end,
+            bytes,
+            rest,
+            uncompressed,
+            offset,
         })
+    }
+
+    /// The content from its beginning, at least `len` bytes of it if there are so many.
+    pub(super) fn reach(&mut self, len: usize) -> Result<&[u8]> {
+        while self.bytes.len() < len
+            && let Some(rest) = &mut self.rest
+        {
+            let read = rest.take(STEP as u64).read_to_end(&mut self.bytes);
+            let read = read.map_err(|error| not_inflated(self.offset, &error))?;
+            if read < STEP || self.bytes.len() > self.uncompressed {
+                self.rest = None;
+                check_size(self.bytes.len(), self.uncompressed, self.offset)?;
+            }
+        }
+        Ok(&self.bytes)
     }
 }
 
@@ -240,21 +307,24 @@ fn verify(bytes: &Bytes, header: &Header, sums: &mut Cursor<'_>, offset: u64) ->
 
 /// The gzip form of HBase: one member for each block.
 fn inflate(data: &[u8], uncompressed: usize, offset: u64) -> Result<Bytes> {
-    let corrupt = |what: String| FormatError::corrupt(offset, what);
-    if uncompressed / DEFLATE_MOST > data.len() {
-        return Err(corrupt(format!(
-            "{uncompressed} bytes cannot come from {}",
-            data.len()
-        )));
-    }
+    check_ratio(data.len(), uncompressed, offset)?;
     let mut out = Vec::with_capacity(uncompressed.min(FIRST_CAPACITY));
     // One byte more than announced, so that the caller notices the difference.
     let limit = uncompressed as u64 + 1;
-    match flate2::read::GzDecoder::new(data)
-        .take(limit)
-        .read_to_end(&mut out)
-    {
+    match GzDecoder::new(data).take(limit).read_to_end(&mut out) {
         Ok(_) => Ok(Bytes::from(out)),
-        Err(error) => Err(corrupt(format!("HFile block does not inflate: {error}"))),
+        Err(error) => Err(not_inflated(offset, &error)),
     }
+}
+
+fn check_ratio(packed: usize, uncompressed: usize, offset: u64) -> Result<()> {
+    if uncompressed / DEFLATE_MOST > packed {
+        let what = format!("{uncompressed} bytes cannot come from {packed}");
+        return Err(FormatError::corrupt(offset, what));
+    }
+    Ok(())
+}
+
+fn not_inflated(offset: u64, error: &std::io::Error) -> FormatError {
+    FormatError::corrupt(offset, format!("HFile block does not inflate: {error}"))
 }

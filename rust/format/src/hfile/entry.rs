@@ -1,15 +1,21 @@
 //! The key-value pairs of a data block.
 
+use std::cmp::Ordering;
+use std::ops::Range;
+
 use bytes::Bytes;
 
+use super::block::Unpacking;
 use crate::cursor::Cursor;
 use crate::{FormatError, Result};
 
 /// Family length, timestamp and type follow the row in a key; 2 bytes of row length precede it.
 const KEY_OVERHEAD: usize = 12;
 const PUT: u8 = 4;
+/// Bytes of the two lengths that a pair begins with.
+const LENGTHS: usize = 8;
 
-/// The pairs of one block, in order.
+/// Where the parts of a pair lie in the bytes that it was parsed from.
 ///
 /// ```text
 /// key length 4 | value length 4 | row length 2 | row | family length 1 (0) | timestamp 8 | type 1
@@ -17,38 +23,23 @@ const PUT: u8 = 4;
 /// ```
 ///
 /// `KeyValue` of HBase. Hudi's key is the row; it writes no family, qualifier, tags or deletes.
-#[derive(Debug)]
-pub(super) struct Pairs {
-    payload: Bytes,
-    position: usize,
-    /// Where the block starts in the file, for errors: the block may be compressed.
-    at: u64,
-    mvcc: bool,
+struct Span {
+    row: Range<usize>,
+    value: Range<usize>,
+    len: usize,
 }
 
-impl Pairs {
-    pub(super) fn new(payload: Bytes, at: u64, mvcc: bool) -> Self {
-        Self {
-            payload,
-            position: 0,
-            at,
-            mvcc,
-        }
-    }
-
-    /// The next pair, without moving on.
-    fn peek(&self) -> Result<Option<(Bytes, Bytes, usize)>> {
-        let rest = self.payload.slice(self.position..);
-        if rest.is_empty() {
-            return Ok(None);
-        }
-        let mut cursor = Cursor::at(&rest, self.at);
+impl Span {
+    /// Of the pair that `bytes` begin with. `at` is where its block starts in the file, for errors:
+    /// the block may be compressed.
+    fn parse(bytes: &[u8], at: u64, mvcc: bool) -> Result<Self> {
+        let mut cursor = Cursor::at(bytes, at);
         let key_len = cursor.u32()? as usize;
         let value_len = cursor.u32()? as usize;
         let row_len = usize::from(cursor.u16()?);
         if key_len != row_len + KEY_OVERHEAD {
             return Err(FormatError::corrupt(
-                self.at,
+                at,
                 format!("HFile key of {key_len} bytes around a row of {row_len}"),
             ));
         }
@@ -63,40 +54,122 @@ impl Pairs {
         }
         let value = cursor.position();
         cursor.take(value_len)?;
-        if self.mvcc && cursor.u8()? != 0 {
+        if mvcc && cursor.u8()? != 0 {
             return Err(FormatError::unsupported("HFile cell with an MVCC number"));
         }
-        let next = self.position + cursor.position();
-        Ok(Some((
-            rest.slice(row..row + row_len),
-            rest.slice(value..value + value_len),
-            next,
-        )))
+        Ok(Self {
+            row: row..row + row_len,
+            value: value..value + value_len,
+            len: cursor.position(),
+        })
+    }
+
+    /// The most bytes that the pair may have that `bytes` begin with, as far as they tell.
+    fn most(bytes: &[u8]) -> Option<usize> {
+        let mut cursor = Cursor::at(bytes, 0);
+        let (key, value) = (cursor.u32().ok()?, cursor.u32().ok()?);
+        (LENGTHS + 1)
+            .checked_add(key as usize)?
+            .checked_add(value as usize)
+    }
+}
+
+/// The pairs of one block, in order.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    payload: Bytes,
+    position: usize,
+    at: u64,
+    mvcc: bool,
+}
+
+impl Pairs {
+    pub(super) fn new(payload: Bytes, at: u64, mvcc: bool) -> Self {
+        Self {
+            payload,
+            position: 0,
+            at,
+            mvcc,
+        }
+    }
+
+    /// The pair that comes next, which the bytes given begin with.
+    fn peek(&self) -> Result<Option<(&[u8], Span)>> {
+        match self.payload.get(self.position..) {
+            None | Some([]) => Ok(None),
+            Some(rest) => Ok(Some((rest, Span::parse(rest, self.at, self.mvcc)?))),
+        }
     }
 
     /// The next pair.
     pub(super) fn next(&mut self) -> Result<Option<(Bytes, Bytes)>> {
-        Ok(self.peek()?.map(|(key, value, next)| {
-            self.position = next;
-            (key, value)
-        }))
+        let Some((_, span)) = self.peek()? else {
+            return Ok(None);
+        };
+        let start = self.position;
+        let part = |of: Range<usize>| self.payload.slice(start + of.start..start + of.end);
+        let pair = (part(span.row), part(span.value));
+        self.position += span.len;
+        Ok(Some(pair))
     }
 
     /// Leaves out pairs whose key is before `key`.
     pub(super) fn skip_before(&mut self, key: &[u8]) -> Result<()> {
-        while let Some((found, _, next)) = self.peek()? {
-            if found >= key {
+        while let Some((rest, span)) = self.peek()? {
+            if rest.get(span.row).is_none_or(|found| found >= key) {
                 break;
             }
-            self.position = next;
+            self.position += span.len;
         }
         Ok(())
     }
+}
 
-    /// The value of `key` if it comes next or later; moves up to it.
+/// The pairs of one block among which rising keys are looked for.
+#[derive(Debug)]
+pub(super) struct Search {
+    content: Unpacking,
+    position: usize,
+    at: u64,
+    mvcc: bool,
+}
+
+impl Search {
+    pub(super) fn new(content: Unpacking, at: u64, mvcc: bool) -> Self {
+        Self {
+            content,
+            position: 0,
+            at,
+            mvcc,
+        }
+    }
+
+    /// A copy of the pair of `key` if it comes next or later; moves up to it. A copy, since few
+    /// pairs would keep the whole block in memory.
     pub(super) fn find(&mut self, key: &[u8]) -> Result<Option<(Bytes, Bytes)>> {
-        self.skip_before(key)?;
-        let pair = self.peek()?.filter(|(found, ..)| found == key);
-        Ok(pair.map(|(key, value, _)| (key, value)))
+        while let Some((rest, span)) = self.peek()? {
+            let found = rest.get(span.row).unwrap_or_default();
+            match found.cmp(key) {
+                Ordering::Less => self.position += span.len,
+                Ordering::Equal => {
+                    let value = rest.get(span.value).unwrap_or_default();
+                    let pair = (Bytes::copy_from_slice(found), Bytes::copy_from_slice(value));
+                    return Ok(Some(pair));
+                }
+                Ordering::Greater => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    fn peek(&mut self) -> Result<Option<(&[u8], Span)>> {
+        let start = self.position;
+        let bytes = self.content.reach(start + LENGTHS)?;
+        let most = bytes.get(start..).and_then(Span::most);
+        let end = most.map_or(start, |most| start.saturating_add(most));
+        match self.content.reach(end)?.get(start..) {
+            None | Some([]) => Ok(None),
+            Some(rest) => Ok(Some((rest, Span::parse(rest, self.at, self.mvcc)?))),
+        }
     }
 }

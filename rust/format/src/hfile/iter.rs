@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::HFile;
 use super::ahead::Ahead;
-use super::entry::Pairs;
+use super::entry::{Pairs, Search};
 use super::index::{Entry, Walk};
 use crate::{FormatError, ReadAt, Result};
 
@@ -120,7 +120,7 @@ impl<R: ReadAt> Iterator for Entries<'_, R> {
     }
 }
 
-/// The pairs of given keys; made by [`HFile::lookup`].
+/// Copies of the pairs of given keys; made by [`HFile::lookup`].
 #[derive(Debug)]
 pub struct Lookup<'f, 'k, R, I> {
     file: &'f HFile<R>,
@@ -128,7 +128,7 @@ pub struct Lookup<'f, 'k, R, I> {
     last: Option<&'k [u8]>,
     walk: Option<Walk>,
     /// The block that the last key led to.
-    block: Option<Pairs>,
+    block: Option<Search>,
 }
 
 impl<'f, 'k, R: ReadAt, I: Iterator<Item = &'k [u8]>> Lookup<'f, 'k, R, I> {
@@ -151,7 +151,7 @@ impl<'f, 'k, R: ReadAt, I: Iterator<Item = &'k [u8]>> Lookup<'f, 'k, R, I> {
             none => none.insert(self.file.walk()?),
         };
         if let Some(entry) = walk.seek_forward(&self.file.source, self.file.codec, key)? {
-            self.block = Some(self.file.data_block(&entry)?);
+            self.block = Some(self.file.searched(&entry)?);
         }
         match &mut self.block {
             Some(pairs) => pairs.find(key),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::ahead::Ahead;
-use super::block::{Block, Codec, Kind};
-use super::entry::Pairs;
+use super::block::{Block, Codec, Kind, Unpacking};
+use super::entry::{Pairs, Search};
 use super::index::{self, Entry, Walk};
 use super::info::Info;
 use super::iter::{Entries, Lookup};
@@ -234,6 +234,13 @@ impl<R: ReadAt> HFile<R> {
         let Entry { offset, size, .. } = *entry;
         let block = Block::read(&self.source, offset, size, Kind::Data, self.codec)?;
         Ok(Pairs::new(block.payload, offset, self.mvcc))
+    }
+
+    /// A data block in which keys are looked for.
+    pub(super) fn searched(&self, entry: &Entry) -> Result<Search> {
+        let Entry { offset, size, .. } = *entry;
+        let content = Unpacking::read(&self.source, offset, size, self.codec)?;
+        Ok(Search::new(content, offset, self.mvcc))
     }
 
     /// The pairs of a data block that was read together with others.

@@ -39,7 +39,7 @@ impl Default for HFileOptions {
     /// go by the index, whatever the size.
     fn default() -> Self {
         Self {
-            block_bytes: 64 << 10,
+            block_bytes: 32 << 10,
             gzip: true,
         }
     }

@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::log_map::MapKind;
 use crate::log_side::Shape;
 use crate::names::select;
-use crate::prune::Filter;
 use crate::request::SliceRead;
 use crate::row_test::{RowTest, SharedMap, is_testable};
 
@@ -59,14 +58,11 @@ pub(crate) fn open_base(
     let Some(path) = &read.base else {
         return Ok(None);
     };
-    let filters: &[Filter] = if opening.log_always_wins() {
-        &read.filters
-    } else {
-        &[]
-    };
+    let mut filters = read.filters.clone();
+    filters.retain(|filter| opening.log_always_wins() || read.is_of_key(filter));
     let asked = BaseRead {
         columns,
-        filters,
+        filters: &filters,
         batch_rows: read.batch_rows,
         row_numbers: opening.by_position(),
         two_threads: read.two_threads,
@@ -84,17 +80,22 @@ fn row_test(read: &SliceRead, opening: Opening<'_>) -> Result<Option<RowTest>> {
     if filters.is_empty() {
         return Ok(None);
     }
-    let mut names: Vec<String> = filters.iter().map(|f| f.column.clone()).collect();
     let log = match opening {
         Opening::Plain => None,
         _ if opening.by_position() && opening.log_always_wins() => None,
+        _ if filters.iter().any(|filter| read.is_of_key(filter)) => {
+            filters.retain(|filter| read.is_of_key(filter));
+            None
+        }
         Opening::Merged(merging, map) if !opening.by_position() => {
-            let keys = merging.shape.columns.keys.clone();
-            names.extend(key_roots(&keys.fields, &read.schema));
-            Some((Arc::clone(map), keys))
+            Some((Arc::clone(map), merging.shape.columns.keys.clone()))
         }
         _ => return Ok(None),
     };
+    let mut names: Vec<String> = filters.iter().map(|f| f.column.clone()).collect();
+    if let Some((_, keys)) = &log {
+        names.extend(key_roots(&keys.fields, &read.schema));
+    }
     names.sort();
     names.dedup();
     Ok(Some(RowTest {

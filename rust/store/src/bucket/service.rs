@@ -14,7 +14,7 @@ use object_store::client::{
 };
 
 /// Connections that a server may fail to take before it has answered once: a few seconds.
-const FIRST_TRIES: usize = 8;
+const FIRST_TRIES: usize = 4;
 
 /// The count of tries once there was an answer.
 const ANSWERED: usize = usize::MAX;
