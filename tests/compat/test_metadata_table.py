@@ -25,6 +25,8 @@ from tests.helpers.refused import REFUSED
 from tests.helpers.rows import canonical_rows
 from tests.helpers.tables import GoldenTables, names, unpack
 
+pytestmark = pytest.mark.in_parts
+
 NO_METADATA = {"hoodie.metadata.enable": "false"}
 ALL_STATS = ["v6_cow_all_stats", "v9_cow_all_stats", "v9_mor_all_stats"]
 WITH_LOCATIONS = [*ALL_STATS, "v6_cow_record_index", "v9_cow_record_index", "v9_mor_record_index"]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import pytest
 
-LONG = ("jvm", "spark", "slow")
+LONG = ("jvm", "s3", "spark", "slow", "in_parts")
 """Markers of the tests that are dealt out."""
 
 

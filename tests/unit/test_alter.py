@@ -30,6 +30,8 @@ from tests.helpers.rows import by_id
 from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import GoldenTables
 
+pytestmark = pytest.mark.in_parts
+
 LAST = Position()
 PLACE = pa.struct([("a", pa.int32()), ("b", pa.string())])
 SCHEMA = pa.schema(

@@ -20,6 +20,8 @@ from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
 from tests.unit.test_savepoints import people, timeline_of
 
+pytestmark = pytest.mark.in_parts
+
 CASES = pairwise((6, 8, 9), ("cow", "mor"))
 OPTIONS = {
     "hoodie.metadata.compact.max.delta.commits": "2",

@@ -29,6 +29,8 @@ from tests.helpers.metadata_table import metadata_table
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import names, unpack
 
+pytestmark = pytest.mark.in_parts
+
 LEFT_BY_HUDI = {
     # Deliberately twice: inserted without a look.
     "v6_cow_duplicates": {"duplicate_key"},

@@ -28,6 +28,8 @@ from tests.sim.crash import Handle
 from tests.unit.memory_storage import MemoryStorage
 from tests.unit.test_savepoints import made, people, timeline_of
 
+pytestmark = pytest.mark.in_parts
+
 CASES = pairwise((6, 8, 9), ("cow", "mor"))
 
 

@@ -29,6 +29,8 @@ from tests.engine.faulty import DiedError, DiesAfterWriting, FaultyEngine, Twice
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 from tests.helpers.tables import unpack
 
+pytestmark = pytest.mark.in_parts
+
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key"]
 META.append("_hoodie_partition_path")
 STATISTICS = {"hoodie.metadata.index.column.stats.enable": "true"}

@@ -27,6 +27,8 @@ from pyhudi.write import upsert
 from tests.sim.crash import CrashingStorage, Handle, Killed
 from tests.unit.test_savepoints import made, people, timeline_of
 
+pytestmark = pytest.mark.in_parts
+
 VERSIONS = (6, 8, 9)
 MIB = 1 << 20
 

@@ -15,6 +15,8 @@ from pyhudi.errors import ConfigError
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.unit.test_where import in_spark
 
+pytestmark = pytest.mark.in_parts
+
 NAN = float("nan")
 NO_INDEX = {"hoodie.metadata.enable": "false", "hoodie.enable.data.skipping": "false"}
 PARTS: dict[str, list[float | None]] = {

@@ -19,6 +19,8 @@ from tests.helpers.refused import REFUSED
 from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 
+pytestmark = pytest.mark.in_parts
+
 COMMIT_TIME = "_hoodie_commit_time"
 
 

@@ -38,6 +38,8 @@ from tests.engine.faulty import FaultyEngine, TriedAgain, Twice
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
 
+pytestmark = pytest.mark.in_parts
+
 FILE = "_hoodie_file_name"
 EVERY_TABLE = pytest.mark.parametrize(
     ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]

@@ -14,6 +14,8 @@ from pyhudi.services import table_compaction
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
 
+pytestmark = pytest.mark.in_parts
+
 INLINE = {
     "hoodie.compact.inline": True,
     "hoodie.compact.inline.max.delta.commits": 2,

@@ -18,6 +18,8 @@ from tests.sim.crash import Handle
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
 
+pytestmark = pytest.mark.in_parts
+
 
 def logged(base: Path, version: int = 9, commits: int = 9) -> HudiTable:
     table = made(base, version)

@@ -24,6 +24,8 @@ from pyhudi.txn.transaction import Transaction
 from tests.helpers.pairwise import pairwise
 from tests.helpers.pending_compaction import request_compaction
 
+pytestmark = pytest.mark.in_parts
+
 Rows = dict[str, tuple[str, int]]
 Verb = Callable[[pyhudi.HudiTable, int], WriteResult]
 Effect = Callable[[Rows, int], Rows]

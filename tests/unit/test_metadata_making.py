@@ -27,6 +27,8 @@ from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
 from tests.helpers.travelling import Travelling
 
+pytestmark = pytest.mark.in_parts
+
 ON = {"hoodie.metadata.enable": "true"}
 OFF = {"hoodie.metadata.enable": "false"}
 VERSIONS = [6, 8, 9]

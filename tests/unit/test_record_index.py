@@ -19,6 +19,8 @@ from pyhudi.slices.write_tasks import FileGroup
 from tests.helpers.record_index import TABLE, check_index, content, opened
 from tests.helpers.tables import unpack
 
+pytestmark = pytest.mark.in_parts
+
 MOVE = "hoodie.record.index.update.partition.path"
 GLOBAL = ["v6_cow_record_index", "v9_cow_record_index", "v9_mor_record_index"]
 BY_PARTITION = "v9_mor_partitioned_record_index"

@@ -22,6 +22,8 @@ from tests.helpers.tables import unpack
 from tests.unit.test_rollback import GOLDEN, heartbeats, unpacked
 from tests.unit.test_savepoints import made, people, timeline_of
 
+pytestmark = pytest.mark.in_parts
+
 CASES = pairwise((6, 8, 9), ("cow", "mor"))
 COMPACT_AFTER = "hoodie.metadata.compact.max.delta.commits"
 Rows = dict[str, int]

@@ -21,6 +21,8 @@ from pyhudi.errors import HistoryUnavailable
 from tests.helpers.rows import canonical, canonical_rows, difference
 from tests.helpers.tables import Case, cases, facts, unpack
 
+pytestmark = pytest.mark.in_parts
+
 FILE = "_hoodie_file_name"
 OFTEN = {"hoodie.metadata.compact.max.delta.commits": "2", "hoodie.clean.commits.retained": "1"}
 SERVICES: dict[str, Callable[[HudiTable], Any]] = {

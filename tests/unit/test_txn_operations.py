@@ -20,6 +20,8 @@ from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
 
+pytestmark = pytest.mark.in_parts
+
 EVERY_TABLE = pytest.mark.parametrize(
     ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]
 )

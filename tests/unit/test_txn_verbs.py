@@ -21,6 +21,8 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.content import decode, encode_container
 from tests.helpers.table_builder import SMALL, TableBuilder
 
+pytestmark = pytest.mark.in_parts
+
 EVERY_TABLE = pytest.mark.parametrize(
     ("version", "kind"), [(v, k) for v in (6, 8, 9) for k in ("cow", "mor")]
 )

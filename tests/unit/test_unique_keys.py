@@ -20,6 +20,8 @@ from pyhudi.timeline.unique_keys import MAY_REPEAT, UNIQUE, counted_words, keys_
 from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import unpack
 
+pytestmark = pytest.mark.in_parts
+
 TABLES = pytest.mark.parametrize(
     ("kind", "version", "by"),
     [

@@ -16,6 +16,8 @@ from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
 from tests.helpers.table_builder import TableBuilder
 
+pytestmark = pytest.mark.in_parts
+
 TABLE = TableBuilder.of(
     pa.schema(
         [("id", pa.string()), ("part", pa.string()), ("v", pa.int64()), ("text", pa.string())]
