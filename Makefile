@@ -117,15 +117,15 @@ test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## odd tables under H
 	  tests/compat/test_odd_histories.py $(PYTEST_ARGS)
 
 .PHONY: test-jvm
-test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## Python tests against Apache Hudi itself
+test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a ## Python tests against Apache Hudi itself
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-jvm-pairs
-test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 ## the same, until all settings have met each other
+test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a ## the same, until all settings have met each other
 	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-every-setting
-test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/clouds $(STAMPS)/hdfs ## the whole cross of settings, of which other targets take pairs
+test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a $(STAMPS)/clouds $(STAMPS)/hdfs ## the whole cross of settings, of which other targets take pairs
 	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: test-spark
@@ -272,6 +272,9 @@ oracle: $(STAMPS)/oracle ## Apache Hudi 0.15.0, 1.0.2 and 1.2.0 for the tests (H
 .PHONY: s3
 s3: $(STAMPS)/s3 ## a real S3 server for the tests, built with go (PYHUDI_S3_HOME)
 
+.PHONY: s3a
+s3a: $(STAMPS)/s3a ## what Apache Hudi needs to write to that server, by mvn (PYHUDI_S3A_HOME)
+
 .PHONY: clouds
 clouds: $(STAMPS)/s3 $(STAMPS)/clouds ## that and the servers of Google's and Azure's storage, by go and npm (PYHUDI_GCS_HOME, PYHUDI_AZURE_HOME)
 
@@ -351,6 +354,10 @@ $(STAMPS)/oracle:
 .PHONY: $(STAMPS)/s3
 $(STAMPS)/s3:
 	tests/helpers/s3/setup.sh
+
+.PHONY: $(STAMPS)/s3a
+$(STAMPS)/s3a: $(STAMPS)/oracle
+	tests/helpers/s3a/setup.sh
 
 .PHONY: $(STAMPS)/clouds
 $(STAMPS)/clouds:

@@ -1,7 +1,7 @@
 """A table in a bucket, and Apache Hudi: it reads and continues what was written there, and back.
 
 The server keeps a bucket as plain files, which Apache Hudi reads as they are; what it then wrote
-goes back up file by file.
+goes back up file by file. Where both write at the same time, Hudi is in the bucket too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from tests.compat.test_alternating import (
     read_by_hudi,
     read_by_pyhudi,
 )
+from tests.compat.test_many_writers import LOCKS, SECONDS, both_write
 from tests.helpers.oracle.client import HudiOracle
+from tests.helpers.oracle_pool import OraclePool
+from tests.helpers.s3.server import S3Server
+from tests.helpers.s3a import hadoop
+from tests.helpers.zookeeper import ZooKeeperServer
 
 
 def trip(key: str, ts: int, fare: float, city: str = "oslo") -> Row:
@@ -67,3 +72,54 @@ def test_both_write_one_table(
     again = tmp_path / "again"
     shutil.copytree(s3_bucket.folder / "back", again)
     assert {row["id"]: row["fare"] for row in read_by_hudi(hudi, again)} == expected | {"e": 4.0}
+
+
+@pytest.mark.timeout(SECONDS * 3 + 600)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_both_write_at_the_same_time_under_the_storage_lock(
+    kind: Literal["cow", "mor"],
+    s3_bucket: Bucket,
+    s3_server: S3Server,
+    oracle: OraclePool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock = {"hoodie.write.lock.provider": f"{LOCKS}.StorageBasedLockProvider"}
+    _both_write(kind, s3_bucket, s3_server, oracle, monkeypatch, lock)
+    assert (s3_bucket.folder / "trips/.hoodie/.locks/table_lock.json").exists()
+
+
+@pytest.mark.timeout(SECONDS * 3 + 600)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_both_write_at_the_same_time_under_zookeeper(
+    kind: Literal["cow", "mor"],
+    s3_bucket: Bucket,
+    s3_server: S3Server,
+    oracle: OraclePool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    server = ZooKeeperServer(tmp_path)
+    lock = {
+        "hoodie.write.lock.provider": f"{LOCKS}.ZookeeperBasedLockProvider",
+        "hoodie.write.lock.zookeeper.url": server.hosts,
+        "hoodie.write.lock.zookeeper.base_path": "/hudi",
+        "hoodie.write.lock.zookeeper.lock_key": "both",
+    }
+    try:
+        _both_write(kind, s3_bucket, s3_server, oracle, monkeypatch, lock)
+    finally:
+        server.close()
+
+
+def _both_write(
+    kind: Literal["cow", "mor"],
+    bucket: Bucket,
+    server: S3Server,
+    oracle: OraclePool,
+    monkeypatch: pytest.MonkeyPatch,
+    lock: dict[str, str],
+) -> None:
+    for name, value in hadoop.variables(server).items():
+        monkeypatch.setenv(name, value)
+    hudi = oracle("1.2.0", hadoop.settings("1.2.0", server))
+    both_write(bucket.uri("trips", "s3a"), 9, kind, hudi, lock)

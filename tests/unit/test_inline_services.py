@@ -9,7 +9,12 @@ import pytest
 
 import pyhudi
 from pyhudi.config.actions import COMPACTION
-from pyhudi.errors import AfterCommitWarning, ConfigError, InterruptedAfterCommit
+from pyhudi.errors import (
+    AfterCommitWarning,
+    CommitConflict,
+    ConfigError,
+    InterruptedAfterCommit,
+)
 from pyhudi.services import table_compaction
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
@@ -113,3 +118,19 @@ def test_the_commit_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     table.upsert(people(range(2), 7))
     assert not timeline_of(tmp_path / "t").pending()
     assert rows(table) == {"k0": 7, "k1": 7, "k2": 1, "k3": 1}
+
+
+def test_another_writer_that_was_quicker_is_no_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made(tmp_path / "t")
+    table = pyhudi.open_table(tmp_path / "t", options=INLINE)
+
+    def gives_way(*_: Any) -> None:
+        raise CommitConflict("the timeline already has it")
+
+    monkeypatch.setattr(table_compaction, "_carried_out", gives_way)
+    with caplog.at_level("INFO", "pyhudi"):
+        assert table.upsert(people(range(2), 5)).committed
+    assert "compaction after" in caplog.text
+    assert "gave way: the timeline already has it" in caplog.text

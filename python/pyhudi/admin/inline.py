@@ -2,7 +2,8 @@
 
 What is due is told by the timeline alone.
 
-The commit stands whatever happens here: what goes wrong is a warning, and due after a later commit.
+The commit stands whatever happens here: what goes wrong is a warning, and due after a later commit;
+what another writer was quicker at is no more than logged.
 Source: `BaseHoodieWriteClient.commitStats`, `BaseHoodieTableServiceClient` (Hudi 1.2.0).
 """
 
@@ -78,6 +79,9 @@ def _carried_out(name: str, service: Service, handle: WritableTable, instant: st
         done = service()
     except KeyboardInterrupt as error:
         raise InterruptedAfterCommit(instant) from error
+    except CommitConflict as error:
+        # Most often that one does the same: Hudi carries out whatever clean it finds.
+        logger.info("%s: %s after %s gave way: %s", handle.storage.uri, name, instant, error)
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
         warn(
             f"{handle.storage.uri}: committed as {instant}; {name} after it waits for a later "
