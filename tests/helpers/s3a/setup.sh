@@ -22,8 +22,12 @@ mkdir -p "$HOME_DIR"
 PART="$(mktemp -d "$HOME_DIR/part.XXXXXX")"
 trap 'rm -rf "$PART"' EXIT
 say "fetching"
-mvn -B -q -f "$HERE/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
-  -DincludeScope=runtime -DoutputDirectory="$PART/jars"
+for try in 1 2 3; do
+  if mvn -B -q -f "$HERE/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+       -DincludeScope=runtime -DoutputDirectory="$PART/jars"; then break; fi
+  [ "$try" -lt 3 ] || { say "could not fetch"; exit 1; }
+  say "try $try failed"; sleep 5
+done
 javac -nowarn -proc:none -d "$PART/classes" \
   -cp "$PART/jars/*:$ORACLE/jars/hudi-spark3.5-bundle_2.12-1.2.0.jar" "$HERE/S3StorageLockClient.java"
 jar --create --file "$PART/jars/storage-lock-client.jar" -C "$PART/classes" .
