@@ -27,6 +27,8 @@ from tests.helpers.zookeeper import ZooKeeperServer
 SECONDS = float(os.environ.get("PYHUDI_SOAK_SECONDS", "25"))
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int32()), ("city", pa.string())])
 DDL = "id string, ts int, city string"
+_LEAST = 2
+"""Writes of each side."""
 LOCKS = "org.apache.hudi.client.transaction.lock"
 
 
@@ -39,6 +41,10 @@ class Said:
     writes: int = 0
     conflicts: int = 0
     wrong: list[str] = field(default_factory=list)
+
+    def goes_on(self, until: float) -> bool:
+        """Whether there is time, or too little was written: a machine may be busy."""
+        return time.monotonic() < until or self.writes < _LEAST
 
     def tell(self, rows: list[dict[str, object]]) -> None:
         self.writes += 1
@@ -97,7 +103,7 @@ def java_options(kind: str, lock: dict[str, str]) -> dict[str, str]:
 
 def by_java(hudi: HudiOracle, base: str, options: dict[str, str], until: float) -> Said:
     said, number = Said(), 0
-    while time.monotonic() < until:
+    while said.goes_on(until):
         number += 1
         rows = batch("java", number)
         try:
@@ -117,7 +123,7 @@ def by_java(hudi: HudiOracle, base: str, options: dict[str, str], until: float) 
 
 def by_python(base: str, side: str, options: dict[str, str], until: float, said: Said) -> None:
     number = 0
-    while time.monotonic() < until:
+    while said.goes_on(until):
         number += 1
         rows = batch(side, number)
         try:
@@ -276,7 +282,6 @@ def both_write(
         thread.join()
     sides = [java, *told.values()]
     assert [wrong for said in sides for wrong in said.wrong] == []
-    assert min(said.writes for said in sides) > 1, [(s.writes, s.conflicts) for s in sides]
 
     # A last write of each side, after which nothing may be left pending.
     hudi.write(base, rows=batch("last", 1), schema=DDL, options=java_options(kind, lock))
