@@ -23,7 +23,7 @@ from tests.compat.test_alternating import (
     read_by_hudi,
     read_by_pyhudi,
 )
-from tests.compat.test_many_writers import LOCKS, SECONDS, both_write
+from tests.compat.test_many_writers import LOCKS, SECONDS, both_write, zookeeper_lock
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.oracle_pool import OraclePool
 from tests.helpers.s3.server import S3Server
@@ -99,14 +99,8 @@ def test_both_write_at_the_same_time_under_zookeeper(
     tmp_path: Path,
 ) -> None:
     server = ZooKeeperServer(tmp_path)
-    lock = {
-        "hoodie.write.lock.provider": f"{LOCKS}.ZookeeperBasedLockProvider",
-        "hoodie.write.lock.zookeeper.url": server.hosts,
-        "hoodie.write.lock.zookeeper.base_path": "/hudi",
-        "hoodie.write.lock.zookeeper.lock_key": "both",
-    }
     try:
-        _both_write(kind, s3_bucket, s3_server, oracle, monkeypatch, lock)
+        _both_write(kind, s3_bucket, s3_server, oracle, monkeypatch, zookeeper_lock(server))
     finally:
         server.close()
 

@@ -69,13 +69,17 @@ def lock(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, s
         yield {"hoodie.write.lock.provider": f"{LOCKS}.FileSystemBasedLockProvider"}
         return
     server = ZooKeeperServer(tmp_path)
-    yield {
+    yield zookeeper_lock(server)
+    server.close()
+
+
+def zookeeper_lock(server: ZooKeeperServer) -> dict[str, str]:
+    return {
         "hoodie.write.lock.provider": f"{LOCKS}.ZookeeperBasedLockProvider",
         "hoodie.write.lock.zookeeper.url": server.hosts,
         "hoodie.write.lock.zookeeper.base_path": "/hudi",
         "hoodie.write.lock.zookeeper.lock_key": "both",
     }
-    server.close()
 
 
 def java_options(kind: str, lock: dict[str, str]) -> dict[str, str]:
@@ -282,6 +286,7 @@ def both_write(
         thread.join()
     sides = [java, *told.values()]
     assert [wrong for said in sides for wrong in said.wrong] == []
+    assert min(said.writes for said in sides) > 1, [(s.writes, s.conflicts) for s in sides]
 
     # A last write of each side, after which nothing may be left pending.
     hudi.write(base, rows=batch("last", 1), schema=DDL, options=java_options(kind, lock))

@@ -21,7 +21,7 @@ import org.apache.hudi.common.util.collection.Pair;
 
 /**
  * The bytes of Hudi's storage lock in a bucket of the tests' S3 server. The class of this name that
- * Hudi has is in its bundle for AWS, which is nine tenths of what one would have to fetch; the lock
+ * Hudi has is in its bundle for AWS, which not every mirror of Maven's artifacts holds; the lock
  * provider, which decides everything, is Hudi's own.
  */
 public class S3StorageLockClient implements StorageLockClient {

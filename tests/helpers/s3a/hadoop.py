@@ -16,13 +16,8 @@ _MADE_OF = ("pom.xml", "S3StorageLockClient.java")
 
 def variables(server: S3Server) -> dict[str, str]:
     """The environment in which Hudi and pyhudi both find the server."""
-    return {
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-        "AWS_REGION": REGION,
-        "AWS_ENDPOINT_URL": server.url,
-        "AWS_ALLOW_HTTP": "true",
-    }
+    options = server.options.items()
+    return {name.upper(): text for name, text in options if name.startswith("aws_")}
 
 
 def settings(release: str, server: S3Server) -> dict[str, str]:

@@ -160,9 +160,14 @@ impl Packed {
         {
             return Err(FormatError::corrupt(offset, "HFile block exceeds the file"));
         }
-        let packed = Self::of_kind(&source.read_at(offset, len)?, offset, kind)?;
-        if packed.end - offset != len as u64 {
-            let found = packed.end - offset;
+        Self::whole(&source.read_at(offset, len)?, offset, kind)
+    }
+
+    /// Of the block that `bytes` are, which lie at `offset` of the file.
+    fn whole(bytes: &Bytes, offset: u64, kind: Kind) -> Result<Self> {
+        let packed = Self::of_kind(bytes, offset, kind)?;
+        let (found, len) = (packed.end - offset, bytes.len());
+        if found != len as u64 {
             let what = format!("HFile block of {found} bytes, its index says {len}");
             return Err(FormatError::corrupt(offset, what));
         }
@@ -220,6 +225,11 @@ impl Block {
         codec: Codec,
     ) -> Result<Self> {
         Packed::read(source, offset, len, kind)?.unpack(codec, offset)
+    }
+
+    /// Decodes the block that `bytes` are, which lie at `offset` of the file.
+    pub(super) fn whole(bytes: &Bytes, offset: u64, kind: Kind, codec: Codec) -> Result<Self> {
+        Packed::whole(bytes, offset, kind)?.unpack(codec, offset)
     }
 
     /// Decodes the block at the start of `bytes`, which lie at `offset` of the file.

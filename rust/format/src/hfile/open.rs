@@ -250,13 +250,7 @@ impl<R: ReadAt> HFile<R> {
     }
 
     fn unpacked(&self, bytes: &Bytes, at: u64) -> Result<Pairs> {
-        let block = Block::decode(bytes, at, Kind::Data, self.codec)?;
-        let found = block.end - at;
-        if found != bytes.len() as u64 {
-            let len = bytes.len();
-            let what = format!("HFile block of {found} bytes, its index says {len}");
-            return Err(FormatError::corrupt(at, what));
-        }
+        let block = Block::whole(bytes, at, Kind::Data, self.codec)?;
         Ok(Pairs::new(block.payload, at, self.mvcc))
     }
 }
