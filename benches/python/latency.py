@@ -12,13 +12,12 @@ costs in units of itself: how many calls wait for one another.
 from __future__ import annotations
 
 import argparse
-import asyncio
+import atexit
 import json
 import random
 import shutil
 import statistics
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -28,51 +27,15 @@ from harness import BUILD, judge, warn_of_slow_build
 import pyhudi
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.helpers.s3.proxy import Proxy
 from tests.helpers.s3.server import S3Server
 
 HERE = BUILD / "latency"
 ROWS = 100
+
+Took = dict[float, list[tuple[float, int]]]
+"""Seconds and requests of commits, by delay."""
 MOST_SECONDS = 1.5
-
-
-class Proxy:
-    """Passes on what comes, each piece of a request after the delay; answers at once."""
-
-    def __init__(self, port: int) -> None:
-        self.delay = 0.0
-        self._server_port = port
-        self._loop = asyncio.new_event_loop()
-        started = threading.Event()
-        threading.Thread(target=self._run, args=(started,), daemon=True).start()
-        started.wait()
-
-    def _run(self, started: threading.Event) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._meet, "127.0.0.1", 0))
-        self.port: int = server.sockets[0].getsockname()[1]
-        started.set()
-        self._loop.run_forever()
-
-    async def _meet(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
-        server, requests = await asyncio.open_connection("127.0.0.1", self._server_port)
-        await asyncio.gather(
-            self._pass_on(client, requests, held_back=True),
-            self._pass_on(server, answers, held_back=False),
-        )
-
-    async def _pass_on(
-        self, given: asyncio.StreamReader, to: asyncio.StreamWriter, *, held_back: bool
-    ) -> None:
-        try:
-            while data := await given.read(1 << 20):
-                if held_back and self.delay:
-                    await asyncio.sleep(self.delay)
-                to.write(data)
-                await to.drain()
-        except ConnectionError:
-            pass
-        finally:
-            to.close()
 
 
 def rows(keys: list[int], commit: int) -> pa.Table:
@@ -86,19 +49,18 @@ def rows(keys: list[int], commit: int) -> pa.Table:
     )
 
 
-def commits(
-    table: pyhudi.HudiTable, proxy: Proxy, total: int, delays: list[float]
-) -> dict[float, list[float]]:
-    """Seconds of commits, which take the delays in turn."""
-    choose, took = random.Random(1), dict[float, list[float]]()
+def commits(table: pyhudi.HudiTable, proxy: Proxy, total: int, delays: list[float]) -> Took:
+    """Commits that take the delays in turn."""
+    choose, took = random.Random(1), Took()
     for number, delay in enumerate(delays):
         new = range(total + number * ROWS // 2, total + (number + 1) * ROWS // 2)
         given = rows([*choose.sample(range(total), ROWS // 2), *new], number + 1)
-        proxy.delay = delay
+        proxy.set_delay(delay)
         began = time.perf_counter()
         table.upsert(given)
-        took.setdefault(delay, []).append(time.perf_counter() - began)
-        proxy.delay = 0.0
+        seconds = time.perf_counter() - began
+        took.setdefault(delay, []).append((seconds, proxy.requests))
+        proxy.set_delay(0.0)
     return took
 
 
@@ -119,6 +81,7 @@ def main() -> int:
     try:
         server.make_bucket("lake")
         proxy = Proxy(server.port)
+        atexit.register(proxy.close)
         storage = {**server.options, "aws_endpoint_url": f"http://127.0.0.1:{proxy.port}"}
         table = pyhudi.create_table(
             "s3://lake/trips", rows([0], 0).schema, key="id", partition_by="city", order_by="at",
@@ -130,10 +93,15 @@ def main() -> int:
         server.close()
     found, missed = {}, []
     for name, some in (("first", slice(0, 10)), ("last", slice(-10, None))):
-        near, far = (statistics.median(took[delay][some]) for delay in (0.0, given.delay))
+        near, far = (
+            statistics.median(seconds for seconds, _ in took[delay][some])
+            for delay in (0.0, given.delay)
+        )
+        calls = statistics.median(requests for _, requests in took[given.delay][some])
         waits = (far - near) / given.delay
-        found[name] = {"near": near, "far": far, "waits": waits}
-        print(f"{name} ten commits: {near:.2f} s without the delay, {waits:.1f} waits with it")
+        found[name] = {"near": near, "far": far, "waits": waits, "calls": calls}
+        print(f"{name} ten commits: {near:.2f} s without the delay; with it {calls:.0f} calls")
+        print(f"  that take as long as {waits:.1f} one after the other")
         missed += judge(f"{name} ten commits: {far:.2f} s", far, MOST_SECONDS)
     HERE.with_suffix(".json").write_text(json.dumps(found, indent=2) + "\n")
     shutil.rmtree(HERE)

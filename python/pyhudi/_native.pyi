@@ -123,6 +123,8 @@ class Store:
         """
     def delete(self, path: str) -> bool:
         """Removes a file; False when there was none."""
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Removes files, in no order; those that are gone already are fine."""
     def delete_dir(self, path: str) -> None:
         """Removes a folder and all below it; a missing one is fine."""
 

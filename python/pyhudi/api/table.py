@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +20,7 @@ from pyhudi.api.service_verbs import ServiceVerbs
 from pyhudi.api.write_verbs import WritingVerbs
 from pyhudi.clock import Moment, SystemClock, instant_of
 from pyhudi.config import arguments as arg
+from pyhudi.config import properties_file
 from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.allocators import sparing
@@ -28,6 +29,7 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, TimelineMoved
 from pyhudi.query.commit_range import HollowCommits, IncrementalRange, range_bounds
 from pyhudi.query.incremental import check_incremental
+from pyhudi.schema.internal_schema import SCHEMA_FOLDER
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
 from pyhudi.slices.partition_values import text_columns
 from pyhudi.slices.read_tasks import shown_schema
@@ -168,7 +170,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             HistoryUnavailable: the handle's `as_of` cannot be shown any more.
             StorageError: storage fails.
         """
-        self._table = _load(self.storage, self.options, self.as_of)
+        self._table = _load(self.storage, self.options, self.as_of, self.config)
         return self
 
     @arg.checked(
@@ -526,18 +528,32 @@ _LOOKS = 3
 """How often a table is looked at that changes its version, or archives, meanwhile."""
 
 
-def _load(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> Table:
+def _load(
+    storage: Storage,
+    options: Mapping[str, str],
+    as_of: Moment | None,
+    known: TableConfig | None = None,
+) -> Table:
+    """known: the configuration that it had a while ago."""
     for _ in range(_LOOKS - 1):
-        with suppress(TimelineMoved):
+        with suppress(TimelineMoved), _asked_ahead(storage, known):
             return _load_once(storage, options, as_of)
     return _load_once(storage, options, as_of)
 
 
+def _asked_ahead(storage: Storage, known: TableConfig | None) -> AbstractContextManager[None]:
+    """What is read of a table whose layout is, most likely, what it was."""
+    if known is None:
+        return nullcontext()
+    return storage.ahead(files=[properties_file.FILE], folders=[known.layout.folder, SCHEMA_FOLDER])
+
+
 def _load_once(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> Table:
     config = TableConfig.load(storage)
-    timeline = Timeline.load(storage, config)
-    then = timeline if as_of is None else _past(config, timeline, as_of)
-    return _table_of(storage, config, then, options)
+    with storage.ahead(folders=[config.layout.folder, SCHEMA_FOLDER]):
+        timeline = Timeline.load(storage, config)
+        then = timeline if as_of is None else _past(config, timeline, as_of)
+        return _table_of(storage, config, then, options)
 
 
 def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:

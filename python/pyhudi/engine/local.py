@@ -21,10 +21,16 @@ from pyhudi.engine.allocators import give_back
 from pyhudi.engine.lookahead import LookAhead
 from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.storage.options import is_remote
+from pyhudi.storage.storage import Storage
 
 _LOOK_AHEAD = 16 * 1024 * 1024
 _FEW = 200
 """Files that one machine deletes and records as fast as a cluster begins to."""
+_WAITING = 16
+"""Tasks at once that wait for a bucket more than they work."""
+_LIGHT = 64 * 1024 * 1024
+"""Bytes of all tasks of a call that are little for one machine."""
 _EXCHANGE = 8 * 1024 * 1024
 """Bytes of an exchange's rows that are brought together in memory; more go through local files."""
 
@@ -45,6 +51,7 @@ class LocalEngine:
     @arg.checked(threads=arg.optional(arg.whole), look_ahead_bytes=arg.whole)
     def __init__(self, threads: int | None = None, *, look_ahead_bytes: int = _LOOK_AHEAD) -> None:
         self.threads = (os.cpu_count() or 1) if threads is None else threads
+        self._chosen = threads is not None
         self.look_ahead_bytes = look_ahead_bytes
         self._tell: Callable[[Step], None] | None = None
         if self.threads < 1 or look_ahead_bytes < 1:
@@ -60,8 +67,20 @@ class LocalEngine:
             The engine. It cannot be pickled if `tell` cannot.
         """
         told = LocalEngine(self.threads, look_ahead_bytes=self.look_ahead_bytes)
-        told._tell = tell
+        told._chosen, told._tell = self._chosen, tell
         return told
+
+    def waiting(self) -> LocalEngine:
+        """An engine like this one for tasks that wait for storage and hold little: many at once.
+
+        Returns:
+            The engine; this one where somebody chose how many tasks it runs.
+        """
+        if self._chosen:
+            return self
+        many = LocalEngine(max(self.threads, _WAITING), look_ahead_bytes=self.look_ahead_bytes)
+        many._tell = self._tell
+        return many
 
     @property
     def tasks_per_process(self) -> int:
@@ -232,3 +251,12 @@ def worth_a_cluster(engine: Engine, files: int) -> Engine:
     if isinstance(engine, LocalEngine) or files > _FEW:
         return engine
     return LocalEngine()
+
+
+def worth_waiting(engine: Engine, storage: Storage, size: int) -> Engine:
+    """The engine for tasks that move so many bytes in all: where that is little, they wait at once.
+
+    Only where each call to storage is a round trip.
+    """
+    light = size <= _LIGHT and is_remote(storage.uri)
+    return engine.waiting() if light and isinstance(engine, LocalEngine) else engine

@@ -5,6 +5,8 @@ A new type of index is one more entry here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyhudi.config.index_options import INDEX_TYPE, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
@@ -14,6 +16,7 @@ from pyhudi.index.protocol import Index
 from pyhudi.index.record import PartitionedRecordIndex, RecordIndex
 from pyhudi.index.simple import GlobalSimpleIndex, SimpleIndex
 from pyhudi.index.traces import Traces
+from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
@@ -29,14 +32,18 @@ INDEXES: tuple[type[Index], ...] = (
 
 
 def choose(
-    storage: Storage, config: TableConfig, timeline: Timeline, options: IndexOptions
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    options: IndexOptions,
+    definitions: Mapping[str, IndexDefinition] | None = None,
 ) -> Index:
     """The index for a write.
 
-    Raises `ConfigError` for an option that contradicts the table's files or its metadata table, and
-    what `Index.of` raises.
+    definitions: the table's, where they were read already. Raises `ConfigError` for an option that
+    contradicts the table's files or its metadata table, and what `Index.of` raises.
     """
-    traces = Traces(storage, config, timeline)
+    traces = Traces(storage, config, timeline, definitions)
     shown = [index for index in INDEXES if index.is_shown(traces)]
     chosen = asked(options) or next(iter(shown), SimpleIndex)
     for index in shown:

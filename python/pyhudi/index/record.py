@@ -25,7 +25,8 @@ from pyhudi.config.index_options import (
 )
 from pyhudi.config.index_options import RECORD_INDEX as RECORD_INDEX_TYPE
 from pyhudi.config.log import warn
-from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.metadata_names import FOLDER, RECORD_INDEX
+from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, without_hint
 from pyhudi.index.located import Located, group_numbers
@@ -141,12 +142,15 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
 
 def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
     """Raises `CorruptTable`, also when the index names a file group that is not there."""
-    index = MetadataTable(table.storage, table.config, table.timeline)
-    tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
-    found = table.engine.run(look_up, tasks, label="look record keys up")
+    with table.storage.below(FOLDER).ahead(folders=[RECORD_INDEX]):
+        index = MetadataTable(table.storage, table.config, table.timeline)
+        tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
     partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
-    partitions.update(path for looked in found for path, _ in looked.places)
-    groups, _ = table.groups(sorted(partitions))
+    with table.storage.ahead(folders=partitions):
+        engine = worth_waiting(table.engine, table.storage, rows.nbytes)
+        found = engine.run(look_up, tasks, label="look record keys up")
+        partitions.update(path for looked in found for path, _ in looked.places)
+        groups, _ = table.groups(sorted(partitions))
     return Located(_tagged(found, group_numbers(groups)), groups)
 
 

@@ -5,6 +5,7 @@ Only bucket indexes leave traces in files; the record index is a partition of th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,14 +13,14 @@ from pyhudi.config.file_names import is_bucket
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.slices.ring_files import RING_FOLDER
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
-_FOLDER = RING_FOLDER.rpartition("/")[0]
-_BY_PARTITION = f"{_FOLDER}/partition_bucket_index_meta"
+BUCKET_FOLDER = RING_FOLDER.rpartition("/")[0]
+_BY_PARTITION = f"{BUCKET_FOLDER}/partition_bucket_index_meta"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Traces:
     storage: Storage
     config: TableConfig
     timeline: Timeline
+    definitions: Mapping[str, IndexDefinition] | None = None
+    """Of its indexes, where they were read already."""
 
     @cached_property
     def has_rings(self) -> bool:
@@ -37,7 +40,7 @@ class Traces:
         Raises `UnsupportedTableFeature` for numbers of buckets that differ by partition.
         """
         # An object store has no empty folders, a file system may.
-        folders, _ = self.storage.list_dir(_FOLDER)
+        folders, _ = self.storage.list_dir(BUCKET_FOLDER)
         if _BY_PARTITION in folders and self.storage.list(_BY_PARTITION):
             msg = f"hoodie.bucket.index.partition.expressions: the table has {_BY_PARTITION}"
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
@@ -64,9 +67,11 @@ class Traces:
         if RECORD_INDEX not in self.config.metadata_partitions:
             undone = Unfinished.of(self.config)
             lost = () if undone.beside else undone.partitions_for(self.config.version)
-            known = RECORD_INDEX in lost
-            return undone.by_partition if known else None
-        definition = index_definitions(self.storage, self.config).get(RECORD_INDEX)
+            return undone.by_partition if RECORD_INDEX in lost else None
+        known = self.definitions
+        if known is None:
+            known = index_definitions(self.storage, self.config)
+        definition = known.get(RECORD_INDEX)
         return definition is not None and definition.is_partitioned
 
 

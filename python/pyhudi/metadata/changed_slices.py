@@ -121,17 +121,19 @@ class ChangedSlices:
                 yield GroupChange(before, _after(partition, file_id, before, written))
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
-        if partition not in self._known:
-            table = self._table
-            view = FileSystemView(
-                table.storage, table.config, table.timeline, {partition}, self.listing
-            )
-            self._known[partition] = {slice_.file_id: slice_ for slice_ in view.slices()}
-        return self._known[partition]
+        return self._known.get(partition, {})
 
     @cached_property
     def _known(self) -> dict[str, dict[str, FileSlice]]:
-        return {}
+        """The file groups of each partition that the commit changes, by file id."""
+        table, metadata = self._table, self._metadata
+        gone = metadata.partition_to_replace_file_ids or {}
+        partitions = {*metadata.partition_to_write_stats, *(path for path in gone if gone[path])}
+        view = FileSystemView(table.storage, table.config, table.timeline, partitions, self.listing)
+        known: dict[str, dict[str, FileSlice]] = {path: {} for path in partitions}
+        for slice_ in view.slices():
+            known[slice_.partition][slice_.file_id] = slice_
+        return known
 
     @cached_property
     def _table(self) -> Table:

@@ -8,7 +8,7 @@ from pyhudi.config.metadata_names import FILES, not_kept
 from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature, overtaken
-from pyhudi.metadata.definitions import IndexDefinition, index_definitions
+from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.kinds.protocol import Known
 from pyhudi.metadata.kinds.registry import kind_of, kinds_of
 from pyhudi.schema.table_schema import TableSchema
@@ -49,14 +49,18 @@ def check_replaceable(config: TableConfig) -> None:
             raise UnsupportedTableFeature(msg, hint="Drop the index first.")
 
 
-def check_indexes(storage: Storage, config: TableConfig, schema: TableSchema) -> None:
+def check_indexes(
+    storage: Storage,
+    config: TableConfig,
+    schema: TableSchema,
+    definitions: Mapping[str, IndexDefinition],
+) -> None:
     """The part of `check_partitions` that index definitions and the table's schema decide.
 
     Raises `CommitConflict` where another writer takes an index away meanwhile.
     """
     if not config.metadata_partitions:
         return
-    definitions = index_definitions(storage, config)
     try:
         check_kept(config.metadata_partitions, config, definitions, schema)
     except UnsupportedTableFeature as error:

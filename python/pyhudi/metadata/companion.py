@@ -10,6 +10,7 @@ its files by the kinds of partitions (`kinds/`). Order of steps: `HoodieBackedTa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,12 +24,20 @@ from pyhudi.config.actions import (
     ROLLBACK,
 )
 from pyhudi.config.file_names import parse_log_name
-from pyhudi.config.metadata_names import FILES, NO_PATH, PARTITION_STATS, RECORD_INDEX
-from pyhudi.engine.local import LocalEngine, worth_a_cluster
+from pyhudi.config.metadata_names import (
+    FILES,
+    FOLDER,
+    NO_PATH,
+    PARTITION_STATS,
+    PROPERTIES,
+    RECORD_INDEX,
+)
+from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
+from pyhudi.metadata.definitions import definitions_path
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.kinds.files import FileTask
 from pyhudi.metadata.kinds.protocol import Change, Cleaned
@@ -66,6 +75,21 @@ _SERVICES = (CLEAN, COMMIT, COMPACTION, LOG_COMPACTION)
 class MetadataCompanion(Companion):
     """Keeps a table's metadata table in step; does nothing for a table without one."""
 
+    @contextmanager
+    def ahead(self, table: Table, metadata: CommitMetadata) -> Iterator[None]:
+        """As `Companion.ahead`: the metadata table, its files and indexes, and what changes."""
+        partitions, layout = table.config.metadata_partitions, table.config.layout
+        if FILES not in partitions:
+            yield
+            return
+        folders = [layout.folder, *partitions]
+        changed = metadata.partition_to_write_stats if RECORD_INDEX in partitions else ()
+        with (
+            table.storage.below(FOLDER).ahead(files=[PROPERTIES], folders=folders),
+            table.storage.ahead(files=[definitions_path(table.config)], folders=changed),
+        ):
+            yield
+
     def before_complete(self, table: Table, commit: Commit) -> Mapping[str, str]:
         """Writes the delta commit, and counts the keys that the record index gets.
 
@@ -79,13 +103,15 @@ class MetadataCompanion(Companion):
         rows_go = metadata.operation_type not in AS_IT_WAS
         if metadata.partition_to_replace_file_ids and rows_go:
             check_replaceable(table.config)
-        metadata_table = open_metadata_table(table)
-        delta = DeltaCommit(table, metadata_table, commit.instant)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
         rows = ChangedSlices(table, commit.instant, metadata, schema, avro)
-        change = Change(table, metadata_table, commit, schema, rows, delta.groups, delta.listing)
+        of = open_metadata_table(table)
+        delta = DeltaCommit(table, of, commit.instant)
+        change = Change(table, of, commit, schema, rows, delta.groups, delta.listing)
         delta.add(new_groups(change))
-        stats = delta.write(table.engine, commit_tasks(change))
+        size = sum(stat.file_size_in_bytes for stat in metadata.write_stats)
+        engine = worth_waiting(table.engine, table.storage, size)
+        stats = delta.write(engine, commit_tasks(change))
         commit.keys_indexed = sum(
             stat.num_writes for stat in stats if stat.partition_path == RECORD_INDEX
         )

@@ -33,11 +33,14 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table import Table
+from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
 
+_AT_ONCE = 16
+"""File groups that are looked at in a bucket, where most of it is waiting."""
 _FEW_KEYS = 32
 """So many are looked up one after the other."""
 
@@ -64,11 +67,13 @@ class MetadataTable:
         self._data_storage = storage
         self._data_config = config
         self._storage = storage.below(FOLDER)
-        self._config = open_config(self._storage) if opened is None else opened.config
         self._files = files
+        if opened is None:
+            self._config, metadata = load_metadata(self._storage, config)
+        else:
+            self._config, metadata = opened.config, opened.timeline
         # A crash between its delta commit and the data table's leaves one that must not count.
         pending = {instant.requested for instant in timeline.pending()}
-        metadata = Timeline.load(self._storage, self._config) if opened is None else opened.timeline
         pending &= {instant.requested for instant in metadata.completed()}
         self._timeline = metadata.reopened(pending) if pending else metadata
         check_not_behind(timeline, self._timeline)
@@ -117,8 +122,9 @@ class MetadataTable:
         texts = pa.array(keys, pa.string())
         for key, group in zip(keys, _native.metadata_groups(texts, len(groups)), strict=True):
             by_group[group.as_py()].append(key)
-        with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pyhudi-look-up") as pool:
-            pairs = [pair for pair in zip(groups, by_group, strict=True) if pair[1]]
+        pairs = [pair for pair in zip(groups, by_group, strict=True) if pair[1]]
+        threads = _AT_ONCE if is_remote(self._storage.uri) else os.cpu_count()
+        with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-look-up") as pool:
             return list(pool.map(lambda pair: pair[0].open().locations(pair[1]), pairs))
 
     def _groups_of(self, name: str) -> list[MetadataGroup]:
@@ -195,6 +201,16 @@ class MetadataTable:
 def escaped(path: str) -> str:
     """A data partition's path as it stands in file ids of the record index."""
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED_IN_IDS else c for c in path)
+
+
+def load_metadata(storage: Storage, data: TableConfig) -> tuple[TableConfig, Timeline]:
+    """Configuration and timeline of a metadata table. storage: its own.
+
+    data: the data table's, whose layout it has. Raises `CorruptTable` when it is missing.
+    """
+    with storage.ahead(files=[PROPERTIES], folders=[data.layout.folder]):
+        config = open_config(storage)
+        return config, Timeline.load(storage, config)
 
 
 def open_config(storage: Storage) -> TableConfig:

@@ -16,7 +16,7 @@ from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK, Instant, State
 from pyhudi.config.metadata_names import FOLDER, PROPERTIES
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.metadata.partitioned import check_numbers
-from pyhudi.metadata.reader import open_config
+from pyhudi.metadata.reader import load_metadata
 from pyhudi.metadata.records import record_schema
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.file_groups import file_groups
@@ -25,7 +25,6 @@ from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import rollback
 from pyhudi.txn.open_instant import OpenInstant
@@ -36,13 +35,13 @@ GroupsByPartition = dict[str, list[FileGroup]]
 def open_metadata_table(data: Table) -> Table:
     """That of a data table, by whose instants it goes. Raises `CorruptTable` when it is missing."""
     storage = data.storage.below(FOLDER)
-    config = open_config(storage)
+    config, timeline = load_metadata(storage, data.config)
     schema = record_schema(config.version.metadata_schema)
     return replace(
         data,
         storage=storage,
         config=config,
-        timeline=Timeline.load(storage, config),
+        timeline=timeline,
         schema=TableSchema(_native.without_meta_fields(schema), pa.schema([])),
         columns=pa.schema([]),
         as_text=(),

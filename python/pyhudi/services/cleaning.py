@@ -227,8 +227,7 @@ class _DeleteTask:
 
 def _delete(task: _DeleteTask, attempt: Attempt) -> None:  # noqa: ARG001
     """Removes files; what is gone already is fine."""
-    for path in task.paths:
-        task.storage.delete(path)
+    task.storage.delete_all(task.paths)
 
 
 def _complete(

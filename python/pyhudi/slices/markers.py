@@ -1,4 +1,4 @@
-"""Markers: one empty file for every data file a transaction begins, made before the data file.
+"""Markers: one small file for every data file a transaction begins, made before the data file.
 
 They name what has to be removed when the transaction fails, or what an attempt left that did not
 get into the commit. pyhudi makes DIRECT markers, which every Hudi release can roll back by; the
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
+from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Entry, Storage
 
 MARKER_FOLDER = ".hoodie/.temp"
@@ -27,6 +28,8 @@ _INFIX = ".marker."
 _TYPE_FILE = "MARKERS.type"
 _BATCH_PREFIX = "MARKERS"
 _BATCHED = "TIMELINE_SERVER_BASED"
+_IN_BUCKETS = b"a marker"
+"""Content of a marker in a bucket, where each empty object is asked about: it may be a folder's."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ def folder(instant: str) -> str:
 
 def create(storage: Storage, instant: str, marker: Marker) -> None:
     """Makes a DIRECT marker; one that is there already is fine."""
-    storage.put_if_absent(f"{folder(instant)}/{marker.path}{_INFIX}{marker.kind}", b"")
+    content = _IN_BUCKETS if is_bucket(storage.uri) else b""
+    storage.put_if_absent(f"{folder(instant)}/{marker.path}{_INFIX}{marker.kind}", content)
 
 
 def delete_all(storage: Storage, instant: str) -> None:

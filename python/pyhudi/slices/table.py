@@ -156,6 +156,13 @@ class Commit:
 class Companion:
     """One that keeps step with a table's commits. Each method does nothing where it is not made."""
 
+    def ahead(self, table: Table, metadata: CommitMetadata) -> AbstractContextManager[None]:  # noqa: ARG002
+        """A block in which `before_complete` begins, with what that reads asked for at once.
+
+        metadata: of the commit.
+        """
+        return nullcontext()
+
     def before_complete(
         self,
         table: Table,  # noqa: ARG002

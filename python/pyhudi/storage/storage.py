@@ -10,13 +10,16 @@ Every change that Python makes to storage goes through the methods below, so a t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pyhudi import _native
+from pyhudi.storage.ahead import answer, asked, take_at_once
 from pyhudi.storage.kept import Kept
 from pyhudi.storage.options import check_storage_options, is_remote
 
@@ -39,8 +42,6 @@ class Entry:
 
 Entries: TypeAlias = list[Entry]
 
-_AT_ONCE = 16
-"""Listings under way in a bucket."""
 _KEPT = 20_000
 """Write stats of commits, some 20 MB."""
 
@@ -102,7 +103,8 @@ class Storage:
 
     def read(self, path: str) -> bytes:
         """The whole file. Raises `MissingFile` when it is not there."""
-        return self.native.read(path)
+        coming: Future[bytes] | None = answer(("read", self.uri, path))
+        return self.native.read(path) if coming is None else coming.result()
 
     def read_or_none(self, path: str) -> bytes | None:
         """The whole file, None when it is not there."""
@@ -122,10 +124,16 @@ class Storage:
 
     def list(self, prefix: str = "") -> Entries:
         """Every file below a folder, at any depth, sorted by path."""
+        coming: Future[Entries] | None = answer(("list", self.uri, prefix))
+        if coming is not None:
+            return coming.result()
         return [Entry(*found) for found in self.native.list(prefix)]
 
     def list_dir(self, prefix: str = "") -> tuple[Paths, Entries]:
         """One level: paths of folders, and files. A missing folder is empty."""
+        coming: Future[tuple[Paths, Entries]] | None = answer(("list_dir", self.uri, prefix))
+        if coming is not None:
+            return coming.result()
         folders, files = self.native.list_dir(prefix)
         return folders, [Entry(*found) for found in files]
 
@@ -134,8 +142,39 @@ class Storage:
         if len(prefixes) < 2 or not is_remote(self.uri):
             yield from map(self.list_dir, prefixes)
             return
-        with ThreadPoolExecutor(min(len(prefixes), _AT_ONCE)) as pool:
-            yield from pool.map(self.list_dir, prefixes)
+        with self.ahead(folders=prefixes):
+            yield from map(self.list_dir, prefixes)
+
+    def ahead(
+        self, *, files: Iterable[str] = (), folders: Iterable[str] = (), trees: Iterable[str] = ()
+    ) -> AbstractContextManager[None]:
+        """A block that will `read` these files, `list_dir` these folders and `list` these trees.
+
+        Where each is a round trip they are asked for at once, and the block's first call for each
+        waits for that. What others have written since the block began may be missing in it.
+        """
+        if not is_remote(self.uri):
+            return nullcontext()
+        verbs: tuple[tuple[Callable[[str], Any], Iterable[str]], ...] = (
+            (self.read, files),
+            (self.list_dir, folders),
+            (self.list, trees),
+        )
+        return asked(
+            {
+                (verb.__name__, self.uri, path): partial(verb, path)
+                for verb, paths in verbs
+                for path in paths
+            }
+        )
+
+    def at_once(self, *steps: Callable[[], None]) -> None:
+        """Takes steps that do not need each other: at once where each has round trips."""
+        if is_remote(self.uri):
+            take_at_once(steps)
+            return
+        for step in steps:
+            step()
 
     def put(self, path: str, data: bytes) -> None:
         """Writes a file in place of any older one; a reader sees all of one or all of the other."""
@@ -160,6 +199,17 @@ class Storage:
     def delete(self, path: str) -> bool:
         """Removes a file; False when there was none."""
         return self.native.delete(path)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Removes files, in no order; those that are gone already are fine.
+
+        In a bucket many go at a time.
+        """
+        if is_remote(self.uri):
+            self.native.delete_all(list(paths))
+            return
+        for path in paths:
+            self.delete(path)
 
     def delete_dir(self, path: str) -> None:
         """Removes a folder and all below it; a missing one is fine."""

@@ -268,12 +268,11 @@ class Timeline:
         return self._newest
 
     def _kept_metadata(self, instant: Instant) -> CommitMetadata:
-        # A file whose name has its completion time never changes.
-        key = self._storage.uri, self._layout.path(instant.file_name)
-        known: CommitMetadata | None = self._storage.kept.get(key)
+        path = self._layout.path(instant.file_name)
+        known: CommitMetadata | None = self._storage.kept.get((self._storage.uri, path))
         if known is None:
             known = self._commit_metadata(instant)
-            self._storage.kept.put(key, known, weight=len(known.write_stats) + 1)
+            _keep(self._storage, path, known)
         return known
 
     def _commit_metadata(self, instant: Instant) -> CommitMetadata:
@@ -308,6 +307,19 @@ class Timeline:
         planned = self.pending(COMPACTION, LOG_COMPACTION, CLUSTERING)
         times = [i.requested for i in (*self.commits, *planned) if i.requested not in savepoints]
         return min(times, default=None)
+
+
+def keep_commit(storage: Storage, path: str, data: bytes) -> None:
+    """Keeps what a commit says whose completed file was just made, for `Timeline.commit_metadata`.
+
+    path: of a file whose name has the completion time.
+    """
+    _keep(storage, path, commit_metadata_of(content.decode(data, path), path))
+
+
+def _keep(storage: Storage, path: str, metadata: CommitMetadata) -> None:
+    # A file whose name has its completion time never changes.
+    storage.kept.put((storage.uri, path), metadata, weight=len(metadata.write_stats) + 1)
 
 
 def _modification_instant(modified_ms: int, zone: Zone) -> str:

@@ -123,9 +123,9 @@ def _clean(storage: Storage, folder: str, kept: int) -> None:
     needed = {name for manifest in manifests if manifest for name in manifest.files}
     for number in numbers[kept:]:
         remove_manifest(storage, folder, number)
-    for entry in storage.list_dir(folder)[1]:
-        if _NAME.fullmatch(entry.name) and entry.name not in needed:
-            storage.delete(f"{folder}/{entry.name}")
+    names = [entry.name for entry in storage.list_dir(folder)[1]]
+    gone = (name for name in names if _NAME.fullmatch(name) and name not in needed)
+    storage.delete_all(f"{folder}/{name}" for name in gone)
 
 
 def _level(name: str) -> int | None:

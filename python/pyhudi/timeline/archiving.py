@@ -22,7 +22,6 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log_write import write_archive_log
@@ -102,11 +101,7 @@ def _remove(
     """
     files = [file for instant in instants for file in timeline.files(instant)]
     pending = [config.layout.path(file.file_name) for file in files if not file.is_completed]
-    if is_remote(storage.uri):
-        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-archive") as pool:
-            # An error of one of them is raised here.
-            list(pool.map(storage.delete, pending))
-        pending = []
-    completed = [config.layout.path(file.file_name) for file in files if file.is_completed]
-    for path in (*pending, *completed):
-        storage.delete(path)
+    storage.delete_all(pending)
+    for file in files:
+        if file.is_completed:
+            storage.delete_all([config.layout.path(file.file_name)])

@@ -48,11 +48,10 @@ def remove_left_files(storage: Storage, timeline: Timeline, clock: Clock) -> Pat
 
 def remove_staged(storage: Storage, files: Iterable[Entry], clock: Clock, dead: str = "") -> None:
     """Removes the staged copies among files. dead: an instant whose writer is dead, at any age."""
-    for file in files:
-        if not is_staged(file.name):
-            continue
-        if is_old(file, clock) or (dead and f"_{dead}." in file.name):
-            storage.delete(file.path)
+    staged = (file for file in files if is_staged(file.name))
+    storage.delete_all(
+        file.path for file in staged if is_old(file, clock) or (dead and f"_{dead}." in file.name)
+    )
 
 
 def remove_staged_of(storage: Storage, partitions: Iterable[str], dead: str, clock: Clock) -> None:

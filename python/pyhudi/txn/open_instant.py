@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyhudi.config.actions import State
+from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, State
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.table import Table
+from pyhudi.timeline.active import keep_commit
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
@@ -45,9 +46,7 @@ class OpenInstant:
         if begun is None:
             begun = (marker.path for marker in markers.read_all(storage, self.time) or ())
         listed = metadata.paths
-        for path in begun:
-            if path not in listed:
-                storage.delete(path)
+        storage.delete_all(path for path in begun if path not in listed)
 
     def complete(self, content: bytes) -> str:
         """Creates the completed file, and gives the completion time.
@@ -73,9 +72,11 @@ class OpenInstant:
             raise
         except Exception:
             # The answer may have been lost on the way.
-            name = layout.file_name(self.time, self.action, State.COMPLETED, completion)
-            if storage.read_or_none(layout.path(name)) != content:
+            if storage.read_or_none(self._completed_path(completion)) != content:
                 raise
+        done = COMPLETED_ACTION.get(self.action, self.action)
+        if layout.completion_in_name and done in COMMIT_ACTIONS:
+            keep_commit(storage, self._completed_path(completion), content)
 
     def clear(self) -> None:
         """Removes its markers, once it is complete or gone."""
@@ -103,9 +104,7 @@ class OpenInstant:
 
     def take_publication_back(self, completion: str) -> None:
         """Removes the completed file that `publish` has made."""
-        layout = self.table.config.layout
-        name = layout.file_name(self.time, self.action, State.COMPLETED, completion)
-        self.table.storage.delete(layout.path(name))
+        self.table.storage.delete(self._completed_path(completion))
 
     @property
     def is_inflight(self) -> bool:
@@ -113,6 +112,11 @@ class OpenInstant:
         layout = self.table.config.layout
         name = layout.file_name(self.time, self.action, State.INFLIGHT)
         return self.table.storage.exists(layout.path(name))
+
+    def _completed_path(self, completion: str) -> str:
+        layout = self.table.config.layout
+        name = layout.file_name(self.time, self.action, State.COMPLETED, completion)
+        return layout.path(name)
 
     def _remove(self, state: State) -> None:
         self.table.config.layout.remove(self.table.storage, self.time, self.action, state)

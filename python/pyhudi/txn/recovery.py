@@ -147,7 +147,6 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
 
 def remove_marked(storage: Storage, instant: str) -> None:
     """Removes the files of a write that the timeline does not have any more."""
-    for marker in markers.read_all(storage, instant) or ():
-        # Before table version 8 others may have written to a log file of an older name.
-        if f"_{instant}." in marker.name:
-            storage.delete(marker.path)
+    found = markers.read_all(storage, instant) or ()
+    # Before table version 8 others may have written to a log file of an older name.
+    storage.delete_all(marker.path for marker in found if f"_{instant}." in marker.name)

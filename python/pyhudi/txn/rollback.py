@@ -152,8 +152,7 @@ def _carry_out(
 
 def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:
     """Does one request; returns its part of a `HoodieRollbackPartitionMetadata`."""
-    for name in request.files:
-        storage.delete(request.path(name))
+    storage.delete_all(request.path(name) for name in request.files)
     root = storage.native.uri
     commands: dict[str, int] = {}
     if request.log_blocks:

@@ -12,10 +12,9 @@ crash:
 4. Tasks write data files, each after its marker. Readers see none of it.
 5. `commit`. In one section: the timeline is loaded anew and looked at for what others did
    meanwhile (`conflicts.py`), marked files that are not in the statistics are removed, companions
-   are brought up to the commit, then the completed file publishes the write, and companions do
-   what is due.
-6. Heartbeat and markers go. What fails after the publication is a warning: an error would have the
-   caller write once more.
+   are brought up to the commit, then the completed file publishes the write, companions do what is
+   due, heartbeat and markers go. What fails after the publication is a warning: an error would
+   have the caller write once more.
 
 No lock keeps a writer that lost it from writing. So a write is published only while its lock, its
 heartbeat and its inflight file are there.
@@ -26,12 +25,13 @@ first block that is later than the last commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
 
+from pyhudi.config import properties_file
 from pyhudi.config.actions import Instant, State
 from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.config.lock_options import LockOptions
@@ -205,16 +205,17 @@ class Transaction:
         )
         self._written = metadata
         with table.guard.section():
-            now = self._checked(metadata, schema)
-            self._open.keep_only(metadata)
-            commit = Commit(self.instant, metadata, schema, self.by_record_index)
-            self._told_companions = True
-            try:
-                metadata = in_step(now, commit, self.companions)
-            except MissingFile:
-                # Of a writer that stood still others may have taken the files away.
-                self._check_alive()
-                raise
+            with self._asked_ahead(metadata):
+                now = self._checked(metadata, schema)
+                self._open.keep_only(metadata)
+                commit = Commit(self.instant, metadata, schema, self.by_record_index)
+                self._told_companions = True
+                try:
+                    metadata = in_step(now, commit, self.companions)
+                except MissingFile:
+                    # Of a writer that stood still others may have taken the files away.
+                    self._check_alive()
+                    raise
             data = metadata.encode(table.config.version, self._open.action, table.clock)
             began_ms = table.clock.now_ms()
             completion = table.generator.next()
@@ -222,9 +223,24 @@ class Transaction:
             self._open.check_inflight()
             self._publish(now.timeline, completion, data)
             self._follow(now)
-            self._try(partial(table.guard.settle, began_ms))
-        self._clear()
+            self._clear(partial(table.guard.settle, began_ms))
         return completion
+
+    @contextmanager
+    def _asked_ahead(self, metadata: CommitMetadata) -> Iterator[None]:
+        """What a commit looks at first. Within a section: nobody else changes it."""
+        table = self._table
+        with ExitStack() as block:
+            block.enter_context(
+                table.storage.ahead(
+                    files=[properties_file.FILE],
+                    folders=[table.config.layout.folder],
+                    trees=[markers.folder(self.instant)],
+                )
+            )
+            for companion in table.companions:
+                block.enter_context(companion.ahead(table, metadata))
+            yield
 
     def _checked(self, metadata: CommitMetadata, schema: CommitSchema) -> Table:
         """The table of now, where the write may be complete on it."""
@@ -302,10 +318,12 @@ class Transaction:
         for companion in (*table.companions, *self.companions):
             self._try(partial(companion.after_complete, table))
 
-    def _clear(self) -> None:
+    def _clear(self, settle: Callable[[], None]) -> None:
+        """Removes heartbeat and markers while clocks settle, for which others wait anyway."""
+        steps = [settle, self._open.clear]
         if self._heartbeat is not None:
-            self._try(self._heartbeat.stop)
-        self._try(self._open.clear)
+            steps.insert(1, self._heartbeat.stop)
+        self._table.storage.at_once(*(partial(self._try, step) for step in steps))
 
     def _try(self, step: Callable[[], None]) -> None:
         try:
@@ -419,8 +437,7 @@ class Transaction:
         for companion in table.companions:
             companion.on_removal(table, self.instant)
         remove_marked(table.storage, self.instant)
-        for path in self._written.paths - rollback.called_off(timeline, self.instant):
-            table.storage.delete(path)
+        table.storage.delete_all(self._written.paths - rollback.called_off(timeline, self.instant))
         self._open.clear()
         table.storage.delete(heartbeat.path_of(self.instant))
 

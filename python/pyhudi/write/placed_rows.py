@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.engine.local import worth_waiting
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices import write_tasks
 from pyhudi.slices.write_base import write_file
@@ -21,6 +22,8 @@ from pyhudi.write.plan import Counts, PlannedFile, Updates
 from pyhudi.write.write_context import WriteContext
 
 WRITE_STAGE = 1
+_ROW_BYTES = 1024
+"""Of a row that nobody has measured (`hoodie.copyonwrite.record.size.estimate`)."""
 
 
 class CutRows(write_tasks.RowStream, Protocol):
@@ -91,7 +94,9 @@ class PlacedRows:
         """Writes the files, each with the rows that it takes."""
         tasks = [self.filled(file) for file in files]
         label = f"write files of {instant}"
-        return self.context.engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
+        size = sum(map(_size, tasks))
+        engine = worth_waiting(self.context.engine, self.context.storage, size)
+        return engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
 
     def filled(self, file: PlannedFile) -> WriteTask:
         """The task of a file with its rows."""
@@ -104,6 +109,14 @@ class PlacedRows:
             parts.append(new.slice(file.inserts.start, len(file.inserts)))
         rows = _Joined(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
         return with_rows(file.task, rows, updates.base_rows if updates else None, gone)
+
+
+def _size(task: WriteTask) -> int:
+    """Bytes that a task reads and writes, at a guess."""
+    rows = task.inserts + task.updates
+    if isinstance(task, BaseFileTask) and task.previous is not None:
+        return task.previous.size + rows * _ROW_BYTES
+    return rows * _ROW_BYTES
 
 
 def with_rows(

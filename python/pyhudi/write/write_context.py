@@ -17,6 +17,7 @@ from pyhudi.config.actions import RESTORE
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import SchemaMismatch
@@ -25,8 +26,10 @@ from pyhudi.index.choice import choose
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.renewal import HashRings
+from pyhudi.index.traces import BUCKET_FOLDER
 from pyhudi.metadata.checks_before_write import check_indexes
 from pyhudi.metadata.companion import MetadataCompanion
+from pyhudi.metadata.definitions import definitions_path, index_definitions
 from pyhudi.schema import schema_history
 from pyhudi.schema.casts import cast_exactly
 from pyhudi.schema.conform import conform, data_schema, marked_deleted, to_table
@@ -54,7 +57,7 @@ from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.guard import guard_of
-from pyhudi.txn.locks.evidence import check_no_other_lock
+from pyhudi.txn.locks.evidence import check_no_other_lock, looks_beside
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.schema_history import SchemaHistoryFile
 from pyhudi.txn.task_inputs import committed_blocks, write_target
@@ -156,10 +159,20 @@ class WriteContext:
         handle = Handle.of(table, clock)
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
+        folders = {config.layout.folder, BUCKET_FOLDER}
+        if looks_beside(LockOptions.of(table.options)):
+            folders.add(META_FOLDER)
+        files = [definitions_path(config)] if config.metadata_partitions else []
+        with storage.ahead(files=files, folders=folders):
+            return cls._opened(handle, config, clock)
+
+    @classmethod
+    def _opened(cls, handle: Handle, config: TableConfig, clock: Clock) -> WriteContext:
+        storage = handle.storage
         timeline = Timeline.load(storage, config)
         checks.check_writable(storage, config, timeline)
-        check_no_other_lock(storage, config, timeline, LockOptions.of(table.options), clock)
-        options = WriteOptions.of(table.options)
+        check_no_other_lock(storage, config, timeline, LockOptions.of(handle.options), clock)
+        options = WriteOptions.of(handle.options)
         if timeline.pending(RESTORE):
             # What it takes back must not be planned on.
             timeline = recover(
@@ -169,15 +182,16 @@ class WriteContext:
             storage,
             config,
             clock,
-            table.engine,
-            table.options,
+            handle.engine,
+            handle.options,
             _COMPANIONS,
             timeline,
             handle.guard,
         )
-        check_indexes(storage, config, opened.schema)
+        definitions = index_definitions(storage, config) if config.metadata_partitions else {}
+        check_indexes(storage, config, opened.schema, definitions)
         schema_history.check_ids(opened.schema, config)
-        chosen = choose(storage, config, timeline, options.index)
+        chosen = choose(storage, config, timeline, options.index, definitions)
         context = cls(table=opened, options=options, started_ms=clock.now_ms(), chosen=chosen)
         checks.check_virtual_writes(config, context.index, options)
         checks.check_log_blocks(context.options, config, context.schema.arrow)

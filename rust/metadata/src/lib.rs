@@ -100,14 +100,26 @@ impl MetadataPartition {
                 None => Some((slice, Wanted::All)),
             })
             .collect();
+        self.each_slice(&jobs, keep, |records| {
+            for record in records.iter() {
+                let (key, versions) = record?;
+                take(key, &versions).map_err(|what| records.damaged(what))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Hands over what was read of each slice, in their order.
+    fn each_slice(
+        &self,
+        jobs: &[(&MetadataSlice, Wanted<'_>)],
+        keep: Keep,
+        mut take: impl FnMut(&Records) -> Result<()>,
+    ) -> Result<()> {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         for jobs in jobs.chunks(threads) {
             for records in self.read_side_by_side(jobs, keep) {
-                let records = records?;
-                for record in records.iter() {
-                    let (key, versions) = record?;
-                    take(key, &versions).map_err(|what| records.damaged(what))?;
-                }
+                take(&records?)?;
             }
         }
         Ok(())

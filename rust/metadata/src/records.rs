@@ -7,7 +7,7 @@ use pyhudi_avro::{AvroError, Datum, DatumReader};
 use pyhudi_format::log::{BlockType, DeleteBody, LogBlock, delete_body, delete_list};
 use pyhudi_format::{FormatError, HFile, ReadAt};
 use pyhudi_slice::{LogSource, Result, SliceError, choose_blocks};
-use pyhudi_store::{Store, StoreFile};
+use pyhudi_store::StoreFile;
 
 use super::{MetadataPartition, MetadataSlice};
 
@@ -73,20 +73,24 @@ impl Records {
         keep: Keep,
     ) -> Result<Self> {
         let mut records = Self::none(slice, keep);
-        let read_base = |records: &mut Self| match &slice.base {
-            Some(base) => records.read_base(&partition.store, base, wanted),
+        // Most look-ups end in the base file, so it is opened with the log files.
+        let paths = slice.logs.iter().chain(&slice.base);
+        let mut logs = LogSource::open_all(&partition.store, &paths.cloned().collect::<Vec<_>>())?;
+        let base = logs.split_off(slice.logs.len()).pop();
+        let read_base = |records: &mut Self| match base {
+            Some(base) => records.read_base(base, wanted),
             None => Ok(()),
         };
         match keep {
             Keep::Newest => {
-                records.read_logs(partition, &slice.logs, wanted)?;
+                records.read_logs(partition, &logs, wanted)?;
                 if !records.is_complete(wanted) {
                     read_base(&mut records)?;
                 }
             }
             Keep::All => {
                 read_base(&mut records)?;
-                records.read_logs(partition, &slice.logs, wanted)?;
+                records.read_logs(partition, &logs, wanted)?;
             }
         }
         Ok(records)
@@ -95,7 +99,8 @@ impl Records {
     /// What the log files of a slice say, to be brought together with its base file.
     pub(super) fn of_logs(partition: &MetadataPartition, slice: &MetadataSlice) -> Result<Self> {
         let mut records = Self::none(slice, Keep::All);
-        records.read_logs(partition, &slice.logs, &Wanted::All)?;
+        let logs = LogSource::open_all(&partition.store, &slice.logs)?;
+        records.read_logs(partition, &logs, &Wanted::All)?;
         Ok(records)
     }
 
@@ -166,9 +171,10 @@ impl Records {
         }
     }
 
-    fn read_base(&mut self, store: &Store, path: &str, wanted: &Wanted<'_>) -> Result<()> {
+    fn read_base(&mut self, source: LogSource, wanted: &Wanted<'_>) -> Result<()> {
+        let path = &*source.path;
         let damaged = |error| SliceError::format(path, 0, error);
-        let file = HFile::open(store.file(path)?).map_err(damaged)?;
+        let file = HFile::open(source.file).map_err(damaged)?;
         if file.entry_count() == 0 {
             return Ok(());
         }
@@ -188,12 +194,10 @@ impl Records {
     fn read_logs(
         &mut self,
         partition: &MetadataPartition,
-        logs: &[String],
+        logs: &[LogSource],
         wanted: &Wanted<'_>,
     ) -> Result<()> {
-        let open = |path: &String| LogSource::open(&partition.store, path);
-        let sources = logs.iter().map(open).collect::<Result<Vec<_>>>()?;
-        let (mut blocks, counts) = choose_blocks(&sources, &partition.filter)?;
+        let (mut blocks, counts) = choose_blocks(logs, &partition.filter)?;
         if counts.corrupt > 0 {
             return Err(self.damaged(format!("{} log blocks are damaged", counts.corrupt)));
         }

@@ -9,7 +9,7 @@ use pyhudi_format::hash::{column_key, text_hash64};
 use pyhudi_slice::{Result, SliceError};
 
 use super::MetadataPartition;
-use super::records::{Keep, Records, Wanted};
+use super::records::{Keep, Wanted};
 use super::stat_value::{Bound, bound, bounds_array};
 
 /// What is known of the values of one column in one file or partition.
@@ -63,18 +63,24 @@ pub(super) fn stored_stats(
         .collect();
     let mut found = vec![Stats::default(); keys.len()];
     let groups = partition.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?;
-    for (slice, group) in partition.groups.iter().zip(groups) {
-        let texts: Vec<&str> = group.iter().map(|(key, _)| key.as_str()).collect();
-        if texts.is_empty() {
-            continue;
-        }
-        let records = Records::read(partition, slice, &Wanted::Keys(&texts), Keep::All)?;
-        for (key, place) in &group {
+    let asked = partition.groups.iter().zip(&groups);
+    let asked = asked.filter(|(_, group)| !group.is_empty());
+    let (slices, groups): (Vec<_>, Vec<_>) = asked.unzip();
+    let texts = groups.iter().map(|group| group.iter());
+    let texts: Vec<Vec<&str>> = texts
+        .map(|group| group.map(|(key, _)| key.as_str()).collect())
+        .collect();
+    let wanted = texts.iter().map(|texts| Wanted::Keys(texts));
+    let jobs: Vec<_> = slices.into_iter().zip(wanted).collect();
+    let mut groups = groups.into_iter();
+    partition.each_slice(&jobs, Keep::All, |records| {
+        for (key, place) in groups.next().into_iter().flatten() {
             if let Some(stats) = found.get_mut(*place) {
                 *stats = merged(&records.get(key)?, value_type);
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(found)
 }
 
@@ -87,8 +93,11 @@ pub fn column_stats_scan(
 ) -> Result<RecordBatch> {
     let prefixes = [text_hash64(column)];
     let (mut names, mut found) = (Vec::new(), Vec::new());
-    for slice in &partition.groups {
-        let records = Records::read(partition, slice, &Wanted::Prefixes(&prefixes), Keep::All)?;
+    let slices = partition.groups.iter();
+    let jobs: Vec<_> = slices
+        .map(|slice| (slice, Wanted::Prefixes(&prefixes)))
+        .collect();
+    partition.each_slice(&jobs, Keep::All, |records| {
         for record in records.iter() {
             let (_, versions) = record?;
             let stats = merged(&versions, value_type);
@@ -100,7 +109,8 @@ pub fn column_stats_scan(
                 found.push(stats);
             }
         }
-    }
+        Ok(())
+    })?;
     let mut columns = table_columns(&found, value_type)?;
     columns.insert(0, Arc::new(StringArray::from(names)));
     let mut fields = table_fields(value_type);

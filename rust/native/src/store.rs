@@ -98,6 +98,11 @@ impl Store {
         py.detach(|| self.0.delete(path)).map_err(store_error)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "as PyO3 gives it")]
+    fn delete_all(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<()> {
+        py.detach(|| self.0.delete_all(&paths)).map_err(store_error)
+    }
+
     fn delete_dir(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         py.detach(|| self.0.delete_dir(path)).map_err(store_error)
     }

@@ -69,6 +69,12 @@ impl LogSource {
         })
     }
 
+    /// Opens log files, together where each waits for a server.
+    pub fn open_all(store: &Store, paths: &[String]) -> Result<Vec<Self>> {
+        let files = paths.iter().cloned().zip(store.files(paths)?);
+        Ok(files.map(|(path, file)| Self { path, file }).collect())
+    }
+
     pub(crate) fn scan(&self) -> LogScanner<StoreFile> {
         LogScanner::new(self.file.clone(), Corruption::Check)
     }

@@ -11,13 +11,12 @@ use arrow::compute::take_record_batch;
 use pyhudi_format::log::{DeleteRecord, OrderingValue};
 use pyhudi_merge::{KeyMap, Keys};
 
-use crate::blocks::{ChosenBlock, choose_blocks};
+use crate::blocks::{ChosenBlock, LogSource, choose_blocks};
 use crate::columns::Columns;
 use crate::error::{Result, SliceError};
 use crate::log_map::{LogMap, MapKind};
 use crate::log_side::{Collected, LogSide, Shape};
 use crate::names::names_of;
-use crate::read::open_logs;
 use crate::records::{Decode, LogRecords};
 use crate::request::SliceRead;
 use crate::write_log::{LogFile, LogFileOptions, write_compacted};
@@ -36,7 +35,7 @@ pub fn compact_logs(
     partition: &str,
     options: &LogFileOptions,
 ) -> Result<Option<LogFile>> {
-    let sources = open_logs(&read.store, &read.logs)?;
+    let sources = LogSource::open_all(&read.store, &read.logs)?;
     let (blocks, _) = choose_blocks(&sources, &read.filter)?;
     if blocks.is_empty() {
         return Ok(None);

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use pyhudi_format::log::{BlockType, OrderingValue};
-use pyhudi_store::Store;
 
 use crate::adapt::adapt;
 use crate::base::{BaseReader, Merging, Opening, open_base};
@@ -143,7 +142,7 @@ impl SliceReader {
     }
 
     fn start(&mut self) -> Result<Stage> {
-        let sources = open_logs(&self.read.store, &self.read.logs)?;
+        let sources = LogSource::open_all(&self.read.store, &self.read.logs)?;
         let (blocks, counts) = choose_blocks(&sources, &self.read.filter)?;
         ReadStats::add(&self.stats.log_blocks, counts.read as usize);
         ReadStats::add(&self.stats.corrupt_blocks, counts.corrupt as usize);
@@ -437,12 +436,6 @@ fn parts_for(blocks: &[ChosenBlock<'_>], spill: Option<&SpillOptions>) -> usize 
     let bytes: u64 = blocks.iter().map(|chosen| chosen.block.content_len).sum();
     let room = spill.map_or(u64::MAX, |spill| (spill.memory_limit as u64 / 4).max(1));
     (bytes.saturating_mul(EXPANSION) / room + 1).clamp(4, MOST_PARTS) as usize
-}
-
-pub(crate) fn open_logs(store: &Store, logs: &[String]) -> Result<Vec<LogSource>> {
-    logs.iter()
-        .map(|path| LogSource::open(store, path))
-        .collect()
 }
 
 impl Iterator for SliceReader {

@@ -9,12 +9,11 @@ use arrow::datatypes::{Schema, SchemaRef};
 use crate::RECORD_KEY;
 use crate::adapt::adapt;
 use crate::base::{BaseRead, BaseReader};
-use crate::blocks::choose_blocks;
+use crate::blocks::{LogSource, choose_blocks};
 use crate::columns::Columns;
 use crate::error::Result;
 use crate::merge_spec::MergeSpec;
 use crate::names::names_of;
-use crate::read::open_logs;
 use crate::records::{Decode, LogRecords};
 use crate::request::SliceRead;
 use pyhudi_keys::{RecordKeys, text_field};
@@ -45,7 +44,7 @@ impl SliceKeys {
             ..
         } = Columns::of(&read, false)?;
         let names = names_of(&columns);
-        let sources = open_logs(&read.store, &read.logs)?;
+        let sources = LogSource::open_all(&read.store, &read.logs)?;
         let decode = Decode {
             columns: &names,
             batch_rows: read.batch_rows,

@@ -1,7 +1,9 @@
 //! The facade: a table's base and what can be done below it.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
 use bytes::Bytes;
 
@@ -9,6 +11,9 @@ use crate::bucket::{self, Remote, RemoteFile, Upload};
 use crate::hdfs::{self, Hdfs, HdfsFile, HdfsUpload};
 use crate::local::{self, LocalBase, LocalFile, LocalWriter};
 use crate::{Result, StoreError, StoreFile, StoreWriter, path, uri};
+
+/// Files that are opened at a time.
+const AT_ONCE: usize = 16;
 
 /// A file on storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,6 +213,16 @@ impl Store {
         }
     }
 
+    /// Deletes files, in no order. Those that are gone already are fine.
+    pub fn delete_all(&self, paths: &[String]) -> Result<()> {
+        match &self.0 {
+            Back::Bucket(remote) => bucket::delete_dir::files(remote, paths),
+            Back::Local(_) | Back::Hdfs(_) => paths
+                .iter()
+                .try_for_each(|path| self.delete(path).map(drop)),
+        }
+    }
+
     /// Deletes the directory with all that is in it. A missing one is fine; the base is refused.
     pub fn delete_dir(&self, path: &str) -> Result<()> {
         match &self.0 {
@@ -224,6 +239,24 @@ impl Store {
             Back::Bucket(remote) => StoreFile::bucket(RemoteFile::open(remote, path)?),
             Back::Hdfs(hdfs) => StoreFile::hdfs(HdfsFile::open(hdfs, path)?),
         })
+    }
+
+    /// Opens files for positioned reads, in their order: several at a time where each waits for a
+    /// server.
+    pub fn files(&self, paths: &[String]) -> Result<Vec<StoreFile>> {
+        let open = |paths: &[String]| paths.iter().map(|path| self.file(path)).collect();
+        if paths.len() < 2 || matches!(self.0, Back::Local(_)) {
+            return open(paths);
+        }
+        let parts = paths.chunks(paths.len().div_ceil(AT_ONCE));
+        let opened: Vec<Result<Vec<StoreFile>>> = thread::scope(|scope| {
+            let threads: Vec<_> = parts.map(|part| scope.spawn(move || open(part))).collect();
+            let ends = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            ends.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
+        });
+        let opened = opened.into_iter().collect::<Result<Vec<_>>>()?;
+        Ok(opened.into_iter().flatten().collect())
     }
 
     /// The file for positioned reads, with the size that a listing or a commit told. Storage is not

@@ -66,6 +66,15 @@ impl Windows {
         }
     }
 
+    /// All of a range, none where some of it is to be fetched.
+    pub(crate) fn known(&self, range: &Range<u64>) -> Option<Bytes> {
+        let holds = |one: &&Window| one.start <= range.start && range.end <= one.end();
+        let window = self.0.iter().rev().find(holds)?;
+        let skip = (range.start - window.start) as usize;
+        let len = (range.end - range.start) as usize;
+        Some(window.bytes.slice(skip..skip + len))
+    }
+
     /// Keeps what was fetched, and lets go what was used longest ago.
     pub(crate) fn add(&mut self, start: u64, bytes: Bytes) {
         self.0.push(Window { start, bytes });
@@ -125,6 +134,8 @@ mod tests {
         let mut windows = Windows::default();
         windows.add(10, Bytes::from_static(b"0123456789"));
         assert_eq!(fetch(&mut windows, 12..15), None);
+        assert_eq!(windows.known(&(12..15)).unwrap(), "234");
+        assert_eq!(windows.known(&(17..30)), None);
         assert_eq!(fetch(&mut windows, 17..30), Some((3, LEAST)));
         assert_eq!(fetch(&mut windows, 5..11), Some((0, LEAST)));
         let whole = joined(

@@ -41,7 +41,7 @@ def check_no_other_lock(
 
     A lock file that a dead writer has left counts; its name is in the message.
     """
-    if options.is_given or options.mode is ConcurrencyMode.SINGLE_WRITER:
+    if not looks_beside(options):
         return
     folders, files = _beside(storage, timeline)
     if any(file.path == _LOCK_FILE for file in files):
@@ -55,6 +55,11 @@ def check_no_other_lock(
     # Where the storage lock is known, its holders may be.
     if both is not None and not storage.exists(PATH):
         raise _other(f"{both[0]} and {both[1]} were at work at the same time")
+
+
+def looks_beside(options: LockOptions) -> bool:
+    """Whether `check_no_other_lock` looks into the table's `.hoodie` folder."""
+    return not options.is_given and options.mode is not ConcurrencyMode.SINGLE_WRITER
 
 
 def _beside(storage: Storage, timeline: Timeline) -> tuple[Paths, Entries]:

@@ -1,4 +1,4 @@
-//! Deleting a directory: the files below it, then the objects that stand for directories.
+//! Deleting many files; and a directory: the files below it, then the objects that stand for directories.
 //!
 //! Azure knows directories by their own names, as empty objects or, in a hierarchical namespace, as real
 //! ones that stay when their files are gone.
@@ -11,6 +11,17 @@ use object_store::path::Path;
 
 use super::{Remote, list};
 use crate::Result;
+
+/// Deletes the files, as many in one request as the service takes.
+pub(crate) fn files(remote: &Remote, paths: &[String]) -> Result<()> {
+    paths
+        .iter()
+        .try_for_each(|path| crate::path::check_file(path))?;
+    let Some(first) = paths.first() else {
+        return Ok(());
+    };
+    delete(remote, first, paths, std::convert::identity)
+}
 
 /// Deletes all below the directory; the base is refused.
 pub(crate) fn delete_dir(remote: &Remote, path: &str) -> Result<()> {

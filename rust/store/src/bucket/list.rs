@@ -6,12 +6,15 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStoreExt};
+use object_store::{ListResult, ObjectMeta, ObjectStoreExt};
 
 use super::Remote;
 use crate::{Entry, Listing, Result};
+
+/// Listings under way at a time.
+const AT_ONCE: usize = 16;
 
 /// The file's size and time; none when there is none.
 pub(crate) fn head(remote: &Remote, path: &str) -> Result<Option<Entry>> {
@@ -36,6 +39,11 @@ pub(crate) fn one_level(remote: &Remote, prefix: &str) -> Result<Listing> {
     let key = remote.key(prefix)?;
     let at = Some(&key).filter(|key| !key.is_root());
     let found = remote.run(prefix, async |client| client.list_with_delimiter(at).await)?;
+    Ok(level_of(remote, &key, &found))
+}
+
+/// What a listing found directly in the directory of this key, sorted.
+fn level_of(remote: &Remote, key: &Path, found: &ListResult) -> Listing {
     let dirs = found.common_prefixes.iter();
     let mut level = Listing {
         dirs: dirs
@@ -46,7 +54,7 @@ pub(crate) fn one_level(remote: &Remote, prefix: &str) -> Result<Listing> {
         files: found
             .objects
             .iter()
-            .filter(|meta| meta.location != key)
+            .filter(|meta| meta.location != *key)
             .filter_map(|meta| Some(entry(remote.relative(&meta.location)?, meta)))
             .collect(),
     };
@@ -56,7 +64,7 @@ pub(crate) fn one_level(remote: &Remote, prefix: &str) -> Result<Listing> {
         level.files.retain(|one| !is_dir(one));
     }
     level.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    Ok(level)
+    level
 }
 
 /// Files, and the directories that have an object of their own.
@@ -88,7 +96,7 @@ pub(super) fn everything(remote: &Remote, prefix: &str) -> Result<Everything> {
             files.push(entry(path, meta));
         }
     }
-    let dirs = directories(remote, &doubtful, &found)?;
+    let dirs = directories(remote, prefix, &doubtful, &found)?;
     for one in doubtful {
         if dirs.contains(&one.path) {
             marked_dirs.push(one.path);
@@ -104,6 +112,7 @@ pub(super) fn everything(remote: &Remote, prefix: &str) -> Result<Everything> {
 /// that their parent lists as such. A parent is asked once for all.
 fn directories(
     remote: &Remote,
+    prefix: &str,
     doubtful: &[Entry],
     found: &[ObjectMeta],
 ) -> Result<BTreeSet<String>> {
@@ -124,8 +133,19 @@ fn directories(
     let parents: BTreeSet<&str> = undecided
         .map(|one| one.path.rsplit_once('/').map_or("", |(parent, _)| parent))
         .collect();
-    for parent in parents {
-        dirs.extend(one_level(remote, parent)?.dirs);
+    let keys = parents.iter().map(|parent| remote.key(parent));
+    let keys = keys.collect::<Result<Vec<Path>>>()?;
+    let listings: Vec<(Path, ListResult)> = remote.run(prefix, async |client| {
+        let list = async |key: Path| {
+            let at = Some(&key).filter(|key| !key.is_root());
+            let found = client.list_with_delimiter(at).await?;
+            Ok((key, found))
+        };
+        let listings = stream::iter(keys).map(list).buffered(AT_ONCE);
+        listings.try_collect().await
+    })?;
+    for (key, found) in &listings {
+        dirs.extend(level_of(remote, key, found).dirs);
     }
     Ok(dirs)
 }

@@ -156,6 +156,9 @@ impl RemoteFile {
     /// The bytes of each range, near ones fetched together, and several at a time.
     pub(crate) fn ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         ranges.iter().try_for_each(|range| self.check(range))?;
+        if let Some(known) = self.known(ranges) {
+            return Ok(known);
+        }
         let key = self.remote.file_key(&self.path)?;
         if ranges.iter().any(Range::is_empty) {
             return ranges.iter().map(|range| self.range(range)).collect();
@@ -167,6 +170,12 @@ impl RemoteFile {
             };
             coalesce_ranges(ranges, fetch, OBJECT_STORE_COALESCE_DEFAULT).await
         })
+    }
+
+    /// The bytes of each range, none unless all were fetched already: small files are at once.
+    fn known(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
+        let windows = self.windows();
+        ranges.iter().map(|range| windows.known(range)).collect()
     }
 
     /// A length from a damaged file never becomes a request.

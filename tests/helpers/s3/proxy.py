@@ -1,0 +1,99 @@
+"""A way to an S3 server on which each request takes a while, and is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from multiprocessing import get_context
+from typing import Any
+
+_REQUEST = re.compile(rb"^(GET|PUT|POST|HEAD|DELETE) \S+ HTTP")
+_SPAWN = get_context("spawn")
+
+
+class Proxy:
+    """Passes on what comes, each piece of a request after the delay; answers at once.
+
+    A process of its own, so that it takes no time of who asks. `close` ends it.
+    """
+
+    def __init__(self, port: int) -> None:
+        """port: the server's, on this machine."""
+        self._delay = _SPAWN.Value("d", 0.0)
+        self._counts = _SPAWN.Array("q", 2)
+        ours, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(
+            target=_serve, args=(port, theirs, self._delay, self._counts), daemon=True
+        )
+        self._process.start()
+        self.port: int = ours.recv()
+
+    def set_delay(self, seconds: float) -> None:
+        """Has each request from now on wait so long; sets the counters to nothing."""
+        self._delay.value = seconds
+        self._counts[:] = [0, 0]
+
+    @property
+    def requests(self) -> int:
+        """How many came."""
+        return int(self._counts[0])
+
+    @property
+    def rounds(self) -> int:
+        """How many came after a time without any under way: calls that wait for one another."""
+        return int(self._counts[1])
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.terminate()
+        self._process.join()
+
+
+def _serve(port: int, said: Any, delay: Any, counts: Any) -> None:
+    asyncio.run(_Server(port, delay, counts).serve(said))
+
+
+class _Server:
+    def __init__(self, port: int, delay: Any, counts: Any) -> None:
+        self._port = port
+        self._delay = delay
+        self._counts = counts
+        self._under_way = 0
+
+    async def serve(self, said: Any) -> None:
+        server = await asyncio.start_server(self._meet, "127.0.0.1", 0)
+        said.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    async def _meet(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
+        server, requests = await asyncio.open_connection("127.0.0.1", self._port)
+        await asyncio.gather(self._ask(client, requests), _pass_on(server, answers))
+
+    async def _ask(self, given: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+        try:
+            while data := await given.read(1 << 20):
+                if _REQUEST.match(data):
+                    self._counts[0] += 1
+                    self._counts[1] += not self._under_way
+                self._under_way += 1
+                try:
+                    await asyncio.sleep(self._delay.value)
+                finally:
+                    self._under_way -= 1
+                to.write(data)
+                await to.drain()
+        except ConnectionError:
+            pass
+        finally:
+            to.close()
+
+
+async def _pass_on(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    try:
+        while data := await given.read(1 << 20):
+            to.write(data)
+            await to.drain()
+    except ConnectionError:
+        pass
+    finally:
+        to.close()

@@ -1,0 +1,92 @@
+"""Answers that were asked for ahead: taken once, in the thread of the block, and never later."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pyhudi.storage import storage as module
+from pyhudi.storage.storage import Storage
+
+
+class Slow(Storage):
+    """A storage that tells who asked it for what."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
+        self.reads: list[str] = []
+        """Names of the threads."""
+
+    @property
+    def native(self) -> object:  # type: ignore[override]
+        self.reads.append(threading.current_thread().name)
+        return super().native
+
+
+@pytest.fixture
+def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slow:
+    monkeypatch.setattr(module, "is_remote", lambda _uri: True)
+    found = Slow(str(tmp_path))
+    for name in ("a", "b", "folder/c"):
+        found.put(name, name.encode())
+    found.reads.clear()
+    return found
+
+
+def test_the_first_read_takes_the_answer_and_the_next_asks_again(storage: Slow) -> None:
+    own = threading.current_thread().name
+    with storage.ahead(files=["a"], folders=["folder"], trees=[""]):
+        assert storage.read("a") == b"a"
+        assert [file.path for file in storage.list_dir("folder")[1]] == ["folder/c"]
+        assert [file.path for file in storage.list("")] == ["a", "b", "folder/c"]
+        assert own not in storage.reads
+        storage.put("a", b"new")
+        storage.reads.clear()
+        assert storage.read("a") == b"new"
+        assert storage.reads == [own]
+
+
+def test_after_the_block_storage_itself_answers(storage: Slow) -> None:
+    with storage.ahead(files=["a"]):
+        pass
+    storage.put("a", b"new")
+    assert storage.read("a") == b"new"
+
+
+def test_an_inner_block_does_not_ask_again(storage: Slow) -> None:
+    with storage.ahead(files=["a"], folders=["folder", "other"]):
+        with storage.ahead(files=["a", "b"]):
+            assert (storage.read("a"), storage.read("b")) == (b"a", b"b")
+        assert [len(files) for _, files in storage.list_dirs(["folder", "other"])] == [1, 0]
+    assert len(storage.reads) == 4
+
+
+def test_another_thread_and_a_part_of_it_ask_for_themselves(storage: Slow) -> None:
+    storage.put("a", b"a")
+    with storage.ahead(files=["a"], folders=["folder"]), ThreadPoolExecutor(1) as pool:
+        storage.put("a", b"new")
+        assert pool.submit(storage.read, "a").result() == b"new"
+        assert [file.path for file in storage.below("folder").list_dir()[1]] == ["c"]
+
+
+def test_failures_come_out_where_the_answer_is_wanted(storage: Slow) -> None:
+    with storage.ahead(files=["missing", "missing too"]):
+        assert storage.read_or_none("missing") is None
+        with pytest.raises(FileNotFoundError):
+            storage.read("missing too")
+    with storage.ahead(files=["missing"]):
+        pass
+
+
+def test_steps_are_all_taken_and_the_first_failure_is_raised(storage: Slow) -> None:
+    taken = []
+
+    def fail() -> None:
+        raise ValueError("a step")
+
+    with pytest.raises(ValueError, match="a step"):
+        storage.at_once(lambda: taken.append(1), fail, lambda: taken.append(2))
+    assert sorted(taken) == [1, 2]
