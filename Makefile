@@ -65,6 +65,17 @@ wheel: $(STAMPS)/wheel-tools ## the wheel for others, optimised, in dist/; for x
 	  maturin build --release --locked --zig --compatibility manylinux_2_17 \
 	  --target $(ARCH)-unknown-linux-gnu --out dist
 
+# zig has what C code needs of either system. Linking is left to machines of theirs.
+.PHONY: check-systems
+check-systems: $(STAMPS)/wheel-tools ## the core compiles for Windows and macOS, too
+	for target in x86_64-pc-windows-gnu aarch64-apple-darwin; do \
+	  [ -d "$$(rustc --print target-libdir --target $$target)" ] || \
+	    { echo "make check-systems: no Rust library for it; try: rustup target add $$target" >&2; exit 1; }; \
+	  env -u PYO3_PYTHON -u PYO3_ENVIRONMENT_SIGNATURE PYO3_CROSS_PYTHON_VERSION=3.10 \
+	    PATH="$(CURDIR)/.venv-wheel/bin:$$PATH" \
+	    cargo-zigbuild check --locked --target $$target --package pyhudi-native; \
+	done
+
 # ---------------------------------------------------------------- tests
 
 .PHONY: test

@@ -16,12 +16,15 @@ pub(crate) fn local_base(uri: &str) -> Result<String> {
         return Err(StoreError::Config { what });
     }
     let absolute = normalise(path).map_err(|source| StoreError::around(Path::new(uri), source))?;
-    absolute
-        .into_os_string()
-        .into_string()
-        .map_err(|_| StoreError::Config {
-            what: format!("{uri}: the working directory is not UTF-8"),
-        })
+    let base = absolute.into_os_string().into_string();
+    let base = base.map_err(|_| StoreError::Config {
+        what: format!("{uri}: the working directory is not UTF-8"),
+    })?;
+    Ok(if cfg!(windows) {
+        base.replace('\\', "/")
+    } else {
+        base
+    })
 }
 
 fn local_path(uri: &str) -> Result<&str> {
@@ -34,6 +37,12 @@ fn local_path(uri: &str) -> Result<&str> {
         });
     }
     let path = rest.strip_prefix("//").unwrap_or(rest);
+    if let Some(drive) = path
+        .strip_prefix('/')
+        .filter(|path| begins_with_drive(path))
+    {
+        return Ok(drive);
+    }
     if path.starts_with('/') {
         Ok(path)
     } else {
@@ -45,6 +54,9 @@ fn local_path(uri: &str) -> Result<&str> {
 
 /// `scheme:/rest`; without the slash it is a relative path that happens to hold a colon.
 pub(crate) fn split_scheme(uri: &str) -> Option<(&str, &str)> {
+    if begins_with_drive(uri) {
+        return None;
+    }
     let (scheme, rest) = uri.split_once(':')?;
     let named = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme
@@ -53,13 +65,23 @@ pub(crate) fn split_scheme(uri: &str) -> Option<(&str, &str)> {
     (named && rest.starts_with('/')).then_some((scheme, rest))
 }
 
+/// Whether it is `C:\…` or the like, which there is on Windows alone.
+fn begins_with_drive(path: &str) -> bool {
+    let mut letters = path.chars();
+    let drive = letters
+        .next()
+        .is_some_and(|letter| letter.is_ascii_alphabetic());
+    cfg!(windows) && drive && letters.next() == Some(':')
+}
+
 /// Absolute, without `.`, `..` and doubled slashes. Symbolic links keep the user's spelling, which
 /// may be the only one that holds on every machine; only a `..` after a link resolves it, because
 /// the directory above the link's target is meant.
 fn normalise(path: &str) -> io::Result<PathBuf> {
     let path = Path::new(path);
-    let mut out = if path.is_absolute() {
-        PathBuf::from("/")
+    let is_absolute = path.is_absolute();
+    let mut out = if is_absolute {
+        PathBuf::new()
     } else {
         env::current_dir()?
     };
@@ -72,6 +94,7 @@ fn normalise(path: &str) -> io::Result<PathBuf> {
                 }
                 out.pop();
             }
+            Component::RootDir | Component::Prefix(_) if is_absolute => out.push(part),
             Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }

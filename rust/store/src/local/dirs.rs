@@ -1,9 +1,10 @@
 //! Directories that survive a crash together with the files in them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::system;
 use crate::{Result, StoreError};
 
 /// Runs `make`, which creates something in `target`'s directory; makes the directory when it turns
@@ -41,7 +42,7 @@ fn ensure(dir: &Path) -> io::Result<()> {
 }
 
 fn sync(dir: &Path) -> io::Result<()> {
-    match File::open(dir)?.sync_all() {
+    match system::sync_dir(dir) {
         // Some network and FUSE file systems have no fsync for directories.
         Err(error)
             if matches!(

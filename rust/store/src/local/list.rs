@@ -2,8 +2,8 @@
 
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::read::no_regular_file;
 use crate::error::is_missing;
@@ -105,6 +105,13 @@ fn entry(path: String, metadata: &Metadata) -> Entry {
     Entry {
         path,
         size: metadata.len(),
-        modified_ms: metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000,
+        modified_ms: metadata.modified().map_or(0, epoch_ms),
+    }
+}
+
+fn epoch_ms(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_millis() as i64,
+        Err(before) => -(before.duration().as_millis() as i64),
     }
 }

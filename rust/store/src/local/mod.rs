@@ -8,6 +8,7 @@ mod file;
 pub(crate) mod list;
 pub(crate) mod put;
 pub(crate) mod read;
+mod system;
 pub(crate) mod versioned;
 mod write;
 

@@ -4,12 +4,11 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{checksum, dirs};
+use super::{checksum, dirs, system};
 use crate::{Result, StoreError};
 
 /// Writes `target`, whether or not it is there.
@@ -80,9 +79,7 @@ impl Staged {
     /// NFS repeats a request whose answer was lost; the second answer is then "exists" though the
     /// first made the link. The link count knows.
     fn is_linked(&self) -> Result<bool> {
-        fs::metadata(&self.path)
-            .map(|metadata| metadata.nlink() > 1)
-            .map_err(|source| StoreError::around(&self.path, source))
+        system::has_other_name(&self.path).map_err(|source| StoreError::around(&self.path, source))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Reading: whole files, and exact ranges of an open one.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use bytes::Bytes;
 
+use super::system;
 use crate::range::{MAX_WHOLE, beyond_end, check_range, too_large};
 use crate::{Result, StoreError};
 
@@ -27,13 +27,8 @@ pub(crate) fn whole(target: &Path) -> Result<Bytes> {
 
 /// Opens a regular file and tells its size.
 pub(crate) fn open(target: &Path) -> io::Result<(File, u64)> {
-    // Opening a pipe waits for who writes into it, unless told not to.
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(target);
-    let file = match opened {
-        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Err(no_regular_file()),
+    let file = match system::open(target) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(no_regular_file()),
         other => other?,
     };
     let metadata = file.metadata()?;
@@ -61,10 +56,9 @@ pub(crate) fn range(file: &File, size: u64, range: &Range<u64>) -> io::Result<By
     let len = usize::try_from(range.end - range.start)
         .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     let mut buffer = vec![0; len];
-    file.read_exact_at(&mut buffer, range.start)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => beyond_end(range, size),
-            _ => error,
-        })?;
+    system::read_exact_at(file, &mut buffer, range.start).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => beyond_end(range, size),
+        _ => error,
+    })?;
     Ok(buffer.into())
 }

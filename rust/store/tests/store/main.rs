@@ -1,5 +1,6 @@
-//! The public face of the crate on a real file system, with `std::fs` as the witness.
-#![cfg(test)]
+//! The public face of the crate on a real file system, with `std::fs` as the witness. Its links, pipes
+//! and names are those of Unix.
+#![cfg(all(test, unix))]
 
 mod helpers;
 mod links;
