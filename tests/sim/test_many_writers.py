@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 import pytest
@@ -38,7 +38,7 @@ from pyhudi.config.lock_options import STRATEGY
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.service_options import COMPACT_AFTER
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.timeline_layout import InstantFile
+from pyhudi.config.timeline_layout import LAYOUT_2, InstantFile
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import (
     AfterCommitError,
@@ -638,12 +638,25 @@ def without_heartbeats(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(heartbeat, "live_instants", lambda *_: [])
 
 
+def asked_before_the_lock(patch: pytest.MonkeyPatch) -> None:
+    section = LockGuard.section
+
+    @contextlib.contextmanager
+    def early(self: LockGuard) -> Iterator[None]:
+        storage = cast("Any", self)._lock._storage
+        with storage.ahead(folders=[LAYOUT_2.folder]), section(self):
+            yield
+
+    patch.setattr(LockGuard, "section", early)
+
+
 MUTATIONS = [
     (without_lock, 0),
     (without_a_look_at_its_own, 400),
     (without_a_look_at_others, 0),
     (without_a_second_look, 0),
     (without_heartbeats, 0),
+    (asked_before_the_lock, 0),
 ]
 """What is missing, and the seed from which on it is looked for: few of them meet the second."""
 

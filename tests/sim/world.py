@@ -15,13 +15,16 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from pyhudi.errors import StorageError
+from pyhudi.storage.ahead import Question, coming_in
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import heartbeat, processes
 from pyhudi.txn.locks import renewal
@@ -71,6 +74,8 @@ class World:
     def __init__(self, seed: int, odds: Odds) -> None:
         self.random = random.Random(seed)
         self.odds = odds
+        self.asks_ahead = seed % 2 == 1
+        """As on storage that is far away: answers are as old as the block that they are for."""
         self.now_ms = START_MS
         self.tasks: list[Task] = []
         self.running: Task | None = None
@@ -248,6 +253,23 @@ class WorldStorage(Storage):
 
     def below(self, folder: str) -> Storage:
         return WorldStorage(f"{self.uri}/{folder}", self._world, f"{self._prefix}{folder}/")
+
+    @contextmanager
+    def ahead(
+        self, *, files: Iterable[str] = (), folders: Iterable[str] = (), trees: Iterable[str] = ()
+    ) -> Iterator[None]:
+        """As where each call is a round trip; all of it is asked before the block, in order."""
+        coming: dict[Question, Future[Any]] = {}
+        for verb, paths in ((self.read, files), (self.list_dir, folders), (self.list, trees)):
+            for path in sorted(paths) if self._world.asks_ahead else ():
+                found: Future[Any] = Future()
+                coming[verb.__name__, self.uri, path] = found
+                try:
+                    found.set_result(verb(path))
+                except Exception as error:  # noqa: BLE001 - of whoever wants the answer
+                    found.set_exception(error)
+        with coming_in(coming):
+            yield
 
     def read(self, path: str) -> bytes:
         self._world.step(changes=False)

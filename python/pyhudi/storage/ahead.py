@@ -35,12 +35,21 @@ def asked(questions: Mapping[Question, Callable[[], Any]]) -> Iterator[None]:
         for question, ask in questions.items()
         if not any(question in asked for asked in outer)
     }
-    token = _coming.set((coming, *outer))
+    try:
+        with coming_in(coming):
+            yield
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def coming_in(answers: _Coming) -> Iterator[None]:
+    """A block in which these are the answers on their way."""
+    token = _coming.set((answers, *_coming.get()))
     try:
         yield
     finally:
         _coming.reset(token)
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def answer(question: Question) -> Future[Any] | None:
