@@ -92,6 +92,29 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "flag alone": lambda f: f.filter("flag").count(),
     "between": lambda f: f.filter("n BETWEEN 3 AND 40").count(),
     "aggregates": lambda f: f.agg(sf.sum("n"), sf.min("x"), sf.max("x"), sf.count("*")),
+    "parts of whole numbers": lambda f: f.agg(
+        sf.sum("n"),
+        sf.min("n").alias("least"),
+        sf.max("n"),
+        sf.count("n"),
+        sf.count("*").alias("c"),
+    ),
+    "parts of dates": lambda f: f.agg(sf.min("day"), sf.max("day"), sf.count("flag").alias("f")),
+    "parts of fractions": lambda f: f.filter("n > 20 AND n < 60").agg(sf.sum("x"), sf.count("x")),
+    "parts of nothing": lambda f: f.filter("n > 90000").agg(
+        sf.sum("n"), sf.count("n"), sf.max("day"), sf.count("*").alias("c")
+    ),
+    "parts by a null": lambda f: f.groupBy("flag").agg(sf.sum("n"), sf.count("*").alias("c")),
+    "parts by two": lambda f: f.groupBy(["part", "flag"]).agg({"n": "sum", "day": "max"}),
+    "parts by each row": lambda f: f.groupBy("id").agg(sf.sum("n"), sf.count("x"), sf.min("day")),
+    "parts by a column": lambda f: (
+        f.groupBy(f.part).agg(sf.sum("n").alias("s")).select(f.part, "s")
+    ),
+    "parts of one by name": lambda f: f.groupBy("part").agg({"n": "sum"}),
+    "parts joined": lambda f: (
+        f.groupBy("part").sum("n").join(f.groupBy("part").agg(sf.min("day").alias("d")), "part")
+    ),
+    "parts twice": lambda f: f.agg(sf.sum("n").alias("a"), sf.sum("n").alias("b")),
     "aggregates by name": lambda f: f.agg({"n": "max", "day": "min"}),
     "only counted": lambda f: f.agg(sf.count("*")),
     "distinct": lambda f: f.agg(sf.countDistinct("part", "flag")),

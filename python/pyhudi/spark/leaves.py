@@ -6,10 +6,11 @@ same table must answer to the ids of the wide one, or such columns could not be 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.api.scan import Scan
@@ -21,6 +22,7 @@ from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.partial import Parts
 from pyhudi.spark.reckoning import files_read, reckoned
 from pyhudi.spark.source_filters import FilterTuple
 
@@ -73,10 +75,19 @@ class Origin:
         """The rows of `scan_of` as a DataFrame, in the order of the scan's columns."""
         ordered = [name for name in self.columns if name in columns]
         scan = self.scan_of(ordered, pushed, limit)
-        tasks = split(scan.tasks, self.sizes)
-        packs = packed(read_task, tasks, task_size, self.sizes)
+        return self._frame(scan, read_pack, scan.schema)
+
+    def partial(self, parts: Parts, pushed: Sequence[FilterTuple]) -> DataFrame:
+        """What tasks give of an aggregate of the rows that pushed filters leave."""
+        scan = self.scan_of(parts.columns or [self.narrow()], pushed)
+        return self._frame(scan, parts.of_pack, parts.schema)
+
+    def _frame(
+        self, scan: Scan, work: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema
+    ) -> DataFrame:
+        packs = packed(read_task, split(scan.tasks, self.sizes), task_size, self.sizes)
         size = reckoned(files_read(scan, self.sizes), self.engine.spark)
-        frame = self.engine.scan(read_pack, packs, scan.schema, size=size)
+        frame = self.engine.scan(work, packs, schema, size=size)
         if self.plan_id is None:
             return self._with_ids(frame)
         set_plan_id(frame, self.plan_id)

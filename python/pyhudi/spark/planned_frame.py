@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pyhudi.api.scan import Scan
 from pyhudi.slices.packs import PackSizes
 from pyhudi.spark.column_text import PLAIN_NAME, flat, names_in, plain_name, sql_of
@@ -21,6 +23,7 @@ from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.frame_steps import Names, Step, replayed
 from pyhudi.spark.grouped import grouped
 from pyhudi.spark.leaves import Origin, fresh_plan_id
+from pyhudi.spark.partial import parts_of
 from pyhudi.spark.source_filters import FilterTuple, fitting
 from pyhudi.spark.sql_conjuncts import conjuncts_of
 from pyhudi.spark.types import wire_schema
@@ -126,6 +129,9 @@ class Planning(_Frame):  # type: ignore[misc]
 
     def agg(self, *exprs: Any) -> Any:
         """As Spark's; columns that are not named are not read."""
+        begun = self._begun((), "agg", exprs)
+        if begun is not None:
+            return begun
         named = list(exprs[0]) if len(exprs) == 1 and isinstance(exprs[0], dict) else exprs
         return self._over(named, "agg", *exprs)
 
@@ -242,11 +248,23 @@ class Planning(_Frame):  # type: ignore[misc]
         self, speaks: Iterable[Any], by: tuple[Any, ...], verb: str, given: tuple[Any, ...]
     ) -> Any:
         """An aggregate of groups, on the columns that are spoken of."""
+        begun = self._begun(by, verb, given)
+        if begun is not None:
+            return begun
         names = names_in(speaks, self._origin.columns)
         if names is None or self._kept_one() is not None:
             return getattr(super().groupBy(*by), verb)(*given)
         names &= frozenset(self._output())
         return self._tried(names, lambda on: getattr(on.groupBy(*by), verb)(*given))
+
+    def _begun(self, by: tuple[Any, ...], verb: str, given: tuple[Any, ...]) -> Any:
+        """An aggregate that tasks begin; None where Spark has to do it all."""
+        origin = self._origin
+        if not origin.is_narrowed or not self._is_exact() or self._kept_one() is not None:
+            return None
+        schema = pa.schema([origin.scan.schema.field(name) for name in self._output()])
+        parts = parts_of(flat(by), verb, given, schema)
+        return None if parts is None else parts.over(origin.partial(parts, self._pushed()), by)
 
     def _sorted(self, verb: str, cols: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Spark sorts by columns that were not selected, too."""

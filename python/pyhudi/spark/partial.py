@@ -1,0 +1,223 @@
+"""Aggregates that the tasks of a read begin: what crosses to Spark is a row a group, and no column.
+
+Sums of numbers, counts and extremes of plain columns are made of parts: each task gives those of
+its rows, and Spark makes the whole of them, which has the name and the type of its own aggregate.
+All else is Spark's alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+from pyhudi.slices.packs import Pack
+from pyhudi.slices.read_packs import read_pack
+from pyhudi.spark.column_text import PLAIN_NAME, plain_name, sql_of
+
+_AGGREGATE = re.compile(
+    r"(?P<function>sum|count|min|max)\(`?(?P<column>\w+|\*|unresolvedstar\(\))`?\)"
+    r"(?: AS `?(?P<name>\w+)`?)?",
+    re.IGNORECASE,
+)
+_ROWS = "1"
+"""In place of a column: all rows count."""
+_CHUNK = 256 * 1024
+"""Rows that are aggregated at a time."""
+_WORTH = 2
+"""Rows of a group, on average, below which rows are given as they are."""
+_MOST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """One aggregate of a column."""
+
+    function: str
+    column: str
+    """Its name, `_ROWS` for none."""
+    name: str
+    """Of the result."""
+
+    @property
+    def part_name(self) -> str:
+        """Of the column that tasks give."""
+        return f"_pyhudi_{self.function}_{self.column}"
+
+    def type_in(self, schema: pa.Schema) -> pa.DataType | None:
+        """Of what tasks give; None where Spark has to do it all."""
+        if self.function == "count":
+            return pa.int64()
+        stored = schema.field(self.column).type
+        if self.function == "sum":
+            if kinds.is_signed_integer(stored):
+                return pa.int64()
+            return pa.float64() if stored in (pa.float32(), pa.float64()) else None
+        whole = kinds.is_signed_integer(stored) or kinds.is_date32(stored)
+        return stored if whole else None
+
+    def whole(self, functions: Any) -> Any:
+        """Spark's aggregate of the parts. functions: `pyspark.sql.functions` of the session."""
+        part = functions.col(self.part_name)
+        if self.function == "count":
+            zero = functions.lit(0).cast("bigint")
+            return functions.coalesce(functions.sum(part), zero).alias(self.name)
+        return getattr(functions, self.function)(part).alias(self.name)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the tasks of one aggregate give: the columns that rows are grouped by, and parts."""
+
+    by: tuple[str, ...]
+    parts: tuple[Part, ...]
+    schema: pa.Schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that are read."""
+        named = (part.column for part in self.parts if part.column != _ROWS)
+        return tuple(dict.fromkeys((*self.by, *named)))
+
+    def over(self, frame: Any, by: Sequence[Any]) -> Any:
+        """Spark's aggregate of a frame of parts. by: what the user has named."""
+        of_client = type(frame).__module__.startswith("pyspark.sql.connect")
+        functions = import_module(f"pyspark.sql.{'connect.' * of_client}functions")
+        whole = [part.whole(functions) for part in self.parts]
+        return frame.groupBy(*by).agg(*whole) if by else frame.agg(*whole)
+
+    def of_pack(self, pack: Pack[Any]) -> Iterator[pa.RecordBatch]:
+        """The parts of a pack's rows."""
+        is_worth = True
+        for chunk in _chunks(read_pack(pack)):
+            if is_worth and _is_exact(chunk, self.parts):
+                table = self._grouped(chunk) if self.by else self._whole(chunk)
+                is_worth = not self.by or table.num_rows * _WORTH <= chunk.num_rows
+            else:
+                table = self._rows(chunk)
+            yield from table.combine_chunks().to_batches()
+
+    def _grouped(self, chunk: pa.Table) -> pa.Table:
+        asked: list[Any] = []
+        names: list[str] = []
+        for part in self.parts:
+            counted = part.column if part.column != _ROWS else self.by[0]
+            how = pc.CountOptions(mode="all" if part.column == _ROWS else "only_valid")
+            asked.append((counted, part.function, how if part.function == "count" else None))
+            names.append(f"{counted}_{part.function}")
+        # Two counts of one column have one name, so each aggregate is asked for by itself.
+        found = [chunk.group_by(self.by, use_threads=False).aggregate([one]) for one in asked]
+        columns = [found[0].column(name) for name in self.by]
+        columns += [table.column(name) for table, name in zip(found, names, strict=True)]
+        return self._typed(columns)
+
+    def _whole(self, chunk: pa.Table) -> pa.Table:
+        return self._typed([pa.array([_of_all(chunk, part)]) for part in self.parts])
+
+    def _rows(self, chunk: pa.Table) -> pa.Table:
+        """Each row by itself."""
+        columns = [chunk.column(name) for name in self.by]
+        return self._typed([*columns, *(_of_each(chunk, part) for part in self.parts)])
+
+    def _typed(self, columns: Sequence[Any]) -> pa.Table:
+        fields = zip(columns, self.schema, strict=True)
+        return pa.table([column.cast(field.type) for column, field in fields], schema=self.schema)
+
+
+def parts_of(
+    by: Sequence[Any], verb: str, given: tuple[Any, ...], schema: pa.Schema
+) -> Parts | None:
+    """How tasks begin an aggregate of groups; None where Spark has to do it all.
+
+    by: as `groupBy` takes them. verb, given: what is asked of the groups. schema: of the rows.
+    """
+    named = map(plain_name, by)
+    grouping = [name for name in named if name is not None and name in schema.names]
+    parts = _asked(verb, given)
+    if len(grouping) < len(by) or not parts or len(set(grouping)) < len(by):
+        return None
+    if any(part is None or (part.column not in (*schema.names, _ROWS)) for part in parts):
+        return None
+    found = tuple(part for part in parts if part is not None)
+    types = [part.type_in(schema) for part in found]
+    keys = [schema.field(name) for name in grouping]
+    if any(one is None for one in types) or not all(_is_key(key.type) for key in keys):
+        return None
+    if len({part.part_name for part in found}) < len(found):
+        return None
+    made = [pa.field(part.part_name, one) for part, one in zip(found, types, strict=True)]
+    return Parts(tuple(grouping), found, pa.schema([*keys, *made]))
+
+
+def _asked(verb: str, given: tuple[Any, ...]) -> list[Part | None]:
+    if verb == "count":
+        return [Part("count", _ROWS, "count")]
+    if verb != "agg":
+        plain = all(isinstance(name, str) and PLAIN_NAME.fullmatch(name) for name in given)
+        fits = plain and verb in ("sum", "min", "max")
+        return [Part(verb, name, f"{verb}({name})") for name in given] if fits else [None]
+    if len(given) == 1 and isinstance(given[0], dict):
+        # Of several, Spark decides the order.
+        single = len(given[0]) == 1
+        texts = [f"{how}({name})" if single else None for name, how in given[0].items()]
+    else:
+        texts = [None if isinstance(one, str) else sql_of(one) for one in given]
+    return [_part(text) for text in texts]
+
+
+def _part(text: str | None) -> Part | None:
+    match = _AGGREGATE.fullmatch(text or "")
+    if match is None:
+        return None
+    function, column, name = match["function"].lower(), match["column"], match["name"]
+    if column in ("*", "1", "unresolvedstar()"):
+        # What Spark calls it otherwise differs by release.
+        return Part(function, _ROWS, name) if function == "count" and name else None
+    return Part(function, column, name or f"{function}({column})")
+
+
+def _is_key(stored: pa.DataType) -> bool:
+    whole = kinds.is_signed_integer(stored) or kinds.is_date32(stored) or kinds.is_boolean(stored)
+    return bool(whole or kinds.is_string(stored) or kinds.is_large_string(stored))
+
+
+def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= _CHUNK:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _is_exact(chunk: pa.Table, parts: Sequence[Part]) -> bool:
+    """Whether no sum of the chunk's rows can leave its type, which Arrow does not tell."""
+    for part in parts:
+        if part.function == "sum" and chunk.column(part.column).type == pa.int64():
+            ends = pc.min_max(chunk.column(part.column)).as_py()
+            most = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
+            if most * chunk.num_rows > _MOST:
+                return False
+    return True
+
+
+def _of_all(chunk: pa.Table, part: Part) -> Any:
+    if part.column == _ROWS:
+        return pa.scalar(chunk.num_rows)
+    function: Callable[[Any], Any] = getattr(pc, part.function)
+    return function(chunk.column(part.column))
+
+
+def _of_each(chunk: pa.Table, part: Part) -> Any:
+    if part.column == _ROWS:
+        return pa.chunked_array([pa.repeat(1, chunk.num_rows)])
+    column = chunk.column(part.column)
+    return pc.is_valid(column).cast(pa.int64()) if part.function == "count" else column
