@@ -320,9 +320,9 @@ class Transaction:
 
     def _clear(self, settle: Callable[[], None]) -> None:
         """Removes heartbeat and markers while clocks settle, for which others wait anyway."""
-        steps = [settle, self._open.clear]
+        steps = [self._open.clear, settle]
         if self._heartbeat is not None:
-            steps.insert(1, self._heartbeat.stop)
+            steps.insert(0, self._heartbeat.stop)
         self._table.storage.at_once(*(partial(self._try, step) for step in steps))
 
     def _try(self, step: Callable[[], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from multiprocessing import get_context
 from typing import Any
 
@@ -67,30 +68,33 @@ class _Server:
 
     async def _meet(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
         server, requests = await asyncio.open_connection("127.0.0.1", self._port)
-        await asyncio.gather(self._ask(client, requests), _pass_on(server, answers))
+        await asyncio.gather(
+            _pass_on(client, requests, self._hold_back), _pass_on(server, answers, _at_once)
+        )
 
-    async def _ask(self, given: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    async def _hold_back(self, data: bytes) -> None:
+        if _REQUEST.match(data):
+            self._counts[0] += 1
+            self._counts[1] += not self._under_way
+        self._under_way += 1
         try:
-            while data := await given.read(1 << 20):
-                if _REQUEST.match(data):
-                    self._counts[0] += 1
-                    self._counts[1] += not self._under_way
-                self._under_way += 1
-                try:
-                    await asyncio.sleep(self._delay.value)
-                finally:
-                    self._under_way -= 1
-                to.write(data)
-                await to.drain()
-        except ConnectionError:
-            pass
+            await asyncio.sleep(self._delay.value)
         finally:
-            to.close()
+            self._under_way -= 1
 
 
-async def _pass_on(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+async def _at_once(data: bytes) -> None:
+    """Holds nothing back."""
+
+
+async def _pass_on(
+    given: asyncio.StreamReader,
+    to: asyncio.StreamWriter,
+    before: Callable[[bytes], Awaitable[None]],
+) -> None:
     try:
         while data := await given.read(1 << 20):
+            await before(data)
             to.write(data)
             await to.drain()
     except ConnectionError:
