@@ -18,6 +18,7 @@ from pyhudi.api.scan_outputs import ScanOutputs
 from pyhudi.api.task_memory import task_memory
 from pyhudi.config import arguments as arg
 from pyhudi.config.wording import count_text, names_text, shortened
+from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.query.cleaned_since import watched
@@ -112,7 +113,7 @@ class Scan(ScanOutputs):
 
         def counts() -> Iterator[int]:
             label = f"count {self.table.storage.uri}"
-            yield from self.engine.run(count_task, left, label=label)
+            yield from self._engine_for(left).run(count_task, left, label=label)
 
         return told + (sum(watched(counts(), self.table)) if left else 0)
 
@@ -202,11 +203,19 @@ class Scan(ScanOutputs):
         limit = most if self.request.limit is None else min(most, self.request.limit)
         return self._stream([replace(task, limit=limit) for task in self.tasks], limit)
 
+    def _engine_for(self, tasks: Sequence[ReadTask]) -> Engine:
+        """Small files of a bucket are opened many at a time, unless memory is to be shared."""
+        if self.request.memory_limit is not None:
+            return self.engine
+        size = sum(task.slice.size for task in tasks)
+        return worth_waiting(self.engine, self.table.storage, size)
+
     def _stream(self, tasks: Sequence[ReadTask], limit: int | None) -> pa.RecordBatchReader:
         from pyhudi.slices.read import read_task  # noqa: PLC0415 - planning needs no core
 
         label = f"scan {self.table.storage.uri}"
-        rows = stream_first(self.engine, read_task, tasks, self.schema, label, limit)
+        engine = self._engine_for(tasks)
+        rows = stream_first(engine, read_task, tasks, self.schema, label, limit)
         return pa.RecordBatchReader.from_batches(self.schema, watched(rows, self.table))
 
     def _narrow_column(self) -> str:
