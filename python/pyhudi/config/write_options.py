@@ -81,7 +81,7 @@ WRITE_OPTIONS = (
 )
 """Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
 
-TINY = 256 * 1024
+TINY = 1024 * 1024
 """Bytes of a base file that inserts may have rewritten, however few they are."""
 
 _CODECS = ("zstd", "snappy", "gzip", "lz4_raw", "uncompressed")
