@@ -90,3 +90,13 @@ def test_steps_are_all_taken_and_the_first_failure_is_raised(storage: Slow) -> N
     with pytest.raises(ValueError, match="a step"):
         storage.at_once(lambda: taken.append(1), fail, lambda: taken.append(2))
     assert sorted(taken) == [1, 2]
+
+
+def test_listings_that_are_taken_slowly_keep_no_block_open(storage: Slow) -> None:
+    with storage.ahead(files=["a"]):
+        listings = storage.list_dirs(["folder", "other"])
+        assert len(next(listings)[1]) == 1
+    storage.put("a", b"new")
+    assert next(listings) == ([], [])
+    assert next(listings, None) is None
+    assert storage.read("a") == b"new"

@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.config.merge_mode import MergeConfig
 from pyhudi.config.table_version import table_version
-from pyhudi.config.write_options import TINY, WriteOptions
+from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict
 from pyhudi.index.located import Located
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
@@ -31,7 +31,7 @@ SESSION: Any = None
 def group(
     file_id: str,
     partition: str = "p",
-    size: int = TINY,
+    size: int = MB,
     logs: int = 0,
     *,
     compaction: str | None = None,
@@ -171,8 +171,8 @@ def test_busy_groups_take_no_inserts(busy: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("mor", "factor", "size", "count", "takes"),
     [
-        (True, 20, TINY, 1, True),
-        (True, 20, TINY + 1, 1, False),
+        (True, 20, 1 * MB, 1, True),  # tiny
+        (True, 20, 1 * MB + 1, 1, False),
         (True, 20, 20 * MB, 1023, False),
         (True, 20, 20 * MB, 1024, True),
         (False, 20, 20 * MB, 1023, False),

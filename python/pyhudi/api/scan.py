@@ -31,6 +31,7 @@ from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type
 from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.describe import slices_table
+from pyhudi.slices.packs import task_size
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, shown_schema
 from pyhudi.slices.row_counts import told_rows
 from pyhudi.slices.table import Table
@@ -207,8 +208,7 @@ class Scan(ScanOutputs):
         """Small files of a bucket are opened many at a time, unless memory is to be shared."""
         if self.request.memory_limit is not None:
             return self.engine
-        size = sum(task.slice.size for task in tasks)
-        return worth_waiting(self.engine, self.table.storage, size)
+        return worth_waiting(self.engine, self.table.storage, sum(map(task_size, tasks)))
 
     def _stream(self, tasks: Sequence[ReadTask], limit: int | None) -> pa.RecordBatchReader:
         from pyhudi.slices.read import read_task  # noqa: PLC0415 - planning needs no core

@@ -21,14 +21,13 @@ from pyhudi.engine.allocators import give_back
 from pyhudi.engine.lookahead import LookAhead
 from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.storage.ahead import AT_ONCE
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Storage
 
 _LOOK_AHEAD = 16 * 1024 * 1024
 _FEW = 200
 """Files that one machine deletes and records as fast as a cluster begins to."""
-_WAITING = 16
-"""Tasks at once that wait for a bucket more than they work."""
 _LIGHT = 64 * 1024 * 1024
 """Bytes of all tasks of a call that are little for one machine."""
 _EXCHANGE = 8 * 1024 * 1024
@@ -78,7 +77,7 @@ class LocalEngine:
         """
         if self._chosen:
             return self
-        many = LocalEngine(max(self.threads, _WAITING), look_ahead_bytes=self.look_ahead_bytes)
+        many = LocalEngine(max(self.threads, AT_ONCE), look_ahead_bytes=self.look_ahead_bytes)
         many._tell = self._tell
         return many
 

@@ -33,14 +33,13 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table import Table
+from pyhudi.storage.ahead import AT_ONCE
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
 
-_AT_ONCE = 16
-"""File groups that are looked at in a bucket, where most of it is waiting."""
 _FEW_KEYS = 32
 """So many are looked up one after the other."""
 
@@ -123,7 +122,7 @@ class MetadataTable:
         for key, group in zip(keys, _native.metadata_groups(texts, len(groups)), strict=True):
             by_group[group.as_py()].append(key)
         pairs = [pair for pair in zip(groups, by_group, strict=True) if pair[1]]
-        threads = _AT_ONCE if is_remote(self._storage.uri) else os.cpu_count()
+        threads = AT_ONCE if is_remote(self._storage.uri) else os.cpu_count()
         with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-look-up") as pool:
             return list(pool.map(lambda pair: pair[0].open().locations(pair[1]), pairs))
 

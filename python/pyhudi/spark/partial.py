@@ -104,18 +104,12 @@ class Parts:
             yield from table.combine_chunks().to_batches()
 
     def _grouped(self, chunk: pa.Table) -> pa.Table:
-        asked: list[Any] = []
-        names: list[str] = []
-        for part in self.parts:
-            counted = part.column if part.column != _ROWS else self.by[0]
-            how = pc.CountOptions(mode="all" if part.column == _ROWS else "only_valid")
-            asked.append((counted, part.function, how if part.function == "count" else None))
-            names.append(f"{counted}_{part.function}")
-        # Two counts of one column have one name, so each aggregate is asked for by itself.
-        found = [chunk.group_by(self.by, use_threads=False).aggregate([one]) for one in asked]
-        columns = [found[0].column(name) for name in self.by]
-        columns += [table.column(name) for table, name in zip(found, names, strict=True)]
-        return self._typed(columns)
+        asked: list[Any] = [
+            ([], "count_all") if part.column == _ROWS else (part.column, part.function)
+            for part in self.parts
+        ]
+        # Keys come first, then what was asked for, whose names may be those of keys.
+        return self._typed(chunk.group_by(self.by, use_threads=False).aggregate(asked).columns)
 
     def _whole(self, chunk: pa.Table) -> pa.Table:
         return self._typed([pa.array([_of_all(chunk, part)]) for part in self.parts])

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 AT_ONCE = 16
-"""Calls to a bucket or to HDFS under way."""
+"""Calls to a bucket or to HDFS under way, or tasks that do little but make them."""
 
 Question: TypeAlias = tuple[str, str, str]
 """The verb, the storage's URI, the path."""

@@ -142,8 +142,10 @@ class Storage:
         if len(prefixes) < 2 or not is_remote(self.uri):
             yield from map(self.list_dir, prefixes)
             return
+        # All in the block: whoever takes the answers one by one may leave it long after others.
         with self.ahead(folders=prefixes):
-            yield from map(self.list_dir, prefixes)
+            found = [self.list_dir(prefix) for prefix in prefixes]
+        yield from found
 
     def ahead(
         self, *, files: Iterable[str] = (), folders: Iterable[str] = (), trees: Iterable[str] = ()

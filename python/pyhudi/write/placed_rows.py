@@ -22,8 +22,6 @@ from pyhudi.write.plan import Counts, PlannedFile, Updates
 from pyhudi.write.write_context import WriteContext
 
 WRITE_STAGE = 1
-_ROW_BYTES = 1024
-"""Of a row that nobody has measured (`hoodie.copyonwrite.record.size.estimate`)."""
 
 
 class CutRows(write_tasks.RowStream, Protocol):
@@ -113,10 +111,10 @@ class PlacedRows:
 
 def _size(task: WriteTask) -> int:
     """Bytes that a task reads and writes, at a guess."""
-    rows = task.inserts + task.updates
+    rows = (task.inserts + task.updates) * task.target.options.record_size_estimate
     if isinstance(task, BaseFileTask) and task.previous is not None:
-        return task.previous.size + rows * _ROW_BYTES
-    return rows * _ROW_BYTES
+        return task.previous.size + rows
+    return rows
 
 
 def with_rows(
