@@ -63,18 +63,17 @@ pub(super) fn stored_stats(
         .collect();
     let mut found = vec![Stats::default(); keys.len()];
     let groups = partition.by_group(keys.iter().map(|key| (key.as_str(), key.clone())))?;
-    let asked = partition.groups.iter().zip(&groups);
-    let asked = asked.filter(|(_, group)| !group.is_empty());
-    let (slices, groups): (Vec<_>, Vec<_>) = asked.unzip();
-    let texts = groups.iter().map(|group| group.iter());
-    let texts: Vec<Vec<&str>> = texts
-        .map(|group| group.map(|(key, _)| key.as_str()).collect())
+    let texts: Vec<Vec<&str>> = groups
+        .iter()
+        .map(|group| group.iter().map(|(key, _)| key.as_str()).collect())
         .collect();
-    let wanted = texts.iter().map(|texts| Wanted::Keys(texts));
-    let jobs: Vec<_> = slices.into_iter().zip(wanted).collect();
-    let mut groups = groups.into_iter();
+    let jobs: Vec<_> = (partition.groups.iter().zip(&texts))
+        .filter(|(_, texts)| !texts.is_empty())
+        .map(|(slice, texts)| (slice, Wanted::Keys(texts)))
+        .collect();
+    let mut asked = groups.iter().filter(|group| !group.is_empty());
     partition.each_slice(&jobs, Keep::All, |records| {
-        for (key, place) in groups.next().into_iter().flatten() {
+        for (key, place) in asked.next().into_iter().flatten() {
             if let Some(stats) = found.get_mut(*place) {
                 *stats = merged(&records.get(key)?, value_type);
             }

@@ -26,6 +26,14 @@ impl Window {
     fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
+
+    /// The bytes of a range, none where some of it is elsewhere.
+    fn part(&self, range: &Range<u64>) -> Option<Bytes> {
+        let holds = self.start <= range.start && range.end <= self.end();
+        let skip = range.start.saturating_sub(self.start) as usize;
+        let len = (range.end - range.start) as usize;
+        holds.then(|| self.bytes.slice(skip..skip + len))
+    }
 }
 
 /// What a range takes.
@@ -50,14 +58,11 @@ impl Windows {
             };
         };
         let window = self.0.remove(at);
-        let skip = (range.start - window.start) as usize;
-        if range.end <= window.end() {
-            let bytes = window
-                .bytes
-                .slice(skip..skip + (range.end - range.start) as usize);
+        if let Some(bytes) = window.part(range) {
             self.0.push(window);
             return Plan::Known(bytes);
         }
+        let skip = (range.start - window.start) as usize;
         // The window has been read to its end: the next one takes its place.
         let most = (KEPT / (self.0.len() as u64 + 1)).clamp(LEAST, MOST);
         Plan::Fetch {
@@ -68,11 +73,7 @@ impl Windows {
 
     /// All of a range, none where some of it is to be fetched.
     pub(crate) fn known(&self, range: &Range<u64>) -> Option<Bytes> {
-        let holds = |one: &&Window| one.start <= range.start && range.end <= one.end();
-        let window = self.0.iter().rev().find(holds)?;
-        let skip = (range.start - window.start) as usize;
-        let len = (range.end - range.start) as usize;
-        Some(window.bytes.slice(skip..skip + len))
+        self.0.iter().rev().find_map(|window| window.part(range))
     }
 
     /// Keeps what was fetched, and lets go what was used longest ago.

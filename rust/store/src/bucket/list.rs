@@ -11,6 +11,7 @@ use object_store::path::Path;
 use object_store::{ListResult, ObjectMeta, ObjectStoreExt};
 
 use super::Remote;
+use super::client::Client;
 use crate::{Entry, Listing, Result};
 
 /// Listings under way at a time.
@@ -37,9 +38,13 @@ pub(crate) fn recursive(remote: &Remote, prefix: &str) -> Result<Vec<Entry>> {
 /// What is directly in `prefix`, sorted.
 pub(crate) fn one_level(remote: &Remote, prefix: &str) -> Result<Listing> {
     let key = remote.key(prefix)?;
-    let at = Some(&key).filter(|key| !key.is_root());
-    let found = remote.run(prefix, async |client| client.list_with_delimiter(at).await)?;
+    let found = remote.run(prefix, async |client| list(&client, &key).await)?;
     Ok(level_of(remote, &key, &found))
+}
+
+async fn list(client: &Client, key: &Path) -> object_store::Result<ListResult> {
+    let at = Some(key).filter(|key| !key.is_root());
+    client.list_with_delimiter(at).await
 }
 
 /// What a listing found directly in the directory of this key, sorted.
@@ -136,13 +141,12 @@ fn directories(
     let keys = parents.iter().map(|parent| remote.key(parent));
     let keys = keys.collect::<Result<Vec<Path>>>()?;
     let listings: Vec<(Path, ListResult)> = remote.run(prefix, async |client| {
-        let list = async |key: Path| {
-            let at = Some(&key).filter(|key| !key.is_root());
-            let found = client.list_with_delimiter(at).await?;
-            Ok((key, found))
-        };
-        let listings = stream::iter(keys).map(list).buffered(AT_ONCE);
-        listings.try_collect().await
+        let one = async |key: Path| list(&client, &key).await.map(|found| (key, found));
+        stream::iter(keys)
+            .map(one)
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await
     })?;
     for (key, found) in &listings {
         dirs.extend(level_of(remote, key, found).dirs);
