@@ -15,12 +15,11 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, StorageError, UnsupportedTableFeature
-from pyhudi.metadata import checks_before_write
 from pyhudi.metadata.bootstrap import Making
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
-from pyhudi.write import metadata_lifecycle
+from pyhudi.write import metadata_lifecycle, write_context
 from tests.helpers.metadata_records import stored_records
 from tests.helpers.pairwise import each_value, pairwise
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
@@ -277,7 +276,7 @@ def test_an_index_that_goes_while_a_write_opens_the_table(
             other.drop_index("column_stats")
         return index_definitions(*given)
 
-    monkeypatch.setattr(checks_before_write, "index_definitions", late)
+    monkeypatch.setattr(write_context, "index_definitions", late)
     table.upsert(people([0], 2, 2))
     assert dropped
     assert [row["v"] for row in rows_read(tmp_path / "t", "true")] == [2, 1]
