@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.slices import write_base
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.oracle_pool import (
     OraclePool,
@@ -32,7 +33,11 @@ MEMORY = Path("/dev/shm")
 
 
 def pytest_configure() -> None:
-    """Puts `tmp_path` into memory, unless there is little of it or PYTEST_DEBUG_TEMPROOT is set."""
+    """Puts `tmp_path` into memory, unless there is little of it or PYTEST_DEBUG_TEMPROOT is set.
+
+    Row groups are kept by rewrites however small they are: most tables of tests have few rows.
+    """
+    write_base.KEPT_ROWS = 1
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 

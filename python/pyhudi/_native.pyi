@@ -62,6 +62,7 @@ __all__ = [
     "read_keys",
     "read_log_keys",
     "read_slice",
+    "rewrite_base_file",
     "ring_hashes",
     "ring_places",
     "rollback_block",
@@ -419,6 +420,31 @@ def write_base_file(store: Store, path: str, rows: Any, **spec: Unpack[BaseFileS
     page_bytes: a page ends after so many bytes.
     dictionary: values that repeat are written once a page run.
     old_lists: lists have two levels, the default, and no null elements; else three.
+    """
+
+@type_check_only
+class RewriteSpec(TypedDict, total=False):
+    """What is asked of `rewrite_base_file`."""
+
+    appended: Any | None
+    new_rows: Required[int]
+    kept_rows: Required[int]
+
+def rewrite_base_file(
+    store: Store,
+    path: str,
+    merged: SliceSpec,
+    rewrite: RewriteSpec,
+    **spec: Unpack[BaseFileSpec],
+) -> tuple[BaseFile, MergeStats]:
+    """Writes a slice, merged, as a new base file, with the rows that are appended behind.
+
+    Row groups that no record is merged into are copied as they are where they fit: those have the
+    new file's schema, `kept_rows` or more, and more rows than all that is written anew. They come
+    first.
+
+    merged: as of `read_slice`; all columns, but for the file's name where `file_name` gives it.
+    appended: a stream of batches. new_rows: how many rows those have, roughly.
     """
 
 def write_base_files(

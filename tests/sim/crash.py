@@ -122,7 +122,8 @@ class CrashingStorage(Storage):
 
 def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the core's files changes of a `CrashingStorage`."""
-    monkeypatch.setattr(work_write, "store_base_file", _counted(work_write.store_base_file))
+    for name in ("store_base_file", "rewrite_base_file"):
+        monkeypatch.setattr(work_write, name, _counted(getattr(work_write, name)))
     files = _counted_files(work_write.store_base_files)
     monkeypatch.setattr(work_write, "store_base_files", files)
     monkeypatch.setattr(write_log, "store_log_files", _counted_files(write_log.store_log_files))
@@ -136,10 +137,10 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _counted(write: Callable[..., Any]) -> Callable[..., Any]:
-    def counted(target: Any, path: str, *rest: Any) -> Any:
+    def counted(target: Any, path: str, *rest: Any, **more: Any) -> Any:
         if isinstance(target.storage, CrashingStorage):
-            return target.storage.native_write(path, lambda: write(target, path, *rest))
-        return write(target, path, *rest)
+            return target.storage.native_write(path, lambda: write(target, path, *rest, **more))
+        return write(target, path, *rest, **more)
 
     return counted
 

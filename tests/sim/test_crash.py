@@ -139,6 +139,8 @@ STORIES: dict[str, Story] = {
     "while it cleans up": while_it_cleans_up,
     "without its markers": without_its_markers,
 }
+BASE_FILES = ("store_base_file", "rewrite_base_file")
+"""What writes one in `slices/write_base.py`."""
 every_table = pytest.mark.parametrize(("version", "kind"), pairwise(VERSIONS, KINDS))
 
 
@@ -152,11 +154,12 @@ def test_a_writer_dies(table: Path, tmp_path: Path, story: str) -> None:
 def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyhudi.slices import write_base as work_write
 
-    def fail(*_arguments: Any) -> None:
+    def fail(*_arguments: Any, **_more: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(work_write, "store_base_file", fail)
+        for name in BASE_FILES:
+            patched.setattr(work_write, name, fail)
         with pytest.raises(KeyboardInterrupt):
             upsert(Handle(Storage(str(table)), OPTIONS))
     assert leftovers(table) == []
@@ -170,10 +173,14 @@ def test_files_that_a_task_writes_after_its_write_was_rolled_back_go(
 ) -> None:
     from pyhudi.slices import write_base as work_write
 
-    store = work_write.store_base_file
+    def late_of(store: Callable[..., Any]) -> Callable[..., Any]:
+        def fail_late(*arguments: Any, **more: Any) -> Any:
+            store(*arguments, **more)
+            fail()
 
-    def fail_late(*arguments: Any, **more: Any) -> Any:
-        store(*arguments, **more)
+        return fail_late
+
+    def fail() -> None:
         begun.extend(path.relative_to(table) for path in table.rglob("*.marker.*"))
         kept.extend((path, path.read_bytes()) for path in table.rglob("*.parquet"))
         raise KeyboardInterrupt
@@ -181,7 +188,8 @@ def test_files_that_a_task_writes_after_its_write_was_rolled_back_go(
     begun: list[Path] = []
     kept: list[tuple[Path, bytes]] = []
     with monkeypatch.context() as patched:
-        patched.setattr(work_write, "store_base_file", fail_late)
+        for name in BASE_FILES:
+            patched.setattr(work_write, name, late_of(getattr(work_write, name)))
         with pytest.raises(KeyboardInterrupt):
             upsert(Handle(Storage(str(table)), OPTIONS))
     for marker in begun:

@@ -140,7 +140,7 @@ def test_one_that_fails_leaves_the_plan(tmp_path: Path, monkeypatch: pytest.Monk
     table = made(tmp_path / "t")
     before = rows(table)
     files = sorted(path.name for path in (tmp_path / "t").rglob("*.parquet"))
-    store, calls = write_base.store_base_file, itertools.count()
+    store, calls = write_base.rewrite_base_file, itertools.count()
 
     def fail(*given: Any, **more: Any) -> Any:
         if next(calls):
@@ -148,7 +148,7 @@ def test_one_that_fails_leaves_the_plan(tmp_path: Path, monkeypatch: pytest.Monk
         return store(*given, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(write_base, "store_base_file", fail)
+        patched.setattr(write_base, "rewrite_base_file", fail)
         with pytest.raises(KeyboardInterrupt):
             table.compact()
     (pending,) = timeline_of(tmp_path / "t").pending(COMPACTION)

@@ -12,7 +12,7 @@ from pyhudi.slices import markers, write_base
 from pyhudi.slices.compaction_plan import CompactTask
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.read import open_counted
+from pyhudi.slices.read import found_spec
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 
 
@@ -22,8 +22,7 @@ def compact_file(task: CompactTask, attempt: Attempt) -> WriteStat:
     name = base_file_name(merged.file_id, attempt.write_token, target.instant)
     marker = Marker(merged.partition, name, "MERGE" if merged.base else "CREATE")
     markers.create(target.storage, target.instant, marker)
-    reader, stats = open_counted(task.read)
-    written = write_base.store_base_file(target, marker.path, reader)
+    written, stats = write_base.rewrite_base_file(target, marker.path, found_spec(task.read))
     return compaction_stat(
         merged,
         written,

@@ -81,9 +81,14 @@ def open_slice(task: ReadTask) -> _native.BatchReader:
 
 def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStats]:
     """As `open_slice`, with what the merge counts; final once the reader is at its end."""
+    return _native.read_slice(task.storage.native, **found_spec(task))
+
+
+def found_spec(task: ReadTask) -> _native.SliceSpec:
+    """As `slice_spec`, of a task whose files were found."""
     task = _complete(task)
     check_found(task.storage, task.slice)
-    return _native.read_slice(task.storage.native, **slice_spec(task))
+    return slice_spec(task)
 
 
 def slice_spec(task: ReadTask) -> _native.SliceSpec:

@@ -32,6 +32,9 @@ from pyhudi.slices.write_tasks import BaseFileTask, LogFileTask, WriteTarget, Wr
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 
 _Reader: TypeAlias = _native.BatchReader | pa.RecordBatchReader
+# Fewer rows are not worth a row group of their own, which scans open one by one.
+KEPT_ROWS = 1000
+
 Batches: TypeAlias = _native.BatchReader | Iterator[pa.RecordBatch]
 
 
@@ -65,18 +68,19 @@ def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, .
         written = store_base_file(target, marker.path, _given(rows))
         return (_base_stat(task, written, Counts(inserted=task.inserts)),)
     notes = _notes(task)
+    if notes is None:
+        return (_base_stat(task, *_rewritten(task, task.previous, marker.path, rows)),)
     if task.merge_by_key:
-        nameless = notes is None and not target.virtual_keys
-        merged, stats = _merged(task, task.previous, rows, nameless=nameless)
-        written = store_base_file(target, marker.path, _noted(task, notes, merged))
+        merged, stats = _native.read_slice(
+            target.storage.native, **_slice(task, task.previous, rows)
+        )
+        written = store_base_file(target, marker.path, _noted(target, notes, merged))
         counts = Counts(stats.updated, stats.deleted, stats.inserted)
     else:
-        before, _ = _merged(task, task.previous, None)
-        both = _noted(task, notes, _chain(before, _given(rows)))
-        written = store_base_file(target, marker.path, both)
+        before, _ = _native.read_slice(target.storage.native, **_slice(task, task.previous, None))
+        both = _chain(before, _given(rows))
+        written = store_base_file(target, marker.path, _noted(target, notes, both))
         counts = Counts(inserted=task.inserts)
-    if notes is None:
-        return (_base_stat(task, written, counts),)
     logs = notes.write(task.previous, attempt)
     # Hudi's readers fail on a rewritten file without change log; the same rows need no new file.
     return (_base_stat(task, written, counts, logs),) if logs else ()
@@ -113,46 +117,52 @@ def _notes(task: BaseFileTask) -> ChangeNotes | None:
     return ChangeNotes(task, target.change_log, pa.concat_arrays(keys), pa.concat_arrays(deletes))
 
 
-def _noted(task: BaseFileTask, notes: ChangeNotes | None, rows: Batches) -> _Reader:
-    if notes is None and isinstance(rows, _native.BatchReader):
-        return rows
-    batches = iter(rows) if notes is None else notes.noting(iter(rows))
-    return pa.RecordBatchReader.from_batches(task.target.schema, batches)
-
-
-def _merged(
-    task: BaseFileTask,
-    previous: FileSlice,
-    rows: _native.BatchReader | None,
-    *,
-    nameless: bool = False,
-) -> tuple[_native.BatchReader, _native.MergeStats]:
-    """The previous slice with the task's rows and deletes merged in as the newest.
-
-    nameless: without the column of file names, which every file gets anew.
-    """
+def _rewritten(
+    task: BaseFileTask, previous: FileSlice, path: str, rows: _native.BatchReader | None
+) -> tuple[_native.BaseFile, Counts]:
+    """The previous slice with the task's rows and deletes as a new base file."""
     target = task.target
-    names = target.schema.names
-    return _native.read_slice(
-        target.storage.native,
-        base=previous.base.path if previous.base else None,
-        logs=[log.path for log in previous.logs],
-        schema=target.schema,
-        columns=[name for name in names if name != FILE_NAME] if nameless else names,
-        key_fields=target.key_columns,
-        merge_mode=target.merge_mode,
-        ordering_fields=target.merge_ordering,
-        delete_field=target.merge.delete_field,
-        delete_marker=target.merge.delete_marker,
-        field_rules=field_rules(target.fields, target.schema),
-        valid_instants=target.valid_instants,
-        timeline_start=target.timeline_start,
-        incoming=rows,
-        delete_keys=task.delete_keys,
-        null_ordering_loses=True,
-        memory_limit=target.task_memory,
-        evolution=file_names(target.evolution, previous),
+    merged = _slice(task, previous, rows if task.merge_by_key else None)
+    if not target.virtual_keys:
+        # Every file gets its own name anew.
+        merged["columns"] = [name for name in target.schema.names if name != FILE_NAME]
+    if task.merge_by_key:
+        written, stats = rewrite_base_file(target, path, merged)
+        return written, Counts(stats.updated, stats.deleted, stats.inserted)
+    written, _ = rewrite_base_file(
+        target, path, merged, appended=_given(rows), new_rows=task.inserts
     )
+    return written, Counts(inserted=task.inserts)
+
+
+def _slice(
+    task: BaseFileTask, previous: FileSlice, rows: _native.BatchReader | None
+) -> _native.SliceSpec:
+    """The previous slice, and the task's deletes and these rows as the newest of it."""
+    target = task.target
+    return {
+        "base": previous.base.path if previous.base else None,
+        "logs": [log.path for log in previous.logs],
+        "schema": target.schema,
+        "columns": target.schema.names,
+        "key_fields": target.key_columns,
+        "merge_mode": target.merge_mode,
+        "ordering_fields": target.merge_ordering,
+        "delete_field": target.merge.delete_field,
+        "delete_marker": target.merge.delete_marker,
+        "field_rules": field_rules(target.fields, target.schema),
+        "valid_instants": target.valid_instants,
+        "timeline_start": target.timeline_start,
+        "incoming": rows,
+        "delete_keys": task.delete_keys,
+        "null_ordering_loses": True,
+        "memory_limit": target.task_memory,
+        "evolution": file_names(target.evolution, previous),
+    }
+
+
+def _noted(target: WriteTarget, notes: ChangeNotes, rows: Batches) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(target.schema, notes.noting(iter(rows)))
 
 
 def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -162,9 +172,31 @@ def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def store_base_file(target: WriteTarget, path: str, rows: _Reader) -> _native.BaseFile:
     """The one place where base files of a write come into being one by one."""
-    name = None if target.virtual_keys else path.rsplit("/", 1)[-1]
     return _native.write_base_file(
-        target.storage.native, path, rows, file_name=name, **_form(target)
+        target.storage.native, path, rows, file_name=_file_name(target, path), **_form(target)
+    )
+
+
+def _file_name(target: WriteTarget, path: str) -> str | None:
+    return None if target.virtual_keys else path.rsplit("/", 1)[-1]
+
+
+def rewrite_base_file(
+    target: WriteTarget,
+    path: str,
+    merged: _native.SliceSpec,
+    *,
+    appended: _native.BatchReader | None = None,
+    new_rows: int = 0,
+) -> tuple[_native.BaseFile, _native.MergeStats]:
+    """A slice as a new base file, with rows behind it: of row groups that stay the bytes."""
+    return _native.rewrite_base_file(
+        target.storage.native,
+        path,
+        merged,
+        {"appended": appended, "new_rows": new_rows, "kept_rows": KEPT_ROWS},
+        file_name=_file_name(target, path),
+        **_form(target),
     )
 
 

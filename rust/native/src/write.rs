@@ -2,7 +2,7 @@
 
 use pyhudi_slice::{
     BaseFileOptions, BloomOptions, Codec, DataBlocks, LogFileOptions, RECORD_KEY,
-    Result as SliceResult, SliceError,
+    Result as SliceResult, Rewrite, SliceError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::args::{bound, source};
 use crate::error::{config_error, slice_error};
 use crate::read::slice_read;
+use crate::reader::MergeStats;
 use crate::spec::spec;
 use crate::store::Store;
 
@@ -119,6 +120,38 @@ pub fn write_base_file(
     let store = &store.0;
     py.detach(|| pyhudi_slice::write_base_file(store, path, rows, &options))
         .map(BaseFile)
+        .map_err(slice_error)
+}
+
+spec! {
+    /// What is asked of a rewrite, see the stub.
+    RewriteSpec {
+        appended: Option<Py<PyAny>> = None,
+        new_rows: u64,
+        kept_rows: u64,
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (store, path, merged, rewrite, **spec))]
+pub fn rewrite_base_file(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    path: &str,
+    merged: &Bound<'_, PyDict>,
+    rewrite: &Bound<'_, PyDict>,
+    spec: Option<&Bound<'_, PyDict>>,
+) -> PyResult<(BaseFile, MergeStats)> {
+    let options = BaseFileSpec::of(spec)?.options()?;
+    let read = slice_read(merged, &store)?;
+    let asked = RewriteSpec::of(Some(rewrite))?;
+    let rewrite = Rewrite {
+        appended: bound(py, asked.appended.as_ref(), source)?,
+        new_rows: asked.new_rows,
+        least_rows: asked.kept_rows,
+    };
+    py.detach(|| pyhudi_slice::rewrite_base_file(path, read, rewrite, &options))
+        .map(|(file, stats)| (BaseFile(file), MergeStats(stats)))
         .map_err(slice_error)
 }
 

@@ -67,7 +67,7 @@ pub use request::{Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
 pub use sort::{Input as SortInput, Layout, SortOptions, SortedRows};
 pub use spill::SpillOptions;
-pub use write_base::{BaseFile, write_base_file, write_base_files};
+pub use write_base::{BaseFile, Rewrite, rewrite_base_file, write_base_file, write_base_files};
 pub use write_log::{
     BASE_ROW, LogFile, LogFileOptions, NextPath, ORDERING, write_log_file, write_log_files,
 };

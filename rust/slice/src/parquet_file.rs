@@ -10,10 +10,12 @@ use std::io::{self, Write};
 use std::ops::Neg;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
 use parquet::basic::{BoundaryOrder, Type};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
@@ -22,6 +24,7 @@ use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColu
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::SerializedFileWriter;
 
+use crate::base::KeptGroup;
 use crate::parquet_form::ParquetForm;
 
 /// A Parquet file that is being written.
@@ -75,6 +78,55 @@ impl<W: Write + Send> ParquetFile<W> {
             }
         }
         Ok(())
+    }
+
+    /// Adds a row group of another file of this schema as it stands, but for a column that gets
+    /// these texts, again and again.
+    pub(crate) fn keep(
+        &mut self,
+        group: KeptGroup,
+        own: Option<(usize, &StringArray)>,
+    ) -> Result<()> {
+        self.end_group()?;
+        let mut fresh = match own {
+            Some((column, texts)) => Some(self.repeated(column, texts, group.rows)?),
+            None => None,
+        };
+        let mut row_group = self.file.next_row_group()?;
+        for (leaf, (pages, closed)) in group.columns.into_iter().enumerate() {
+            match fresh.take_if(|(own, _)| *own == leaf) {
+                Some((_, chunk)) => chunk.append_to_row_group(&mut row_group)?,
+                None => row_group.append_column(&pages, closed)?,
+            }
+        }
+        row_group.close()?;
+        Ok(())
+    }
+
+    /// A text column of so many rows, and which of the leaves it is.
+    fn repeated(
+        &self,
+        column: usize,
+        texts: &StringArray,
+        rows: u64,
+    ) -> Result<(usize, ArrowColumnChunk)> {
+        let leaves = self.file.schema_descr();
+        let leaf =
+            (0..leaves.num_columns()).find(|leaf| leaves.get_column_root_idx(*leaf) == column);
+        let unknown = || ParquetError::General(format!("the file has no column {column}"));
+        let leaf = leaf.ok_or_else(unknown)?;
+        let number = self.file.flushed_row_groups().len();
+        let mut writers = self.columns.create_column_writers(number)?;
+        let mut writer = writers.drain(leaf..).next().ok_or_else(unknown)?;
+        let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
+        while left > 0 && !texts.is_empty() {
+            let part: ArrayRef = Arc::new(texts.slice(0, left.min(texts.len())));
+            for leaf in compute_leaves(self.schema.field(column), &part)? {
+                writer.write(&leaf)?;
+            }
+            left -= part.len();
+        }
+        Ok((leaf, writer.close()?))
     }
 
     /// How large the file is so far, by estimate.

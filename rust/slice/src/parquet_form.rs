@@ -59,6 +59,11 @@ impl ParquetForm {
         })
     }
 
+    /// Schema of the file.
+    pub(crate) fn parquet(&self) -> &SchemaDescPtr {
+        &self.parquet
+    }
+
     /// Schema of the batches to be written.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema

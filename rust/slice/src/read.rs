@@ -12,7 +12,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use pyhudi_format::log::{BlockType, OrderingValue};
 
 use crate::adapt::adapt;
-use crate::base::{BaseReader, Merging, Opening, open_base};
+use crate::base::{BaseReader, Keeping, Kept, Merging, Opening, open_base};
 use crate::blocks::{ChosenBlock, LogSource, choose_blocks};
 use crate::columns::Columns;
 use crate::error::{Result, SliceError};
@@ -76,6 +76,9 @@ pub struct SliceReader {
     ready: VecDeque<RecordBatch>,
     waiting: VecDeque<WaitingPart>,
     stats: Arc<ReadStats>,
+    /// Until the base file is opened.
+    keeping: Option<Keeping>,
+    kept: Option<Kept>,
 }
 
 impl SliceReader {
@@ -102,6 +105,8 @@ impl SliceReader {
             ready: VecDeque::new(),
             waiting: VecDeque::new(),
             stats: Arc::default(),
+            keeping: None,
+            kept: None,
         })
     }
 
@@ -139,6 +144,14 @@ impl SliceReader {
                 },
             };
         }
+    }
+
+    /// Row groups of the base file that a rewrite can take over as they stand, whose rows are then
+    /// not given out. To be asked before the first batch.
+    pub(crate) fn keep(&mut self, keeping: Keeping) -> Result<Option<Kept>> {
+        self.keeping = Some(keeping);
+        self.stage = self.start()?;
+        Ok(self.kept.take())
     }
 
     fn start(&mut self) -> Result<Stage> {
@@ -327,7 +340,7 @@ impl SliceReader {
 
     /// The part that is on disk, or else the base file.
     fn base_side(
-        &self,
+        &mut self,
         part: Option<SpilledPart>,
         opening: Opening<'_>,
     ) -> Result<Option<BaseSide>> {
@@ -337,10 +350,14 @@ impl SliceReader {
         Ok(self.open_base(opening)?.map(BaseSide::File))
     }
 
-    fn open_base(&self, opening: Opening<'_>) -> Result<Option<BaseReader>> {
+    fn open_base(&mut self, opening: Opening<'_>) -> Result<Option<BaseReader>> {
         let merging = opening.merging();
         let columns = merging.map_or(&self.out, |merging| &merging.shape.columns.base);
-        let base = open_base(&self.read, &names_of(columns), opening)?;
+        let keeping = self.keeping.take();
+        let kept = keeping.map(|keeping| Kept::find(&self.read, opening, &keeping));
+        let (kept, groups) = kept.transpose()?.flatten().unzip();
+        let base = open_base(&self.read, &names_of(columns), opening, groups)?;
+        self.kept = kept;
         let pruned = base.as_ref().map_or(0, BaseReader::pruned_row_groups);
         ReadStats::add(&self.stats.pruned_row_groups, pruned as usize);
         Ok(base)

@@ -69,6 +69,7 @@ impl SliceKeys {
             part: None,
             test: None,
             map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
+            groups: None,
         };
         let base = read
             .base

@@ -10,16 +10,23 @@ use pyhudi_store::{Store, StoreError, StoreWriter};
 
 use crate::FILE_NAME;
 use crate::adapt::adapt;
+use crate::base::{Keeping, Kept};
 use crate::base_options::BaseFileOptions;
+use crate::changes::Batches;
 use crate::error::{Result, SliceError};
 use crate::key_filter::KeyFilter;
 use crate::meta::{repeated, with_column};
 use crate::parquet_file::ParquetFile;
 use crate::parquet_form::ParquetForm;
+use crate::read::SliceReader;
+use crate::request::{ReadStats, SliceRead};
 use crate::write_log::NextPath;
 
 /// Rows of a file before their size is known.
 const FIRST_ROWS: usize = 1024;
+
+/// How often a file's name is written at once.
+const NAMES: usize = 8192;
 
 /// What was written.
 #[derive(Debug, Clone)]
@@ -49,6 +56,48 @@ pub fn write_base_file(
         writer.write(&batch?)?;
     }
     writer.finish()
+}
+
+/// What is asked of a rewrite beside the slice.
+#[derive(Default)]
+pub struct Rewrite {
+    /// Rows that come to those of the slice, with all of its columns.
+    pub appended: Option<Batches>,
+    /// How many, if only about.
+    pub new_rows: u64,
+    /// Row groups with fewer rows are written anew.
+    pub least_rows: u64,
+}
+
+/// Writes a slice, merged, as one new base file, and the rows that are appended. Row groups that
+/// nothing is merged into are copied where the new file can have them as they are. A failure leaves
+/// no file.
+///
+/// read: all columns, but for the file's name where the options have it.
+///
+/// # Errors
+/// As [`write_base_file`], damaged files, a feature that is not supported.
+pub fn rewrite_base_file(
+    path: &str,
+    read: SliceRead,
+    rewrite: Rewrite,
+    options: &BaseFileOptions,
+) -> Result<(BaseFile, Arc<ReadStats>)> {
+    let mut writer = BaseWriter::create(&read.store, path, options, options.file_name.clone())?;
+    let mut reader = SliceReader::new(read)?;
+    let keeping = Keeping {
+        schema: Arc::clone(writer.form.parquet()),
+        new_rows: rewrite.new_rows,
+        least_rows: rewrite.least_rows,
+    };
+    if let Some(kept) = reader.keep(keeping)? {
+        writer.keep(&kept)?;
+    }
+    let stats = reader.stats();
+    for batch in reader.chain(rewrite.appended.into_iter().flatten()) {
+        writer.write(&batch?)?;
+    }
+    Ok((writer.finish()?, stats))
 }
 
 /// Writes batches as base files of about `most_bytes` at most, at the paths that `next` gives; none
@@ -140,6 +189,27 @@ impl<'a> BaseWriter<'a> {
         self.parquet
             .write(&batch)
             .map_err(|error| writing(&self.path, error))
+    }
+
+    fn keep(&mut self, kept: &Kept) -> Result<()> {
+        if let Some(name) = &self.options.key_column {
+            for batch in kept.column(name)? {
+                self.note_keys(&batch?)?;
+            }
+        }
+        let column = self.form.schema().index_of(FILE_NAME).ok();
+        let names = match &self.file_name {
+            Some(name) => Some(repeated(name, NAMES)?),
+            None => None,
+        };
+        for group in kept.groups() {
+            let group = group?;
+            self.rows += group.rows;
+            self.parquet
+                .keep(group, column.zip(names.as_ref()))
+                .map_err(|error| writing(&self.path, error))?;
+        }
+        Ok(())
     }
 
     /// How many of so many rows the file still takes, if they are as large as those in it.

@@ -88,6 +88,7 @@ impl PairReader {
                 part: None,
                 test: None,
                 map: read.map.clone(),
+                groups: None,
             };
             format_of(path).open(store, path, read)
         };

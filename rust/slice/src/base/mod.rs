@@ -5,6 +5,7 @@
 mod bootstrap;
 mod halves;
 mod int96;
+mod kept;
 mod open;
 mod orc;
 mod page_file;
@@ -24,9 +25,10 @@ use crate::row_test::RowTest;
 
 pub(crate) use bootstrap::BaseReader;
 pub use bootstrap::BootstrapSource;
+pub(crate) use kept::{Keeping, Kept, KeptGroup};
 pub(crate) use open::{Merging, Opening, open_base};
 pub use parquet::parquet_footer;
-pub(crate) use parquet::{BATCH_BYTES, read_parquet_block};
+pub(crate) use parquet::{BATCH_BYTES, Groups, read_parquet_block};
 
 /// What is asked of a base file. A format may do without what only saves work: filters, row test,
 /// the second thread.
@@ -46,6 +48,8 @@ pub(crate) struct BaseRead<'a> {
     pub(crate) test: Option<RowTest>,
     /// Where the table's columns are in the file, when it names them otherwise.
     pub(crate) map: Option<Arc<[Source]>>,
+    /// Only these row groups, of a Parquet file whose footer was read.
+    pub(crate) groups: Option<Groups>,
 }
 
 /// Batches of one base file, in file order, with the file's own types and the table's names.
@@ -63,6 +67,10 @@ pub(crate) trait BaseRows: Iterator<Item = Result<RecordBatch>> + Send {
 pub(crate) trait BaseFormat: Sync {
     /// What names of its files end with.
     fn extension(&self) -> &'static str;
+    /// Whether parts of a file can be copied to another as they are.
+    fn keeps_groups(&self) -> bool {
+        false
+    }
     fn open(&self, store: &Store, path: &str, read: BaseRead<'_>) -> Result<Box<dyn BaseRows>>;
     fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema>;
     /// The texts that a file keeps beside its rows, by name: bloom filter, key range.
@@ -124,6 +132,7 @@ pub fn base_rows(
         part: None,
         test: None,
         map: None,
+        groups: None,
     };
     format_of(path).open(store, path, read)
 }

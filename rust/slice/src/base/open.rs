@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
-use super::{BaseRead, BaseReader};
+use super::{BaseRead, BaseReader, Groups};
 use crate::error::Result;
 use crate::log_map::MapKind;
 use crate::log_side::Shape;
@@ -38,7 +38,7 @@ impl Opening<'_> {
         }
     }
 
-    fn by_position(&self) -> bool {
+    pub(crate) fn by_position(&self) -> bool {
         self.merging().is_some_and(|one| one.shape.by_position)
     }
 
@@ -49,11 +49,12 @@ impl Opening<'_> {
     }
 }
 
-/// The base file with these columns; none where the slice has none.
+/// The base file with these columns, of all row groups or of some; none where the slice has none.
 pub(crate) fn open_base(
     read: &SliceRead,
     columns: &[String],
     opening: Opening<'_>,
+    groups: Option<Groups>,
 ) -> Result<Option<BaseReader>> {
     let Some(path) = &read.base else {
         return Ok(None);
@@ -69,6 +70,7 @@ pub(crate) fn open_base(
         part: read.base_part.clone(),
         test: row_test(read, opening)?,
         map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
+        groups,
     };
     BaseReader::open(&read.store, path, read.bootstrap.as_ref(), asked).map(Some)
 }
@@ -105,7 +107,7 @@ fn row_test(read: &SliceRead, opening: Opening<'_>) -> Result<Option<RowTest>> {
     }))
 }
 
-fn key_roots<'a>(
+pub(super) fn key_roots<'a>(
     fields: &'a [String],
     schema: &'a SchemaRef,
 ) -> impl Iterator<Item = String> + use<'a> {

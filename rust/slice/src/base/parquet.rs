@@ -18,7 +18,8 @@ use parquet::arrow::{ProjectionMask, RowNumber};
 use parquet::basic::{ConvertedType, Repetition};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
-    ParquetMetaData, ParquetMetaDataPushDecoder, ParquetMetaDataReader, RowGroupMetaData,
+    PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder, ParquetMetaDataReader,
+    RowGroupMetaData,
 };
 use parquet::schema::types::Type;
 use pyhudi_format::{ReadAt, nests_deeper};
@@ -48,8 +49,29 @@ const MAX_LEVELS: usize = 256;
 /// The length of a Parquet footer and the magic bytes, at the end of a file.
 const FOOTER_TAIL: usize = 8;
 
+/// Row groups of a Parquet file whose footer was read.
+#[derive(Clone)]
+pub(crate) struct Groups {
+    pub(crate) file: StoreFile,
+    pub(crate) metadata: Arc<ParquetMetaData>,
+    pub(crate) numbers: Vec<usize>,
+}
+
+impl Groups {
+    /// All of a file.
+    pub(super) fn of(store: &Store, path: &str, pages: PageIndexPolicy) -> Result<Self> {
+        let file = store.file(path)?;
+        let metadata = footer(path, &file, pages)?;
+        Ok(Self {
+            file,
+            numbers: (0..metadata.num_row_groups()).collect(),
+            metadata: Arc::new(metadata),
+        })
+    }
+}
+
 /// Batches of one Parquet file, in file order, with the file's own types and the table's names.
-struct ParquetReader {
+pub(super) struct ParquetReader {
     path: String,
     map: Option<Arc<[Source]>>,
     file: StoreFile,
@@ -67,12 +89,20 @@ impl BaseFormat for Parquet {
         ".parquet"
     }
 
+    fn keeps_groups(&self) -> bool {
+        true
+    }
+
     fn open(&self, store: &Store, path: &str, read: BaseRead<'_>) -> Result<Box<dyn BaseRows>> {
-        Ok(Box::new(ParquetReader::open(store, path, read)?))
+        let groups = match &read.groups {
+            Some(groups) => groups.clone(),
+            None => Groups::of(store, path, PageIndexPolicy::Skip)?,
+        };
+        Ok(Box::new(ParquetReader::of(path, groups, read)?))
     }
 
     fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema> {
-        let metadata = footer(path, &store.file(path)?)?;
+        let metadata = Groups::of(store, path, PageIndexPolicy::Skip)?.metadata;
         let avro = value_of(&metadata, "parquet.avro.schema");
         let rows = metadata.file_metadata().num_rows();
         let arrow = arrow_metadata(metadata, false)
@@ -85,7 +115,7 @@ impl BaseFormat for Parquet {
     }
 
     fn values(&self, store: &Store, path: &str, keys: &[&str]) -> Result<Vec<Option<String>>> {
-        let metadata = footer(path, &store.file(path)?)?;
+        let metadata = Groups::of(store, path, PageIndexPolicy::Skip)?.metadata;
         Ok(keys.iter().map(|key| value_of(&metadata, key)).collect())
     }
 }
@@ -124,11 +154,11 @@ enum Decoder {
 }
 
 impl ParquetReader {
-    fn open(store: &Store, path: &str, read: BaseRead<'_>) -> Result<Self> {
-        let file = store.file(path)?;
-        let metadata = footer(path, &file)?;
+    /// Those row groups of a file.
+    pub(super) fn of(path: &str, known: Groups, read: BaseRead<'_>) -> Result<Self> {
+        let file = known.file;
         let damaged = |error| SliceError::parquet(path, None, error);
-        let arrow = arrow_metadata(metadata, read.row_numbers).map_err(damaged)?;
+        let arrow = arrow_metadata(known.metadata, read.row_numbers).map_err(damaged)?;
         let (mask, mut groups) = match &read.map {
             None => (
                 projection(&arrow, read.columns),
@@ -139,10 +169,11 @@ impl ParquetReader {
                 keep_row_groups(&arrow, &stored_filters(read.filters, map))?,
             ),
         };
-        let mut all = arrow.metadata().num_row_groups();
+        let mut all = known.numbers.len();
+        groups.retain(|group| known.numbers.contains(group));
         if let Some(part) = &read.part {
             let within = |group: &usize| begins_in(arrow.metadata(), *group, part);
-            all = (0..all).filter(within).count();
+            all = known.numbers.iter().filter(|group| within(group)).count();
             groups.retain(within);
         }
         let pruned_row_groups = (all - groups.len()) as u64;
@@ -324,7 +355,7 @@ pub(crate) fn read_parquet_block(
     let damaged = move |error| SliceError::parquet(path, Some(start), error);
     check_levels(path, footer_bytes(&content))?;
     let footer = ParquetMetaDataReader::new().parse_and_finish(&content);
-    let arrow = arrow_metadata(footer.map_err(damaged)?, false).map_err(damaged)?;
+    let arrow = arrow_metadata(Arc::new(footer.map_err(damaged)?), false).map_err(damaged)?;
     let mask = projection(&arrow, columns);
     let batch_rows = fitting_rows(arrow.metadata(), &mask, batch_rows);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(content, arrow)
@@ -360,7 +391,7 @@ pub fn parquet_footer(store: &Store, path: &str) -> Result<Option<ArrowReaderMet
     if format_of(path).extension() != Parquet.extension() {
         return Ok(None);
     }
-    let metadata = footer(path, &store.file(path)?)?;
+    let metadata = Groups::of(store, path, PageIndexPolicy::Skip)?.metadata;
     let arrow = arrow_metadata(metadata, false);
     arrow
         .map(Some)
@@ -373,7 +404,7 @@ fn reader_options() -> ArrowReaderOptions {
 }
 
 fn arrow_metadata(
-    metadata: ParquetMetaData,
+    metadata: Arc<ParquetMetaData>,
     row_numbers: bool,
 ) -> Result<ArrowReaderMetadata, ParquetError> {
     if let Some(column) = column_of_repeated_maps(&metadata) {
@@ -386,7 +417,7 @@ fn arrow_metadata(
         let number = Field::new(ROW_NUMBER, DataType::Int64, false).with_extension_type(RowNumber);
         options = options.with_virtual_columns(vec![Arc::new(number)])?;
     }
-    let arrow = ArrowReaderMetadata::try_new(Arc::new(metadata), options.clone())?;
+    let arrow = ArrowReaderMetadata::try_new(metadata, options.clone())?;
     match int96_as_micros(&arrow) {
         None => Ok(arrow),
         Some(schema) => {
@@ -461,9 +492,11 @@ fn footer_bytes(content: &[u8]) -> &[u8] {
     rest.get(start..).unwrap_or_default()
 }
 
-fn footer(path: &str, file: &StoreFile) -> Result<ParquetMetaData> {
+fn footer(path: &str, file: &StoreFile, pages: PageIndexPolicy) -> Result<ParquetMetaData> {
     let damaged = |error| SliceError::parquet(path, None, error);
-    let mut decoder = ParquetMetaDataPushDecoder::try_new(file.size()).map_err(damaged)?;
+    let mut decoder = ParquetMetaDataPushDecoder::try_new(file.size())
+        .map_err(damaged)?
+        .with_page_index_policy(pages);
     loop {
         match decoder.try_decode().map_err(damaged)? {
             DecodeResult::Data(metadata) => return Ok(metadata),
