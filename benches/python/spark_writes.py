@@ -21,11 +21,13 @@ from tests.helpers.oracle.client import HudiOracle, available  # noqa: E402 - ne
 
 RELEASE = "1.2.0"
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
-_OPTIONS = {
+_NEEDED = {
     "hoodie.table.name": "writes",
     "hoodie.datasource.write.recordkey.field": rows.KEY,
     "hoodie.datasource.write.partitionpath.field": rows.PARTITION,
     "hoodie.datasource.write.precombine.field": rows.ORDERING,
+}
+_OPTIONS = {
     "hoodie.upsert.shuffle.parallelism": "4",
     "hoodie.delete.shuffle.parallelism": "4",
     "hoodie.bulkinsert.shuffle.parallelism": "4",
@@ -34,11 +36,17 @@ _OPTIONS = {
 }
 
 
-def options(kind: str, codec: str) -> dict[str, str]:
-    """What Hudi is told for a kind of table; `own` is the codec that it takes by itself."""
-    found = {**_OPTIONS, "hoodie.datasource.write.table.type": _TYPES[kind]}
+def needed(kind: str, codec: str) -> dict[str, str]:
+    """What Hudi must be told of a kind of table; `own` is the codec that it takes by itself."""
+    found = {**_NEEDED, "hoodie.datasource.write.table.type": _TYPES[kind]}
     if codec != "own":
         found["hoodie.parquet.compression.codec"] = codec
+    return found
+
+
+def options(kind: str, codec: str) -> dict[str, str]:
+    """As `needed`, without a metadata table."""
+    found = {**needed(kind, codec), **_OPTIONS}
     if kind == "mor":
         # Updates stay in log files: new rows do not have small base files rewritten.
         found["hoodie.parquet.small.file.limit"] = "0"

@@ -70,6 +70,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=1, help="rounds")
     parser.add_argument("--codec", default="own", help="of all base files")
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=TYPES)
+    parser.add_argument("--bare", action="store_true", help="the simple index, no metadata table")
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], choices=[1, 2])
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--check", action="store_true", help="fail unless all aims are met")
     return parser.parse_args()
@@ -90,7 +92,7 @@ def _round(
     """Every session's steps, and whether they read the same."""
     read: dict[str, set[tuple[str, str]]] = {step: set() for step in READS}
     for session in SESSIONS:
-        if session.engine not in given.engines:
+        if session.engine not in given.engines or session.cores not in given.cores:
             continue
         for answer in _job(given, session, kind, inputs, check=check):
             step = answer["step"]
@@ -99,7 +101,9 @@ def _round(
             if step in READS:
                 read[step].add((answer["rows"], answer["digest"]))
     for step, answers in read.items():
-        if len(answers) > 1:
+        # Of a late row an incremental query tells where its base file was not rewritten with it.
+        alike = kind == "cow" or given.bare or step != "incremental"
+        if len(answers) > 1 and alike:
             sys.exit(f"{kind} {step}: the rows differ: {sorted(answers)}")
 
 
@@ -111,6 +115,7 @@ def _job(
     os.sync()
     program = [sys.executable, str(_HERE / "job.py"), session.engine, kind, str(session.cores)]
     program += [str(table), str(inputs), "--codec", given.codec]
+    program += ["--bare"] * given.bare
     job = subprocess.Popen(
         program,
         stdin=subprocess.PIPE,
@@ -184,6 +189,7 @@ def _setting(given: argparse.Namespace) -> dict[str, Any]:
     return {
         "rows": given.rows,
         "codec": given.codec,
+        "bare": given.bare,
         "runs": given.runs,
         "processors": os.cpu_count(),
         "load at the end": os.getloadavg()[0],

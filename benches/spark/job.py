@@ -23,7 +23,7 @@ from steps import ENGINES, READS, STEPS, TYPES
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 import rows
-from spark_writes import RELEASE, options
+from spark_writes import RELEASE, needed, options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,7 +92,13 @@ class Hudi:
         writer.mode("append").save(table)
 
     def read(self, table: str, start: str | None) -> DataFrame:
-        reader = self._spark.read.format("hudi").option("hoodie.metadata.enable", "false")
+        reader = self._spark.read.format("hudi").options(
+            **{
+                name: self._options[name]
+                for name in self._options
+                if name.endswith("metadata.enable")
+            }
+        )
         if start is not None:
             reader = reader.option("hoodie.datasource.query.type", "incremental")
             reader = reader.option("hoodie.datasource.read.begin.instanttime", start)
@@ -108,11 +114,13 @@ def main() -> None:
     parser.add_argument("table", type=Path)
     parser.add_argument("inputs", type=Path)
     parser.add_argument("--codec", default="own")
+    parser.add_argument("--bare", action="store_true", help="the simple index, no metadata table")
     parser.add_argument("--memory", default="6g", help="of the JVM")
     given = parser.parse_args()
     spark = _session(given)
     make = {"pyhudi": Pyhudi, "hudi": Hudi}[given.engine]
-    engine: Engine = make(spark, given.type, options(given.type, given.codec))
+    told = options(given.type, given.codec) if given.bare else needed(given.type, given.codec)
+    engine: Engine = make(spark, given.type, told)
     _warm_up(spark, engine, given)
     begun = ""
     for step in STEPS:

@@ -253,9 +253,12 @@ def worth_a_cluster(engine: Engine, files: int) -> Engine:
 
 
 def worth_waiting(engine: Engine, storage: Storage, size: int) -> Engine:
-    """The engine for tasks that move so many bytes in all: where that is little, they wait at once.
+    """The engine for tasks that move so many bytes in all.
 
-    Only where each call to storage is a round trip.
+    Where that is little, no job of a cluster is worth it; and where each call to storage is a round
+    trip, they wait at once.
     """
-    light = size <= _LIGHT and is_remote(storage.uri)
-    return engine.waiting() if light and isinstance(engine, LocalEngine) else engine
+    if size > _LIGHT:
+        return engine
+    local = engine if isinstance(engine, LocalEngine) else LocalEngine()
+    return local.waiting() if is_remote(storage.uri) else local

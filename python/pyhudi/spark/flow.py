@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -80,6 +81,27 @@ def mapped(frame: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
                         yield to_wire(batch, wire)
 
     return frame.mapInArrow(body, spark_schema(wire))
+
+
+@dataclass(frozen=True)
+class Both:
+    """One step after the other, without a way through Spark between them."""
+
+    first: Step
+    then: Step
+    between: pa.Schema
+    """What the first one gives, as `mapped` has it."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[pa.Table]:
+        """The rows after both."""
+        wire = wire_schema(self.between)
+        tables = self.first(batches)
+        return self.then(
+            to_wire(batch, wire)
+            for table in tables
+            for batch in table.to_batches()
+            if batch.num_rows
+        )
 
 
 def collected(frame: DataFrame, label: str) -> list[Any]:

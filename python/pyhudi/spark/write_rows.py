@@ -24,7 +24,7 @@ from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import NUMBERED, PLACED, SEQ, with_fields
-from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
+from pyhudi.spark.flow import Both, Kept, Step, arrow_schema, collected, mapped
 from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows
 from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteContext
@@ -47,6 +47,8 @@ class FrameRows:
     """With record key and partition path in front, as the table has them."""
     apart: PlacedApart | None = None
     """How tasks write what they have, as long as no row has to meet another."""
+    made: tuple[DataFrame, Step] | None = None
+    """Of what, and how the frame is made, where nothing keeps it."""
     tally: None = None
     """See `Rows`: to count rows would be a job of its own."""
 
@@ -54,7 +56,8 @@ class FrameRows:
         """See `Rows`."""
         step = Combine(RemoteContext.of(self.context), self.schema)
         sorted_rows = self.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
-        return replace(self, frame=mapped(sorted_rows, step, self._numbered), apart=None)
+        frame = mapped(sorted_rows, step, self._numbered)
+        return replace(self, frame=frame, made=(sorted_rows, step), apart=None)
 
     def unknown(self, *, fail: bool) -> Rows:
         """See `Rows`; not yet."""
@@ -71,7 +74,10 @@ class FrameRows:
 
     def for_upsert(self) -> Placed:
         """See `Rows`."""
-        rows, paths = self.read()
+        index = self.context.index
+        # Where all partitions are asked by key, what makes the rows is one step with the look-up.
+        alone = index.is_global and index.finds_by_key(any_partition=True)
+        rows, paths = (self.recovered(), []) if alone else self.read()
         return rows.located(paths).counted()
 
     def for_insert(
@@ -81,8 +87,8 @@ class FrameRows:
         whole: bool = False,  # noqa: ARG002 - what goes to one file is sorted as a whole
     ) -> Placed:
         """See `Rows`."""
-        rows, paths = self.read()
-        remote = RemoteContext.of(rows.context, paths if rows.context.index.has_buckets else ())
+        rows, paths = self.read() if self.context.index.has_buckets else (self.recovered(), [])
+        remote = RemoteContext.of(rows.context, paths)
         return rows.looked_up(remote, locate.for_insert).counted(order)
 
     def for_new_buckets(self) -> Placed:
@@ -120,7 +126,7 @@ class FrameRows:
 
     def kept(self) -> FrameRows:
         """The rows, to be read by several jobs."""
-        return replace(self, frame=self.keep.keep(self.frame))
+        return replace(self, frame=self.keep.keep(self.frame), made=None)
 
     # --- where they are ---------------------------------------------------------------------------
 
@@ -178,7 +184,11 @@ class FrameRows:
 
     def placed(self, step: Any) -> FrameRows:
         """The rows that a step makes, with the columns that say where they go."""
-        frame = mapped(self.frame, step, with_fields(self._numbered, PLACED))
+        given = self.frame
+        if self.made is not None:
+            given, first = self.made
+            step = Both(first, step, self._numbered)
+        frame = mapped(given, step, with_fields(self._numbered, PLACED))
         return replace(self, frame=frame).kept()
 
     def counted(self, order: tuple[str, ...] = (), *, anew: bool = False) -> PlacedFrame:
@@ -217,7 +227,7 @@ def keyed(
     apart = PlacedApart(context, data, WriteApart(step.context, step, schema, limit))
     with Kept() as keep:
         frame = mapped(data, step, with_fields(schema, NUMBERED))
-        yield FrameRows(context, keep, frame, schema, apart)
+        yield FrameRows(context, keep, frame, schema, apart, (data, step))
 
 
 @contextmanager
