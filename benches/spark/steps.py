@@ -29,7 +29,8 @@ class Aim:
 
 
 AIMS = (
-    *(Aim(step, kind, 1 / 2, "hudi local[2]") for step in ("u1", "u20") for kind in TYPES),
+    *(Aim("u1", kind, 0.35, "hudi local[2]") for kind in TYPES),
+    *(Aim("u20", kind, 1 / 2, "hudi local[2]") for kind in TYPES),
     Aim("snapshot", "mor", 1 / 2, "hudi local[2]"),
     *(
         Aim(step, kind, 1 / 1.7, "pyhudi local[1]")
