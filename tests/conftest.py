@@ -37,7 +37,7 @@ def pytest_configure() -> None:
 
     Row groups are kept by rewrites however small they are: most tables of tests have few rows.
     """
-    write_base.KEPT_ROWS = 1
+    write_base.KEPT_ROWS = write_base.JOINED_ROWS = 1
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 

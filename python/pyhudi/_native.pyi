@@ -50,6 +50,7 @@ __all__ = [
     "has_partial_records",
     "hfile_info",
     "hfile_pairs",
+    "join_base_files",
     "json_to_container",
     "key_parts",
     "log_blocks",
@@ -135,7 +136,7 @@ class MergeStats:
 
     @property
     def base_rows(self) -> int:
-        """Rows read from the base file."""
+        """Rows of the base file, those that are copied with their row group among them."""
     @property
     def log_records(self) -> int:
         """Records read from log files, deletes included."""
@@ -458,6 +459,20 @@ def write_base_files(
 
     next_path: gives the path of each file before its first row is written. file_name: any text
     for each file's own name, None for no names.
+    """
+
+def join_base_files(
+    store: Store,
+    next_path: Callable[[], str],
+    slices: Sequence[SliceSpec],
+    most_bytes: int,
+    kept_rows: int,
+    **spec: Unpack[BaseFileSpec],
+) -> tuple[list[BaseFile], list[MergeStats]]:
+    """As `write_base_files`, of the merged rows of slices, one slice after the other.
+
+    Row groups are copied as by `rewrite_base_file`. slices: as of `read_slice`, each with all
+    columns.
     """
 
 def sort_rows(

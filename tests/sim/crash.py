@@ -124,8 +124,8 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the core's files changes of a `CrashingStorage`."""
     for name in ("store_base_file", "rewrite_base_file"):
         monkeypatch.setattr(work_write, name, _counted(getattr(work_write, name)))
-    files = _counted_files(work_write.store_base_files)
-    monkeypatch.setattr(work_write, "store_base_files", files)
+    for name in ("store_base_files", "join_base_files"):
+        monkeypatch.setattr(work_write, name, _counted_files(getattr(work_write, name)))
     monkeypatch.setattr(write_log, "store_log_files", _counted_files(write_log.store_log_files))
     monkeypatch.setattr(write_group, "store_group_log", _counted(write_group.store_group_log))
     monkeypatch.setattr(start_group, "store_base", _counted(start_group.store_base))

@@ -14,7 +14,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.slices import markers, write_base
 from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.read import open_counted
+from pyhudi.slices.read import found_spec, open_counted
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import WriteTarget
@@ -96,6 +96,11 @@ def write_sorted(
 
     chosen: leaves out rows that are not to be written, though they count; None writes all.
     """
+    names = _Names(task, attempt)
+    if not task.sort_columns and chosen is None:
+        slices = [found_spec(read) for read in task.reads]
+        joined = write_base.join_base_files(task.target, names, slices, task.target_bytes)
+        return _stats(task, names.given, joined[0]), _merged_rows(joined[1])
     opened = [open_counted(read) for read in task.reads]
     rows: _native.BatchReader | pa.RecordBatchReader = _native.sort_rows(
         [reader for reader, _ in opened],
@@ -105,10 +110,12 @@ def write_sorted(
     )
     if chosen is not None:
         rows = pa.RecordBatchReader.from_batches(rows.schema, chosen(rows))
-    names = _Names(task, attempt)
     written = write_base.store_base_files(task.target, names, rows, task.target_bytes)
-    merged = sum(stats.base_rows - stats.deleted + stats.inserted for _, stats in opened)
-    return _stats(task, names.given, written), merged
+    return _stats(task, names.given, written), _merged_rows(stats for _, stats in opened)
+
+
+def _merged_rows(slices: Iterable[_native.MergeStats]) -> int:
+    return sum(stats.base_rows - stats.deleted + stats.inserted for stats in slices)
 
 
 def _stats(

@@ -6,7 +6,7 @@ leaves can be found. Nothing here touches the timeline or decides what goes wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypedDict
 
@@ -34,6 +34,8 @@ from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, Wr
 _Reader: TypeAlias = _native.BatchReader | pa.RecordBatchReader
 # Fewer rows are not worth a row group of their own, which scans open one by one.
 KEPT_ROWS = 1000
+# Where a file is made of many, each of which has one at least.
+JOINED_ROWS = 20_000
 
 Batches: TypeAlias = _native.BatchReader | Iterator[pa.RecordBatch]
 
@@ -209,6 +211,24 @@ def store_base_files(
         next_path,
         rows,
         most_bytes,
+        file_name=None if target.virtual_keys else "",
+        **_form(target),
+    )
+
+
+def join_base_files(
+    target: WriteTarget,
+    next_path: Callable[[], str],
+    slices: Sequence[_native.SliceSpec],
+    most_bytes: int,
+) -> tuple[list[_native.BaseFile], list[_native.MergeStats]]:
+    """As `store_base_files`, of slices one after the other: of row groups that stay the bytes."""
+    return _native.join_base_files(
+        target.storage.native,
+        next_path,
+        slices,
+        most_bytes,
+        JOINED_ROWS,
         file_name=None if target.virtual_keys else "",
         **_form(target),
     )

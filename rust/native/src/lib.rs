@@ -76,8 +76,8 @@ mod _native {
     use super::store::Store;
     #[pymodule_export]
     use super::write::{
-        BaseFile, LogFile, compact_logs, rewrite_base_file, rollback_block, write_base_file,
-        write_base_files, write_log_files,
+        BaseFile, LogFile, compact_logs, join_base_files, rewrite_base_file, rollback_block,
+        write_base_file, write_base_files, write_log_files,
     };
 
     #[pymodule_init]

@@ -174,6 +174,32 @@ pub fn write_base_files(
         .map_err(slice_error)
 }
 
+#[pyfunction]
+#[pyo3(signature = (store, next_path, slices, most_bytes, kept_rows, **spec))]
+pub fn join_base_files(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    next_path: Py<PyAny>,
+    slices: Vec<Bound<'_, PyDict>>,
+    most_bytes: u64,
+    kept_rows: u64,
+    spec: Option<&Bound<'_, PyDict>>,
+) -> PyResult<(Vec<BaseFile>, Vec<MergeStats>)> {
+    let options = BaseFileSpec::of(spec)?.options()?;
+    let slices = slices.iter().map(|slice| slice_read(slice, &store));
+    let slices = slices.collect::<PyResult<Vec<_>>>()?;
+    let store = &store.0;
+    let mut next = || path_of(&next_path);
+    py.detach(|| {
+        pyhudi_slice::join_base_files(store, &mut next, slices, &options, most_bytes, kept_rows)
+    })
+    .map(|(files, stats)| {
+        let files = files.into_iter().map(BaseFile).collect();
+        (files, stats.into_iter().map(MergeStats).collect())
+    })
+    .map_err(slice_error)
+}
+
 /// What Python calls the next file.
 fn path_of(next_path: &Py<PyAny>) -> SliceResult<String> {
     Python::attach(|py| next_path.call0(py)?.extract(py))

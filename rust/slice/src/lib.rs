@@ -38,6 +38,7 @@ mod slice_keys;
 mod sort;
 mod spill;
 mod write_base;
+mod write_bases;
 mod write_log;
 
 pub use adapt::adapt_column;
@@ -67,7 +68,8 @@ pub use request::{Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
 pub use sort::{Input as SortInput, Layout, SortOptions, SortedRows};
 pub use spill::SpillOptions;
-pub use write_base::{BaseFile, Rewrite, rewrite_base_file, write_base_file, write_base_files};
+pub use write_base::{BaseFile, Rewrite, rewrite_base_file, write_base_file};
+pub use write_bases::{join_base_files, write_base_files};
 pub use write_log::{
     BASE_ROW, LogFile, LogFileOptions, NextPath, ORDERING, write_log_file, write_log_files,
 };

@@ -151,7 +151,10 @@ impl SliceReader {
     pub(crate) fn keep(&mut self, keeping: Keeping) -> Result<Option<Kept>> {
         self.keeping = Some(keeping);
         self.stage = self.start()?;
-        Ok(self.kept.take())
+        let kept = self.kept.take();
+        let rows = kept.as_ref().map_or(0, Kept::rows);
+        ReadStats::add(&self.stats.base_rows, rows as usize);
+        Ok(kept)
     }
 
     fn start(&mut self) -> Result<Stage> {

@@ -20,7 +20,6 @@ use crate::parquet_file::ParquetFile;
 use crate::parquet_form::ParquetForm;
 use crate::read::SliceReader;
 use crate::request::{ReadStats, SliceRead};
-use crate::write_log::NextPath;
 
 /// Rows of a file before their size is known.
 const FIRST_ROWS: usize = 1024;
@@ -91,7 +90,9 @@ pub fn rewrite_base_file(
         least_rows: rewrite.least_rows,
     };
     if let Some(kept) = reader.keep(keeping)? {
-        writer.keep(&kept)?;
+        for number in kept.numbers() {
+            writer.keep(&kept, number)?;
+        }
     }
     let stats = reader.stats();
     for batch in reader.chain(rewrite.appended.into_iter().flatten()) {
@@ -100,50 +101,8 @@ pub fn rewrite_base_file(
     Ok((writer.finish()?, stats))
 }
 
-/// Writes batches as base files of about `most_bytes` at most, at the paths that `next` gives; none
-/// for no rows. Where the options name a file, each has its own name. Files that were full stay.
-///
-/// # Errors
-/// As [`write_base_file`], and those of `next`.
-pub fn write_base_files(
-    store: &Store,
-    next: NextPath<'_>,
-    batches: impl Iterator<Item = Result<RecordBatch>>,
-    options: &BaseFileOptions,
-    most_bytes: u64,
-) -> Result<Vec<BaseFile>> {
-    let mut files = Vec::new();
-    let mut open: Option<BaseWriter<'_>> = None;
-    for batch in batches {
-        let mut rest = batch?;
-        while rest.num_rows() > 0 {
-            let mut writer = match open.take() {
-                Some(writer) => writer,
-                None => created(store, &next()?, options)?,
-            };
-            let rows = writer.rows_within(most_bytes, rest.num_rows());
-            if rows == 0 {
-                files.push(writer.finish()?);
-                continue;
-            }
-            writer.write(&rest.slice(0, rows))?;
-            rest = rest.slice(rows, rest.num_rows() - rows);
-            open = Some(writer);
-        }
-    }
-    if let Some(writer) = open {
-        files.push(writer.finish()?);
-    }
-    Ok(files)
-}
-
-fn created<'a>(store: &Store, path: &str, options: &'a BaseFileOptions) -> Result<BaseWriter<'a>> {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let name = options.file_name.as_ref().map(|_| name.to_owned());
-    BaseWriter::create(store, path, options, name)
-}
-
-struct BaseWriter<'a> {
+/// A base file that is being written.
+pub(crate) struct BaseWriter<'a> {
     path: String,
     options: &'a BaseFileOptions,
     file_name: Option<String>,
@@ -157,7 +116,7 @@ struct BaseWriter<'a> {
 }
 
 impl<'a> BaseWriter<'a> {
-    fn create(
+    pub(crate) fn create(
         store: &Store,
         path: &str,
         options: &'a BaseFileOptions,
@@ -180,7 +139,7 @@ impl<'a> BaseWriter<'a> {
         })
     }
 
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let batch = adapt(batch, self.form.schema())?;
         self.form.check(&batch)?;
         let batch = self.with_file_name(batch)?;
@@ -191,9 +150,10 @@ impl<'a> BaseWriter<'a> {
             .map_err(|error| writing(&self.path, error))
     }
 
-    fn keep(&mut self, kept: &Kept) -> Result<()> {
+    /// A row group of another file as it stands.
+    pub(crate) fn keep(&mut self, kept: &Kept, number: usize) -> Result<()> {
         if let Some(name) = &self.options.key_column {
-            for batch in kept.column(name)? {
+            for batch in kept.column(number, name)? {
                 self.note_keys(&batch?)?;
             }
         }
@@ -202,18 +162,20 @@ impl<'a> BaseWriter<'a> {
             Some(name) => Some(repeated(name, NAMES)?),
             None => None,
         };
-        for group in kept.groups() {
-            let group = group?;
-            self.rows += group.rows;
-            self.parquet
-                .keep(group, column.zip(names.as_ref()))
-                .map_err(|error| writing(&self.path, error))?;
-        }
-        Ok(())
+        let group = kept.group(number)?;
+        self.rows += group.rows;
+        self.parquet
+            .keep(group, column.zip(names.as_ref()))
+            .map_err(|error| writing(&self.path, error))
+    }
+
+    /// Whether so many bytes more are too much for a file of about `most_bytes`.
+    pub(crate) fn is_too_full_for(&self, bytes: u64, most_bytes: u64) -> bool {
+        self.rows > 0 && self.parquet.bytes() as u64 + bytes > most_bytes
     }
 
     /// How many of so many rows the file still takes, if they are as large as those in it.
-    fn rows_within(&self, most_bytes: u64, rows: usize) -> usize {
+    pub(crate) fn rows_within(&self, most_bytes: u64, rows: usize) -> usize {
         let bytes = self.parquet.bytes() as u64;
         let Some(each) = bytes.checked_div(self.rows) else {
             return rows.min(FIRST_ROWS);
@@ -273,7 +235,7 @@ impl<'a> BaseWriter<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<BaseFile> {
+    pub(crate) fn finish(mut self) -> Result<BaseFile> {
         self.parquet
             .footer("parquet.avro.schema", self.options.avro_schema.clone());
         self.parquet.footer("writer.model.name", "avro".to_owned());

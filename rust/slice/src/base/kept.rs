@@ -98,17 +98,38 @@ impl Kept {
         Ok(Some((kept, rest)))
     }
 
-    /// Their rows' values of one column.
-    pub(crate) fn column(&self, name: &str) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
-        let columns = [name.to_owned()];
-        let read = only(&columns, self.groups.clone(), self.batch_rows);
-        ParquetReader::of(&self.path, self.groups.clone(), read)
+    /// Their numbers in the file.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.groups.numbers.iter().copied()
     }
 
-    /// One after the other.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = Result<KeptGroup>> {
-        let numbers = self.groups.numbers.iter();
-        numbers.map(|number| KeptGroup::read(&self.groups, *number))
+    /// Rows of all of them.
+    pub(crate) fn rows(&self) -> u64 {
+        self.numbers().map(|number| self.groups.rows(number)).sum()
+    }
+
+    /// Bytes of the pages of one.
+    pub(crate) fn bytes(&self, number: usize) -> u64 {
+        let group = self.groups.group(number);
+        let bytes = group.map_or(0, RowGroupMetaData::compressed_size);
+        u64::try_from(bytes).unwrap_or(0)
+    }
+
+    /// Its rows' values of one column.
+    pub(crate) fn column(
+        &self,
+        number: usize,
+        name: &str,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+        let columns = [name.to_owned()];
+        let one = self.groups.only(number);
+        let read = only(&columns, one.clone(), self.batch_rows);
+        ParquetReader::of(&self.path, one, read)
+    }
+
+    /// One of them, to be copied.
+    pub(crate) fn group(&self, number: usize) -> Result<KeptGroup> {
+        KeptGroup::read(&self.groups, number)
     }
 }
 
@@ -154,10 +175,7 @@ fn is_met(
     let keys = &merging.shape.columns.keys;
     let names: Vec<String> = key_roots(&keys.fields, &read.schema).collect();
     let columns = select(&read.schema, &names)?;
-    let one = Groups {
-        numbers: vec![number],
-        ..groups.clone()
-    };
+    let one = groups.only(number);
     let asked = only(&names, one.clone(), read.batch_rows);
     for batch in ParquetReader::of(path, one, asked)? {
         let keys = Keys::Text(keys.of(&adapt(&batch?, &columns)?)?);
@@ -184,6 +202,13 @@ fn only(columns: &[String], groups: Groups, batch_rows: usize) -> BaseRead<'_> {
 }
 
 impl Groups {
+    fn only(&self, number: usize) -> Self {
+        Self {
+            numbers: vec![number],
+            ..self.clone()
+        }
+    }
+
     fn group(&self, number: usize) -> Option<&RowGroupMetaData> {
         self.metadata.row_groups().get(number)
     }
