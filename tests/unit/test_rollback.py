@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +14,9 @@ from pyhudi import _native
 from pyhudi.config.actions import Instant, State
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.slices.markers import Marker
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat
 from pyhudi.txn import rollback
@@ -214,11 +218,64 @@ def test_pending_rollback_is_carried_out_by_the_plan_it_has(tmp_path: Path) -> N
     assert [instant.requested for instant in timeline.completed("rollback")] == [later]
 
 
+@dataclass
+class Locked:
+    """As much of a table as a rollback's request needs; `loses` is what the lock says."""
+
+    storage: Storage
+    loses: Callable[[], bool] = bool
+
+    @property
+    def guard(self) -> Locked:
+        return self
+
+    def check(self) -> None:
+        if self.loses():
+            raise CommitConflict("the lock is another's")
+
+
+REQUEST = RollbackRequest("p", "g0-0", OLD, log_blocks={OLD_LOG: 1})
+
+
+def undo(locked: Locked) -> dict[str, Any]:
+    return rollback._undo(cast("Table", locked), REQUEST, "20240101000000300", TIME)
+
+
+def commands(base: Path) -> list[str]:
+    return sorted(path.name for path in base.glob("p/.*_1-0-1"))
+
+
+def test_a_writer_that_stood_still_takes_its_second_command_block_back(tmp_path: Path) -> None:
+    """It made sure that there was none, slept, and another one carried the rollback out."""
+    storage = Storage(str(tmp_path))
+    storage.put(f"p/{OLD_LOG}", b"x")
+
+    class Sleeps(Storage):
+        def put_if_absent(self, path: str, data: bytes) -> bool:
+            # The other one's has a later version, since a log file came in between.
+            (tmp_path / f"p/.g0-0_{OLD}.log.3_0-1-1").write_bytes(b"y")
+            undo(Locked(storage))
+            return super().put_if_absent(path, data)
+
+    with pytest.raises(CommitConflict, match="another's"):
+        undo(Locked(Sleeps(str(tmp_path)), lambda: True))
+    assert commands(tmp_path) == [f".g0-0_{OLD}.log.4_1-0-1"]
+
+
+def test_the_only_command_block_stays(tmp_path: Path) -> None:
+    """Who comes next takes it for the rollback's own: without it the failed blocks would count."""
+    storage = Storage(str(tmp_path))
+    storage.put(f"p/{OLD_LOG}", b"x")
+    with pytest.raises(CommitConflict):
+        undo(Locked(storage, lambda: True))
+    assert commands(tmp_path) == [f".g0-0_{OLD}.log.3_1-0-1"]
+    assert [*undo(Locked(storage))["rollbackLogFiles"]] == [f"{tmp_path}/p/.g0-0_{OLD}.log.3_1-0-1"]
+
+
 def test_command_block_is_the_next_log_version(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     storage.put(f"p/{OLD_LOG}", b"x")
-    request = RollbackRequest("p", "g0-0", OLD, log_blocks={OLD_LOG: 1})
-    done = rollback._undo(storage, request, "20240101000000300", TIME)
+    done = undo(Locked(storage))
     path = f"p/.g0-0_{OLD}.log.3_1-0-1"
     assert done["rollbackLogFiles"] == {f"{tmp_path}/{path}": 105}
     header = _native.log_blocks(storage.native, path)[0]["header"]

@@ -136,7 +136,7 @@ def _carry_out(
     for request in requests:
         # Who stood still may find that another writer has carried it out.
         table.guard.check()
-        done.append(_undo(storage, request, time, target.time))
+        done.append(_undo(table, request, time, target.time))
     partitions = {request.partition for request in requests}
     remove_staged_of(storage, partitions, target.time, table.clock)
     took_ms = table.clock.now_ms() - started
@@ -150,14 +150,15 @@ def _carry_out(
     return record
 
 
-def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:
+def _undo(table: Table, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:
     """Does one request; returns its part of a `HoodieRollbackPartitionMetadata`."""
+    storage = table.storage
     storage.delete_all(request.path(name) for name in request.files)
     root = storage.native.uri
     commands: dict[str, int] = {}
     if request.log_blocks:
         block = _native.rollback_block(time, target)
-        path = _append_command(storage, request, block)
+        path = _append_command(table, request, block)
         commands[_absolute(root, path)] = len(block)
     return {
         "partitionPath": request.partition,
@@ -168,26 +169,45 @@ def _undo(storage: Storage, request: RollbackRequest, time: str, target: str) ->
     }
 
 
-def _append_command(storage: Storage, request: RollbackRequest, block: bytes) -> str:
+def _append_command(table: Table, request: RollbackRequest, block: bytes) -> str:
     """Writes the command block as the next log version of the request's slice; returns its path.
 
-    Unless somebody has who died, or stands still, before the rollback was complete.
+    Unless somebody has who died, or stands still, before the rollback was complete. Raises
+    `CommitConflict` where this writer stood still meanwhile; then only another's block stays.
     """
-    version = 1
+    storage = table.storage
+    there, version = _commands(storage, request, block)
+    if there:
+        return there[0]
+    while True:
+        name = log_file_name(request.file_id, request.base_instant, version, COMMAND_LOG_TOKEN)
+        path = request.path(name)
+        if storage.put_if_absent(path, block):
+            break
+        if storage.read_or_none(path) == block:
+            return path
+        version += 1
+    try:
+        table.guard.check()
+    except CommitConflict:
+        if _commands(storage, request, block)[0] != [path]:
+            storage.delete(path)
+        raise
+    return path
+
+
+def _commands(storage: Storage, request: RollbackRequest, block: bytes) -> tuple[list[str], int]:
+    """Log files of the request's slice that hold the block, and the version that comes next."""
+    found, version = [], 1
     for file in storage.list_dir(request.partition)[1]:
         log = parse_log_name(file.name)
         if not log or (log.file_id, log.instant) != (request.file_id, request.base_instant):
             continue
         is_command = log.write_token == COMMAND_LOG_TOKEN and file.size == len(block)
         if is_command and storage.read(file.path) == block:
-            return file.path
+            found.append(file.path)
         version = max(version, log.version + 1)
-    while True:
-        name = log_file_name(request.file_id, request.base_instant, version, COMMAND_LOG_TOKEN)
-        path = request.path(name)
-        if storage.put_if_absent(path, block) or storage.read_or_none(path) == block:
-            return path
-        version += 1
+    return found, version
 
 
 def called_off(timeline: Timeline, target: str) -> set[str]:
