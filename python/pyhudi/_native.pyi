@@ -409,6 +409,7 @@ class BaseFileSpec(TypedDict, total=False):
     page_bytes: Required[int]
     dictionary: Required[bool]
     old_lists: bool
+    two_threads: bool
 
 def write_base_file(store: Store, path: str, rows: Any, **spec: Unpack[BaseFileSpec]) -> BaseFile:
     """Writes a stream of batches as a Parquet base file, as Hudi's Avro writer does.
@@ -421,6 +422,8 @@ def write_base_file(store: Store, path: str, rows: Any, **spec: Unpack[BaseFileS
     page_bytes: a page ends after so many bytes.
     dictionary: values that repeat are written once a page run.
     old_lists: lists have two levels, the default, and no null elements; else three.
+    two_threads: a second thread may encode some of the columns, default no; it does while fewer
+        such files are open in the process than there are processors.
     """
 
 @type_check_only

@@ -160,6 +160,7 @@ def _slice(
         "null_ordering_loses": True,
         "memory_limit": target.task_memory,
         "evolution": file_names(target.evolution, previous),
+        "two_threads": target.two_threads,
     }
 
 
@@ -247,6 +248,7 @@ class _Form(TypedDict):
     page_bytes: int
     dictionary: bool
     old_lists: bool
+    two_threads: bool
 
 
 def _form(target: WriteTarget) -> _Form:
@@ -265,6 +267,7 @@ def _form(target: WriteTarget) -> _Form:
         "page_bytes": options.page_bytes,
         "dictionary": options.dictionary,
         "old_lists": options.old_lists,
+        "two_threads": target.two_threads,
     }
 
 

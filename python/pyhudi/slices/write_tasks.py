@@ -98,6 +98,8 @@ class WriteTarget:
     """How older files name the columns, where they do so otherwise."""
     virtual_keys: tuple[str, ...] = ()
     """The record key's columns, where rows have no stored key: the meta columns are null then."""
+    two_threads: bool = False
+    """A process has more than one processor for its tasks."""
 
     @property
     def key_columns(self) -> tuple[str, ...]:

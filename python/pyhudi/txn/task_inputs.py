@@ -41,6 +41,7 @@ def write_target(
         change_log=change_log_form(config, data_schema(schema.arrow), schema.avro),
         valid_instants=committed,
         timeline_start=start,
+        two_threads=table.engine.tasks_per_process > 1,
     )
 
 

@@ -72,6 +72,7 @@ spec! {
         bloom_by_keys: bool,
         bloom_fpp: f64,
         bloom_max_entries: u32,
+        two_threads: bool = false,
     }
 }
 
@@ -87,6 +88,7 @@ impl BaseFileSpec {
             page_bytes: self.page_bytes,
             dictionary: self.dictionary,
             old_lists: self.old_lists,
+            two_threads: self.two_threads,
         })
     }
 

@@ -33,6 +33,9 @@ pub struct BaseFileOptions {
     /// Lists as Hudi writes them by default, which hold no null elements
     /// (`parquet.avro.write-old-list-structure`).
     pub old_lists: bool,
+    /// Another thread may encode some of the columns, as long as fewer files are open than there
+    /// are processors.
+    pub two_threads: bool,
     /// None leaves out the bloom filter and the key range.
     pub bloom: Option<BloomOptions>,
 }

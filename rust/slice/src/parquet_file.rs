@@ -25,6 +25,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::base::KeptGroup;
+use crate::leaf_writers::{Helped, write_leaves};
 use crate::parquet_form::ParquetForm;
 
 /// A Parquet file that is being written.
@@ -33,6 +34,7 @@ pub(crate) struct ParquetFile<W: Write + Send> {
     columns: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
     group: Option<Group>,
+    helped: Option<Helped>,
 }
 
 /// The row group that is being filled. It has rows.
@@ -61,6 +63,7 @@ impl<W: Write + Send> ParquetFile<W> {
             columns,
             schema,
             group: None,
+            helped: form.two_threads.then(Helped::new),
         })
     }
 
@@ -183,13 +186,8 @@ impl<W: Write + Send> ParquetFile<W> {
             }
         };
         group.rows += batch.num_rows();
-        let mut columns = group.columns.iter_mut();
-        for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
-            for (leaf, column) in compute_leaves(field, column)?.iter().zip(&mut columns) {
-                column.write(leaf)?;
-            }
-        }
-        Ok(())
+        let helped = self.helped.as_ref();
+        write_leaves(&mut group.columns, &self.schema, batch, helped)
     }
 
     fn end_group(&mut self) -> Result<()> {

@@ -21,6 +21,8 @@ pub(crate) struct ParquetForm {
     schema: SchemaRef,
     parquet: SchemaDescPtr,
     properties: WriterProperties,
+    /// Another thread may encode some of the columns.
+    pub(crate) two_threads: bool,
 }
 
 impl ParquetForm {
@@ -34,7 +36,11 @@ impl ParquetForm {
             .set_column_dictionary_enabled(COMMIT_SEQNO.into(), false)
             .set_column_dictionary_enabled(RECORD_KEY.into(), false)
             .build();
-        Self::new(&options.avro_schema, properties, options.old_lists)
+        let form = Self::new(&options.avro_schema, properties, options.old_lists)?;
+        Ok(Self {
+            two_threads: options.two_threads,
+            ..form
+        })
     }
 
     /// Of a log block: one row group.
@@ -56,6 +62,7 @@ impl ParquetForm {
             schema,
             parquet,
             properties,
+            two_threads: false,
         })
     }
 

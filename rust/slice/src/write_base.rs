@@ -15,10 +15,12 @@ use crate::base_options::BaseFileOptions;
 use crate::changes::Batches;
 use crate::error::{Result, SliceError};
 use crate::key_filter::KeyFilter;
+use crate::leaf_writers::Helped;
 use crate::meta::{repeated, with_column};
 use crate::parquet_file::ParquetFile;
 use crate::parquet_form::ParquetForm;
 use crate::read::SliceReader;
+use crate::read_ahead::read_ahead;
 use crate::request::{ReadStats, SliceRead};
 
 /// Rows of a file before their size is known.
@@ -47,14 +49,23 @@ pub struct BaseFile {
 pub fn write_base_file(
     store: &Store,
     path: &str,
-    batches: impl Iterator<Item = Result<RecordBatch>>,
+    batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
     options: &BaseFileOptions,
 ) -> Result<BaseFile> {
     let mut writer = BaseWriter::create(store, path, options, options.file_name.clone())?;
-    for batch in batches {
+    for batch in helped(Box::new(batches), options) {
         writer.write(&batch?)?;
     }
     writer.finish()
+}
+
+/// The batches as they are, or made by another thread where a processor is free.
+pub(crate) fn helped(batches: Batches, options: &BaseFileOptions) -> Batches {
+    if options.two_threads && Helped::has_room() {
+        read_ahead(batches)
+    } else {
+        batches
+    }
 }
 
 /// What is asked of a rewrite beside the slice.
@@ -95,7 +106,8 @@ pub fn rewrite_base_file(
         }
     }
     let stats = reader.stats();
-    for batch in reader.chain(rewrite.appended.into_iter().flatten()) {
+    let batches = reader.chain(rewrite.appended.into_iter().flatten());
+    for batch in helped(Box::new(batches), options) {
         writer.write(&batch?)?;
     }
     Ok((writer.finish()?, stats))

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::parquet_form::ParquetForm;
 use crate::read::SliceReader;
 use crate::request::{ReadStats, SliceRead};
-use crate::write_base::{BaseFile, BaseWriter};
+use crate::write_base::{BaseFile, BaseWriter, helped};
 use crate::write_log::NextPath;
 
 /// Writes batches as base files of about `most_bytes` at most, at the paths that `next` gives; none
@@ -22,12 +22,12 @@ use crate::write_log::NextPath;
 pub fn write_base_files(
     store: &Store,
     next: NextPath<'_>,
-    batches: impl Iterator<Item = Result<RecordBatch>>,
+    batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
     options: &BaseFileOptions,
     most_bytes: u64,
 ) -> Result<Vec<BaseFile>> {
     let mut writer = FilesWriter::new(store, next, options, most_bytes);
-    for batch in batches {
+    for batch in helped(Box::new(batches), options) {
         writer.write(batch?)?;
     }
     writer.finish()
@@ -60,7 +60,7 @@ pub fn join_base_files(
         if let Some(kept) = reader.keep(keeping)? {
             writer.keep(&kept)?;
         }
-        for batch in reader {
+        for batch in helped(Box::new(reader), options) {
             writer.write(batch?)?;
         }
     }

@@ -30,6 +30,7 @@ fn footer(name: &str, batches: &[&[Option<f64>]], row_group_bytes: usize) -> Par
         row_group_bytes,
         page_bytes: 1,
         old_lists: true,
+        two_threads: true,
         dictionary: false,
         bloom: None,
     };
@@ -39,7 +40,13 @@ fn footer(name: &str, batches: &[&[Option<f64>]], row_group_bytes: usize) -> Par
         let g: ArrayRef = Arc::new(singles.collect::<Float32Array>());
         Ok(RecordBatch::try_from_iter_with_nullable([("f", f, true), ("g", g, true)]).unwrap())
     });
-    write_base_file(&store, "b.parquet", batches, &options).unwrap();
+    write_base_file(
+        &store,
+        "b.parquet",
+        batches.collect::<Vec<_>>().into_iter(),
+        &options,
+    )
+    .unwrap();
     let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
     let file = File::open(folder.join("b.parquet")).unwrap();
     reader.try_parse(&file).unwrap();

@@ -107,6 +107,7 @@ fn options(name: &str, codec: Codec) -> BaseFileOptions {
         row_group_bytes: 100 << 20,
         page_bytes: 1 << 20,
         old_lists: true,
+        two_threads: true,
         dictionary: true,
         bloom: Some(BloomOptions {
             entries: 10_000,

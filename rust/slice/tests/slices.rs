@@ -82,6 +82,7 @@ fn base_options() -> BaseFileOptions {
         row_group_bytes: 1 << 20,
         page_bytes: 1 << 20,
         old_lists: true,
+        two_threads: true,
         dictionary: true,
         bloom: Some(BloomOptions {
             entries: 100,
@@ -355,13 +356,13 @@ fn row_groups_are_left_out_only_when_nothing_is_merged() {
     let store = folder.store();
     let many: Vec<(String, i64)> = (0..20_000).map(|n| (format!("key-{n:06}"), n)).collect();
     let many: Vec<(&str, i64)> = many.iter().map(|(key, n)| (key.as_str(), *n)).collect();
-    let batches = many.chunks(1000).map(|chunk| Ok(rows(chunk)));
+    let batches: Vec<_> = many.chunks(1000).map(|chunk| Ok(rows(chunk))).collect();
     let options = BaseFileOptions {
         row_group_bytes: 64 << 10,
         codec: Codec::Uncompressed,
         ..base_options()
     };
-    write_base_file(&store, "b.parquet", batches, &options).unwrap();
+    write_base_file(&store, "b.parquet", batches.into_iter(), &options).unwrap();
     write_log(
         &store,
         ".f_1.log.1",
@@ -402,8 +403,8 @@ fn parts_of_a_base_file_hold_each_row_once() {
         codec: Codec::Uncompressed,
         ..base_options()
     };
-    let batches = many.chunks(1000).map(|chunk| Ok(rows(chunk)));
-    write_base_file(&store, "b.parquet", batches, &options).unwrap();
+    let batches: Vec<_> = many.chunks(1000).map(|chunk| Ok(rows(chunk))).collect();
+    write_base_file(&store, "b.parquet", batches.into_iter(), &options).unwrap();
     let of = |part| {
         let mut request = request(&store, Some("b.parquet"), &[]);
         request.base_part = Some(part);

@@ -55,6 +55,7 @@ impl Slice {
             row_group_bytes: 1,
             page_bytes: 1 << 20,
             old_lists: true,
+            two_threads: true,
             dictionary: true,
             bloom: None,
         };

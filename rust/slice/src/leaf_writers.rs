@@ -1,0 +1,84 @@
+//! Encoding the columns of a batch, by two threads where a processor is free for the second one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowLeafColumn, compute_leaves};
+use parquet::errors::{ParquetError, Result};
+
+/// Fewer rows are not worth a thread.
+const LEAST_ROWS: usize = 2048;
+
+/// Files of this process that may use a second thread.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Says that a file may use a second thread, for as long as it is open.
+pub(crate) struct Helped(());
+
+impl Helped {
+    pub(crate) fn new() -> Self {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+
+    /// Whether there are fewer such files than processors.
+    pub(crate) fn has_room() -> bool {
+        static PROCESSORS: OnceLock<usize> = OnceLock::new();
+        let known =
+            PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, Into::into));
+        OPEN.load(Ordering::Relaxed) < *known
+    }
+}
+
+impl Drop for Helped {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives each column what it has of a batch.
+pub(crate) fn write_leaves(
+    columns: &mut [ArrowColumnWriter],
+    schema: &SchemaRef,
+    batch: &RecordBatch,
+    helped: Option<&Helped>,
+) -> Result<()> {
+    let mut leaves = Vec::with_capacity(columns.len());
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        let bytes = column.get_array_memory_size();
+        let of_field = compute_leaves(field, column)?;
+        let each = bytes / of_field.len().max(1);
+        leaves.extend(of_field.into_iter().map(|leaf| (each, leaf)));
+    }
+    let work = columns.iter_mut().zip(leaves);
+    let two = batch.num_rows() >= LEAST_ROWS && helped.is_some() && Helped::has_room();
+    if !two {
+        return work
+            .map(|(column, (_, leaf))| (column, leaf))
+            .try_for_each(write);
+    }
+    let mut work: Vec<_> = work.collect();
+    work.sort_by_key(|(_, (bytes, _))| *bytes);
+    // Whoever is free takes the largest that is left.
+    let left = Mutex::new(work);
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let rest = || {
+        while let Some((column, (_, leaf))) = next() {
+            write((column, leaf))?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let second = scope.spawn(rest);
+        let first = rest();
+        let gave_up = |_| ParquetError::General("a column's encoder gave up".to_owned());
+        first.and(second.join().map_err(gave_up)?)
+    })
+}
+
+fn write((column, leaf): (&mut ArrowColumnWriter, ArrowLeafColumn)) -> Result<()> {
+    column.write(&leaf)
+}
