@@ -73,6 +73,12 @@ fn guarded<T>(work: impl FnOnce() -> Option<SliceResult<T>>) -> SliceResult<Opti
         .transpose()
 }
 
+/// As [`guarded`], of work that reads a slice to its end.
+pub(crate) fn sound<T>(work: impl FnOnce() -> SliceResult<T>) -> SliceResult<T> {
+    let done = guarded(|| Some(work()))?;
+    done.ok_or_else(|| SliceError::Schema("nothing came of it".to_owned()))
+}
+
 #[pymethods]
 impl BatchReader {
     #[getter]
