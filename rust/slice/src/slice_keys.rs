@@ -61,15 +61,8 @@ impl SliceKeys {
             })?;
         }
         let asked = BaseRead {
-            columns: &names,
-            filters: &[],
-            batch_rows: read.batch_rows,
-            row_numbers: false,
-            two_threads: false,
-            part: None,
-            test: None,
             map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
-            groups: None,
+            ..BaseRead::all(&names, read.batch_rows)
         };
         let base = read
             .base

@@ -80,15 +80,9 @@ impl PairReader {
     ) -> Result<Self> {
         let open = |store: &Store, path: &str, columns: &[String], row_numbers: bool| {
             let read = BaseRead {
-                columns,
-                filters: &[],
-                batch_rows: read.batch_rows,
                 row_numbers,
-                two_threads: false,
-                part: None,
-                test: None,
                 map: read.map.clone(),
-                groups: None,
+                ..BaseRead::all(columns, read.batch_rows)
             };
             format_of(path).open(store, path, read)
         };

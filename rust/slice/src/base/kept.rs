@@ -189,15 +189,8 @@ fn is_met(
 
 fn only(columns: &[String], groups: Groups, batch_rows: usize) -> BaseRead<'_> {
     BaseRead {
-        columns,
-        filters: &[],
-        batch_rows,
-        row_numbers: false,
-        two_threads: false,
-        part: None,
-        test: None,
-        map: None,
         groups: Some(groups),
+        ..BaseRead::all(columns, batch_rows)
     }
 }
 

@@ -52,6 +52,23 @@ pub(crate) struct BaseRead<'a> {
     pub(crate) groups: Option<Groups>,
 }
 
+impl<'a> BaseRead<'a> {
+    /// All rows.
+    pub(crate) fn all(columns: &'a [String], batch_rows: usize) -> Self {
+        Self {
+            columns,
+            filters: &[],
+            batch_rows,
+            row_numbers: false,
+            two_threads: false,
+            part: None,
+            test: None,
+            map: None,
+            groups: None,
+        }
+    }
+}
+
 /// Batches of one base file, in file order, with the file's own types and the table's names.
 pub(crate) trait BaseRows: Iterator<Item = Result<RecordBatch>> + Send {
     fn path(&self) -> &str;
@@ -123,16 +140,6 @@ pub fn base_rows(
     columns: &[String],
     batch_rows: usize,
 ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-    let read = BaseRead {
-        columns,
-        filters: &[],
-        batch_rows,
-        row_numbers: false,
-        two_threads: false,
-        part: None,
-        test: None,
-        map: None,
-        groups: None,
-    };
+    let read = BaseRead::all(columns, batch_rows);
     format_of(path).open(store, path, read)
 }
