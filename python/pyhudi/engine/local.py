@@ -252,13 +252,15 @@ def worth_a_cluster(engine: Engine, files: int) -> Engine:
     return LocalEngine()
 
 
-def worth_waiting(engine: Engine, storage: Storage, size: int) -> Engine:
-    """The engine for tasks that move so many bytes in all.
+def worth_moving(engine: Engine, size: int) -> Engine:
+    """The engine for tasks that read and write so many bytes: as `worth_a_cluster`."""
+    return engine if isinstance(engine, LocalEngine) or size > _LIGHT else LocalEngine()
 
-    Where that is little, no job of a cluster is worth it; and where each call to storage is a round
-    trip, they wait at once.
+
+def worth_waiting(engine: Engine, storage: Storage, size: int) -> Engine:
+    """The engine for tasks that move so many bytes in all: where that is little, they wait at once.
+
+    Only where each call to storage is a round trip.
     """
-    if size > _LIGHT:
-        return engine
-    local = engine if isinstance(engine, LocalEngine) else LocalEngine()
-    return local.waiting() if is_remote(storage.uri) else local
+    light = size <= _LIGHT and is_remote(storage.uri)
+    return engine.waiting() if light and isinstance(engine, LocalEngine) else engine
