@@ -245,16 +245,11 @@ class _Checked(Generic[Task]):
                 yield batch
 
 
-def worth_a_cluster(engine: Engine, files: int) -> Engine:
-    """The engine for work on so many files: of a cluster where that is worth a job of it."""
-    if isinstance(engine, LocalEngine) or files > _FEW:
+def worth_a_cluster(engine: Engine, *, files: int = 0, size: int = 0) -> Engine:
+    """The engine for so many files or bytes: of a cluster where they are worth a job of it."""
+    if isinstance(engine, LocalEngine) or files > _FEW or size > _LIGHT:
         return engine
     return LocalEngine()
-
-
-def worth_moving(engine: Engine, size: int) -> Engine:
-    """The engine for tasks that read and write so many bytes: as `worth_a_cluster`."""
-    return engine if isinstance(engine, LocalEngine) or size > _LIGHT else LocalEngine()
 
 
 def worth_waiting(engine: Engine, storage: Storage, size: int) -> Engine:

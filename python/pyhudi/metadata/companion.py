@@ -32,7 +32,7 @@ from pyhudi.config.metadata_names import (
     PROPERTIES,
     RECORD_INDEX,
 )
-from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_moving, worth_waiting
+from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.metadata.changed_slices import ChangedSlices
@@ -110,7 +110,8 @@ class MetadataCompanion(Companion):
         change = Change(table, of, commit, schema, rows, delta.groups, delta.listing)
         delta.add(new_groups(change))
         size = sum(stat.file_size_in_bytes for stat in metadata.write_stats)
-        engine = worth_waiting(worth_moving(table.engine, size), table.storage, size)
+        engine = worth_a_cluster(table.engine, size=size)
+        engine = worth_waiting(engine, table.storage, size)
         stats = delta.write(engine, commit_tasks(change))
         commit.keys_indexed = sum(
             stat.num_writes for stat in stats if stat.partition_path == RECORD_INDEX
@@ -172,7 +173,7 @@ class MetadataCompanion(Companion):
             observe(metadata_table)
             metadata_table = _without_begun(metadata_table, clean.time)
         delta = DeltaCommit(table, metadata_table, clean.time)
-        engine = worth_a_cluster(table.engine, sum(map(len, clean.files.values())))
+        engine = worth_a_cluster(table.engine, files=sum(map(len, clean.files.values())))
         delta.write(engine, clean_tasks(Cleaned(table, clean, delta.groups)))
 
     def after_complete(self, table: Table) -> None:

@@ -213,7 +213,7 @@ def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> 
         _DeleteTask(table.storage, tuple(paths[at : at + _FILES_OF_A_TASK]))
         for at in range(0, len(paths), _FILES_OF_A_TASK)
     ]
-    engine = worth_a_cluster(table.engine, len(paths))
+    engine = worth_a_cluster(table.engine, files=len(paths))
     engine.run(_delete, tasks, label=f"clean {action.time}")
     with table.guard.section():
         _complete(action, plan, files, started)

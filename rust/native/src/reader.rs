@@ -47,7 +47,7 @@ impl BatchReader {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         let next = batches
             .as_mut()
-            .and_then(|batches| guarded(|| batches.next()).transpose());
+            .and_then(|batches| guarded(|| batches.next().transpose()).transpose());
         if !matches!(next, Some(Ok(_))) {
             *batches = None;
         }
@@ -56,27 +56,19 @@ impl BatchReader {
 }
 
 /// The Parquet and Arrow crates panic on some damaged files: that is damage, not the end of Python.
-fn guarded<T>(work: impl FnOnce() -> Option<SliceResult<T>>) -> SliceResult<Option<T>> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| {
-            let what = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("unknown");
-            Some(Err(SliceError::Corrupt {
-                file: "a file of the slice".to_owned(),
-                offset: None,
-                what: format!("its decoder gave up: {what}"),
-            }))
+pub(crate) fn guarded<T>(work: impl FnOnce() -> SliceResult<T>) -> SliceResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("unknown");
+        Err(SliceError::Corrupt {
+            file: "a file of the slice".to_owned(),
+            offset: None,
+            what: format!("its decoder gave up: {what}"),
         })
-        .transpose()
-}
-
-/// As [`guarded`], of work that reads a slice to its end.
-pub(crate) fn sound<T>(work: impl FnOnce() -> SliceResult<T>) -> SliceResult<T> {
-    let done = guarded(|| Some(work()))?;
-    done.ok_or_else(|| SliceError::Schema("nothing came of it".to_owned()))
+    })
 }
 
 #[pymethods]

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::args::{bound, source};
 use crate::error::{config_error, slice_error};
 use crate::read::slice_read;
-use crate::reader::{MergeStats, sound};
+use crate::reader::{MergeStats, guarded};
 use crate::spec::spec;
 use crate::store::Store;
 
@@ -120,7 +120,7 @@ pub fn write_base_file(
     let options = BaseFileSpec::of(spec)?.options()?;
     let rows = source(rows)?;
     let store = &store.0;
-    py.detach(|| sound(|| pyhudi_slice::write_base_file(store, path, rows, &options)))
+    py.detach(|| guarded(|| pyhudi_slice::write_base_file(store, path, rows, &options)))
         .map(BaseFile)
         .map_err(slice_error)
 }
@@ -152,7 +152,7 @@ pub fn rewrite_base_file(
         new_rows: asked.new_rows,
         least_rows: asked.kept_rows,
     };
-    py.detach(|| sound(|| pyhudi_slice::rewrite_base_file(path, read, rewrite, &options)))
+    py.detach(|| guarded(|| pyhudi_slice::rewrite_base_file(path, read, rewrite, &options)))
         .map(|(file, stats)| (BaseFile(file), MergeStats(stats)))
         .map_err(slice_error)
 }
@@ -172,7 +172,7 @@ pub fn write_base_files(
     let store = &store.0;
     let mut next = || path_of(&next_path);
     py.detach(|| {
-        sound(|| pyhudi_slice::write_base_files(store, &mut next, rows, &options, most_bytes))
+        guarded(|| pyhudi_slice::write_base_files(store, &mut next, rows, &options, most_bytes))
     })
     .map(|files| files.into_iter().map(BaseFile).collect())
     .map_err(slice_error)
@@ -196,7 +196,7 @@ pub fn join_base_files(
     let mut next = || path_of(&next_path);
     let work =
         || pyhudi_slice::join_base_files(store, &mut next, slices, &options, most_bytes, kept_rows);
-    py.detach(|| sound(work))
+    py.detach(|| guarded(work))
         .map(|(files, stats)| {
             let files = files.into_iter().map(BaseFile).collect();
             (files, stats.into_iter().map(MergeStats).collect())

@@ -356,9 +356,10 @@ impl SliceReader {
     fn open_base(&mut self, opening: Opening<'_>) -> Result<Option<BaseReader>> {
         let merging = opening.merging();
         let columns = merging.map_or(&self.out, |merging| &merging.shape.columns.base);
-        let keeping = self.keeping.take();
-        let kept = keeping.map(|keeping| Kept::find(&self.read, opening, &keeping));
-        let (kept, groups) = kept.transpose()?.flatten().unzip();
+        let (kept, groups) = match self.keeping.take() {
+            Some(keeping) => Kept::find(&self.read, opening, &keeping)?,
+            None => (None, None),
+        };
         let base = open_base(&self.read, &names_of(columns), opening, groups)?;
         self.kept = kept;
         let pruned = base.as_ref().map_or(0, BaseReader::pruned_row_groups);

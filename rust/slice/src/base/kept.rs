@@ -54,18 +54,19 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// The row groups to keep, none where there is no such thing, and those to be read.
+    /// The row groups to keep, none where there is no such thing; and those to be read, none where
+    /// nothing was looked at.
     pub(crate) fn find(
         read: &SliceRead,
         opening: Opening<'_>,
         keeping: &Keeping,
-    ) -> Result<Option<(Self, Groups)>> {
+    ) -> Result<(Option<Self>, Option<Groups>)> {
         let Some(path) = read.base.as_ref().filter(|_| whole(read, opening)) else {
-            return Ok(None);
+            return Ok((None, None));
         };
         let groups = Groups::of(&read.store, path, PageIndexPolicy::Optional)?;
         if !groups.fits(&keeping.schema) {
-            return Ok(None);
+            return Ok((None, Some(groups)));
         }
         let (mut large, mut anew) = (Vec::new(), new_rows(opening, keeping));
         for number in groups.numbers.iter().copied() {
@@ -86,7 +87,7 @@ impl Kept {
             kept
         });
         if large.is_empty() {
-            return Ok(None);
+            return Ok((None, Some(groups)));
         }
         let kept: HashSet<usize> = large.iter().map(|(_, number)| *number).collect();
         let (kept, rest) = groups.split(&kept);
@@ -95,7 +96,7 @@ impl Kept {
             groups: kept,
             batch_rows: read.batch_rows,
         };
-        Ok(Some((kept, rest)))
+        Ok((Some(kept), Some(rest)))
     }
 
     /// Their numbers in the file.
