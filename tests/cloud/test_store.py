@@ -186,6 +186,58 @@ def test_a_stream_that_fails_leaves_nothing(bucket: Bucket, rows: int) -> None:
     assert storage.list() == []
 
 
+def first_number(storage: Storage, path: str) -> int:
+    schema = pa.schema({"_hoodie_record_key": pa.string(), "a": pa.int64()})
+    reader, _ = _native.read_slice(
+        storage.native, base=path, logs=[], schema=schema, columns=["a"],
+        merge_mode="COMMIT_TIME_ORDERING", ordering_fields=(),
+    )  # fmt: skip
+    return int(reader.read_all()["a"][0].as_py())
+
+
+def write_numbers(storage: Storage, path: str, first: int) -> None:
+    numbers = pa.array(range(first, first + 9), pa.int64())
+    table = pa.table({"_hoodie_record_key": numbers.cast(pa.string()), "a": numbers})
+    schema = _native.avro_schema(table.schema, "r", "n")
+    write_base_file(storage.native, path, table, avro_schema=schema, key_column=None)
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_file_that_others_replace_is_read_anew_once_it_is_listed(
+    bucket: Bucket, was_read: bool, recursive: bool
+) -> None:
+    """As Hudi's writers do, that give a file the name that it had when its writer failed."""
+    storage = bucket.storage()
+    other = Storage(storage.uri, {**bucket.options, "max_retries": "7"})
+    write_numbers(other if was_read else storage, "p/f.parquet", 1)
+    assert first_number(storage, "p/f.parquet") == 1
+    other.delete("p/f.parquet")
+    write_numbers(other, "p/f.parquet", 1001)
+    (storage.list if recursive else storage.list_dir)("p")
+    assert first_number(storage, "p/f.parquet") == 1001
+    other.delete("p/f.parquet")
+    (storage.list if recursive else storage.list_dir)("p")
+    with pytest.raises(FileNotFoundError):
+        first_number(storage, "p/f.parquet")
+
+
+def test_a_file_that_this_process_replaces_is_read_anew(bucket: Bucket) -> None:
+    storage = bucket.storage()
+    for first in range(2):
+        write_numbers(storage, "p/f.parquet", first)
+        assert first_number(bucket.storage(), "p/f.parquet") == first
+        if first:
+            storage.delete_all(["p/f.parquet"])
+        else:
+            storage.delete("p/f.parquet")
+        with pytest.raises(FileNotFoundError):
+            first_number(bucket.storage(), "p/f.parquet")
+    storage.put("p/f.parquet", b"PAR1 it is not")
+    with pytest.raises(pyhudi.CorruptTable):
+        first_number(storage, "p/f.parquet")
+
+
 def test_another_scheme_is_the_same_place(bucket: Bucket) -> None:
     bucket.storage("t").put("a", b"1")
     scheme = bucket.kind.other_scheme

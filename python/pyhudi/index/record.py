@@ -97,7 +97,7 @@ class LookupTask:
 
 @dataclass(frozen=True)
 class Looked:
-    """What one file group of the index says of a task's rows."""
+    """What one file group of the index says of some of a task's rows."""
 
     rows: pa.Array[Any]
     """Numbers of the rows whose keys it has."""
@@ -107,16 +107,31 @@ class Looked:
     """Partition path and file id, each pair once."""
 
 
-def look_up(task: LookupTask, _attempt: Attempt) -> Looked:
-    """Where the index has the keys of the task's rows."""
-    found = task.group.open().locations(task.keys.unique().to_pylist())
+def look_up(task: LookupTask, _attempt: Attempt) -> list[Looked]:
+    """Where the index has the keys of the task's rows, some rows at a time.
+
+    They are taken in the order of their keys, which is that of the index: each part of them is in
+    other blocks of its base file.
+    """
+    order = pc.sort_indices(task.keys)
+    parts = (order.slice(first, ROWS_AT_ONCE) for first in range(0, len(order), ROWS_AT_ONCE))
+    group = task.group.open()
+    return [_looked(group, task.rows.take(part), task.keys.take(part)) for part in parts]
+
+
+ROWS_AT_ONCE = 30_000
+"""Half a kilobyte is held for each key that the index has while it is asked."""
+
+
+def _looked(group: _native.MetadataPartition, rows: pa.Array[Any], keys: pa.Array[Any]) -> Looked:
+    found = group.locations(keys.unique().to_pylist())
     both = pc.binary_join_element_wise(found.column("partition"), found.column("file_id"), _BETWEEN)
     coded = both.dictionary_encode()
-    at = pc.index_in(task.keys, value_set=found.column("key"))
+    at = pc.index_in(keys, value_set=found.column("key"))
     known = pc.is_valid(at)
     places = (text.rsplit(_BETWEEN, 1) for text in coded.dictionary.to_pylist())
     homes = coded.indices.take(at.filter(known))
-    return Looked(task.rows.filter(known), homes, tuple((path, name) for path, name in places))
+    return Looked(rows.filter(known), homes, tuple((path, name) for path, name in places))
 
 
 _BETWEEN = "/"
@@ -148,7 +163,8 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
     partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
     with table.storage.ahead(folders=partitions):
         engine = worth_waiting(table.engine, table.storage, rows.nbytes)
-        found = engine.run(look_up, tasks, label="look record keys up")
+        parts = engine.run(look_up, tasks, label="look record keys up")
+        found = [looked for part in parts for looked in part]
         partitions.update(path for looked in found for path, _ in looked.places)
         groups, _ = table.groups(sorted(partitions))
     return Located(_tagged(found, group_numbers(groups)), groups)

@@ -46,6 +46,11 @@ pub(crate) enum Plan {
 }
 
 impl Windows {
+    /// Of one part.
+    pub(crate) fn of(start: u64, bytes: Bytes) -> Self {
+        Self(vec![Window { start, bytes }])
+    }
+
     /// What there is of a range, and what to fetch for it.
     pub(crate) fn plan(&mut self, range: &Range<u64>) -> Plan {
         let meets = |one: &Window| one.start <= range.start && range.start <= one.end();

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 
+use super::ends::Ends;
 use super::error;
 use super::kind::{Kind, Unbuilt};
 use crate::{Result, StoreError};
@@ -25,6 +26,7 @@ pub(super) struct Client {
     pub(super) is_conditional: AtomicBool,
     /// The same of a put that replaces one version.
     pub(super) is_swapping: AtomicBool,
+    pub(super) ends: Ends,
 }
 
 impl Deref for Client {
@@ -70,6 +72,7 @@ pub(super) fn client_of(
         kind,
         is_conditional: AtomicBool::new(false),
         is_swapping: AtomicBool::new(false),
+        ends: Ends::default(),
     });
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     // A client that was made before a fork stays untouched for ever: its connections are the parent's.

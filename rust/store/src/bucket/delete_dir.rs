@@ -101,6 +101,9 @@ fn delete<P: AsRef<str>>(
         return Ok(());
     }
     remote.run(path, async |client| {
+        for key in &keys {
+            client.ends.forget(key);
+        }
         let keys = stream::iter(keys.into_iter().map(Ok)).boxed();
         // One that is gone already keeps no other from being deleted.
         client

@@ -12,6 +12,7 @@ use object_store::{ListResult, ObjectMeta, ObjectStoreExt};
 
 use super::Remote;
 use super::client::Client;
+use super::ends::Depth;
 use crate::{Entry, Listing, Result};
 
 /// Listings under way at a time.
@@ -44,7 +45,9 @@ pub(crate) fn one_level(remote: &Remote, prefix: &str) -> Result<Listing> {
 
 async fn list(client: &Client, key: &Path) -> object_store::Result<ListResult> {
     let at = Some(key).filter(|key| !key.is_root());
-    client.list_with_delimiter(at).await
+    let found = client.list_with_delimiter(at).await?;
+    client.ends.listed(key, Depth::One, &found.objects);
+    Ok(found)
 }
 
 /// What a listing found directly in the directory of this key, sorted.
@@ -83,7 +86,9 @@ pub(super) fn everything(remote: &Remote, prefix: &str) -> Result<Everything> {
     let key = remote.key(prefix)?;
     let at = Some(&key).filter(|key| !key.is_root());
     let found: Vec<ObjectMeta> = remote.run(prefix, async |client| {
-        client.list(at).try_collect::<Vec<_>>().await
+        let found = client.list(at).try_collect::<Vec<_>>().await?;
+        client.ends.listed(&key, Depth::All, &found);
+        Ok(found)
     })?;
     let (mut files, mut marked_dirs) = (Vec::new(), Vec::new());
     let mut doubtful = Vec::new();

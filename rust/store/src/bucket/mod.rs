@@ -7,6 +7,7 @@
 mod azure;
 mod client;
 pub(crate) mod delete_dir;
+mod ends;
 mod error;
 mod gcs;
 mod kind;

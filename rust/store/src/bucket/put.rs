@@ -12,6 +12,7 @@ use object_store::{
 };
 
 use super::client::Client;
+use super::read::TAIL;
 use super::{Remote, list};
 use crate::{Result, StoreError};
 
@@ -21,30 +22,71 @@ const TRIES: u32 = 6;
 /// Writes the file, whether or not it is there.
 pub(crate) fn replace(remote: &Remote, path: &str, bytes: Bytes) -> Result<()> {
     let key = remote.file_key(path)?;
-    remote.run(path, async |client| client.put(&key, bytes.into()).await)?;
+    remote.run(path, async |client| {
+        let put = client.put(&key, bytes.into()).await;
+        client.ends.forget(&key);
+        put
+    })?;
     Ok(())
 }
 
 /// Writes the file if it is not there; false if it is. Of several writers exactly one gets true.
 pub(crate) fn if_absent(remote: &Remote, path: &str, bytes: Bytes) -> Result<bool> {
     let key = remote.file_key(path)?;
-    remote.run(path, async |client| create(&client, &key, bytes).await)
+    remote.run(path, async |client| {
+        Ok(create(&client, &key, bytes).await?.is_made())
+    })
+}
+
+/// As [`if_absent`]; the end of the file is kept for whoever opens it next.
+pub(super) fn if_absent_to_be_read(remote: &Remote, path: &str, bytes: &Bytes) -> Result<bool> {
+    let key = remote.file_key(path)?;
+    remote.run(path, async |client| {
+        let made = create(&client, &key, bytes.clone()).await?;
+        if let Created::Now { e_tag } = &made {
+            let start = bytes.len().saturating_sub(TAIL as usize);
+            // A copy: a part of the bytes would keep all of them.
+            let end = Bytes::copy_from_slice(&bytes.slice(start..));
+            let size = bytes.len() as u64;
+            client.ends.keep(&key, end, size, e_tag.clone());
+        }
+        Ok(made.is_made())
+    })
+}
+
+/// What came of a conditional put.
+enum Created {
+    Now {
+        e_tag: Option<String>,
+    },
+    /// By a request whose answer was lost.
+    Before,
+    ByAnother,
+}
+
+impl Created {
+    fn is_made(&self) -> bool {
+        !matches!(self, Self::ByAnother)
+    }
 }
 
 /// A request whose answer was lost is sent again by the client, and the second answer is then
 /// "exists" though the first made the object: the token in it knows.
-async fn create(client: &Client, key: &Path, bytes: Bytes) -> object_store::Result<bool> {
+async fn create(client: &Client, key: &Path, bytes: Bytes) -> object_store::Result<Created> {
     let token = token();
     let mut tries = 0;
     loop {
-        let Err(cause) = conditional(client, key, &bytes, &token).await else {
-            check_is_conditional(client, key, &bytes, &token).await?;
-            return Ok(true);
+        let cause = match conditional(client, key, &bytes, &token).await {
+            Ok(e_tag) => {
+                check_is_conditional(client, key, &bytes, &token).await?;
+                return Ok(Created::Now { e_tag });
+            }
+            Err(cause) => cause,
         };
         tries += 1;
         match (&cause, owner(client, key).await) {
-            (_, Ok(Some(found))) if found == token => return Ok(true),
-            (Error::AlreadyExists { .. }, Ok(Some(_))) => return Ok(false),
+            (_, Ok(Some(found))) if found == token => return Ok(Created::Before),
+            (Error::AlreadyExists { .. }, Ok(Some(_))) => return Ok(Created::ByAnother),
             // S3 answers so, too, while another request for the key is under way.
             (Error::AlreadyExists { .. }, Ok(None)) if tries < TRIES => {
                 tokio::time::sleep(Duration::from_millis(50 << tries)).await;
@@ -60,7 +102,7 @@ async fn conditional(
     key: &Path,
     bytes: &Bytes,
     token: &str,
-) -> object_store::Result<()> {
+) -> object_store::Result<Option<String>> {
     let mut attributes = Attributes::new();
     let value = AttributeValue::from(token.to_owned());
     attributes.insert(Attribute::Metadata(client.kind.token.into()), value);
@@ -69,8 +111,8 @@ async fn conditional(
         attributes,
         ..PutOptions::default()
     };
-    client.put_opts(key, bytes.clone().into(), options).await?;
-    Ok(())
+    let done = client.put_opts(key, bytes.clone().into(), options).await?;
+    Ok(done.e_tag)
 }
 
 /// Repeats a client's first conditional put. A server that takes it again overlooks conditions, and
@@ -90,7 +132,7 @@ async fn check_is_conditional(
             Ok(())
         }
         Err(cause) => Err(cause),
-        Ok(()) => Err(Error::NotSupported {
+        Ok(_) => Err(Error::NotSupported {
             source: format!(
                 "the server overlooks {}: it has no conditional puts",
                 client.kind.if_absent
@@ -136,7 +178,12 @@ pub(crate) fn delete(remote: &Remote, path: &str) -> Result<bool> {
     if list::head(remote, path)?.is_none() {
         return Ok(false);
     }
-    match remote.run(path, async |client| client.delete(&key).await) {
+    let deleted = remote.run(path, async |client| {
+        let deleted = client.delete(&key).await;
+        client.ends.forget(&key);
+        deleted
+    });
+    match deleted {
         Err(StoreError::NotFound { .. }) => Ok(false),
         other => other.map(|()| true),
     }

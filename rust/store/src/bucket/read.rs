@@ -20,7 +20,7 @@ use crate::windows::{MOST, Plan, Windows, joined};
 use crate::{Result, StoreError};
 
 /// Bytes fetched when a file is opened: a footer with its bloom filter, or all of a small file.
-const TAIL: u64 = 512 << 10;
+pub(super) const TAIL: u64 = 512 << 10;
 
 /// Bytes fetched to learn the size, where a file's end cannot be had without it: all of a small file.
 const HEAD: u64 = 64 << 10;
@@ -50,6 +50,11 @@ impl RemoteFile {
     /// Opens the file and fetches its end.
     pub(crate) fn open(remote: &Arc<Remote>, path: &str) -> Result<Self> {
         let key = remote.file_key(path)?;
+        if let Some(end) = remote.client(path)?.ends.get(&key) {
+            let start = end.size - end.bytes.len() as u64;
+            let windows = Windows::of(start, end.bytes);
+            return Ok(Self::new(remote, path, end.size, Some(end.e_tag), windows));
+        }
         let found = remote.try_run(path, async |client| {
             let range = if client.kind.has_suffixes {
                 GetRange::Suffix(TAIL)
@@ -62,13 +67,17 @@ impl RemoteFile {
             };
             let found = client.get_opts(&key, options).await?;
             let (meta, start) = (found.meta.clone(), found.range.start);
-            Ok((meta, start, found.bytes().await?))
+            let bytes = found.bytes().await?;
+            if start + bytes.len() as u64 == meta.size {
+                let e_tag = meta.e_tag.clone();
+                client.ends.keep(&key, bytes.clone(), meta.size, e_tag);
+            }
+            Ok((meta, start, bytes))
         })?;
         match found {
             Ok((meta, start, bytes)) => {
                 let fetched = start + bytes.len() as u64;
-                let mut windows = Windows::default();
-                windows.add(start, bytes);
+                let windows = Windows::of(start, bytes);
                 let file = Self::new(remote, path, meta.size, meta.e_tag, windows);
                 if fetched < meta.size {
                     let tail = fetched.max(meta.size.saturating_sub(TAIL));

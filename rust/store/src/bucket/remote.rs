@@ -146,7 +146,7 @@ impl Remote {
         runtime::block_on(call(client)).map_err(|cause| error::no_runtime(&self.url(path), cause))
     }
 
-    fn client(&self, path: &str) -> Result<Arc<Client>> {
+    pub(super) fn client(&self, path: &str) -> Result<Arc<Client>> {
         match &self.client {
             Some(client) if self.is_own() => Ok(Arc::clone(client)),
             _ => Err(StoreError::Unsupported {

@@ -64,7 +64,7 @@ impl Upload {
     pub(crate) fn finish(mut self) -> Result<u64> {
         if self.parts.is_none() {
             let bytes = mem::take(&mut self.buffer).freeze();
-            if !put::if_absent(&self.remote, &self.path, bytes)? {
+            if !put::if_absent_to_be_read(&self.remote, &self.path, &bytes)? {
                 return Err(self.exists());
             }
         } else {
