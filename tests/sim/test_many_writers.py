@@ -246,8 +246,9 @@ class History:
     attempts: list[Attempt] = field(default_factory=list)
     states: list[Rows] = field(default_factory=lambda: [dict(START)])
     completed: dict[str, Attempt] = field(default_factory=dict)
-    begun: dict[str, Task] = field(default_factory=dict)
-    """Who requested each instant."""
+    begun: dict[tuple[str, str], Task] = field(default_factory=dict)
+    """Who requested each write, by instant and action: a service may get the time of one that was
+    withdrawn, where clocks differ."""
     archive: Callable[[], Archive] | None = None
     """Gives that of the table, where there may be one."""
     took_back: set[str] = field(default_factory=set)
@@ -266,7 +267,7 @@ class History:
         if found is None or found.action not in COMMIT_ACTIONS:
             return
         if found.state is State.REQUESTED:
-            self.begun[found.requested] = task
+            self.begun[found.requested, found.action] = task
         if found.state is State.COMPLETED:
             attempt = self.completed[path] = self.doing[task.name]
             attempt.published += 1
@@ -281,7 +282,7 @@ class History:
         """
         self.on_missing(task, path)
         found = self._instant(path)
-        writer = self.begun.get(found.requested) if found else None
+        writer = self.begun.get((found.requested, found.action)) if found else None
         if found and self._was_archived(found.requested):
             return
         if found and found.state is State.INFLIGHT and writer not in (task, None):
@@ -295,7 +296,7 @@ class History:
 
     def on_missing(self, task: Task, path: str) -> None:
         """A file is to be gone: one of its own tells that a writer takes its write back."""
-        own = [time for time, writer in self.begun.items() if writer is task]
+        own = [time for (time, _), writer in self.begun.items() if writer is task]
         if not path.startswith(".hoodie/") and own and own[-1] in path:
             self.took_back.add(task.name)
 

@@ -256,11 +256,22 @@ class WorldStorage(Storage):
 
     @contextmanager
     def ahead(
-        self, *, files: Iterable[str] = (), folders: Iterable[str] = (), trees: Iterable[str] = ()
+        self,
+        *,
+        files: Iterable[str] = (),
+        folders: Iterable[str] = (),
+        trees: Iterable[str] = (),
+        heads: Iterable[str] = (),
     ) -> Iterator[None]:
         """As where each call is a round trip; all of it is asked before the block, in order."""
         coming: dict[Question, Future[Any]] = {}
-        for verb, paths in ((self.read, files), (self.list_dir, folders), (self.list, trees)):
+        verbs: tuple[tuple[Callable[[str], Any], Iterable[str]], ...] = (
+            (self.read, files),
+            (self.list_dir, folders),
+            (self.list, trees),
+            (self.head, heads),
+        )
+        for verb, paths in verbs:
             for path in sorted(paths) if self._world.asks_ahead else ():
                 found: Future[Any] = Future()
                 coming[verb.__name__, self.uri, path] = found

@@ -13,6 +13,8 @@ from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log_compaction_options import LEAST, LogCompactionOptions
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.services import archiving, cleaning, clustering, log_compaction, table_compaction
 from pyhudi.services.clustering import ClusteringRequest
@@ -20,7 +22,7 @@ from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
-from pyhudi.txn.locks.evidence import check_no_other_lock
+from pyhudi.txn.locks.evidence import check_no_other_lock, looks_beside
 from pyhudi.txn.recovery import recover
 from pyhudi.write.checks import check_writable
 from pyhudi.write.incoming import memory_limit
@@ -156,10 +158,12 @@ def _check_asked(asked: CompactionRequest | ClusteringRequest | LogCompactionReq
 
 def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> Table:
     """The table with its companions; where it is to be changed, cleaned up after the dead."""
-    table = open_whole(handle, clock)
-    check = partial(check_writable, table.storage, table.config)
-    check(table.timeline)
-    check_no_other_lock(
-        table.storage, table.config, table.timeline, LockOptions.of(table.options), clock
-    )
-    return table.at(recover(table, check)) if changes else table
+    storage, options = handle.storage, LockOptions.of(handle.options)
+    config = TableConfig.load(storage, clock)
+    folders = {config.layout.folder} | ({META_FOLDER} if looks_beside(options) else set())
+    with storage.ahead(folders=folders):
+        table = open_whole(handle, clock, config)
+        check = partial(check_writable, storage, config)
+        check(table.timeline)
+        check_no_other_lock(storage, config, table.timeline, options, clock)
+    return table.at(recover(table, check, table.timeline)) if changes else table

@@ -68,6 +68,8 @@ from pyhudi.txn.open_instant import OpenInstant
 OPERATION = "UPSERT_PREPPED"
 STAGE = 2
 """Of the engine call that writes the log files."""
+_RECORD_BYTES = 1 << 10
+"""What there is to write of one file that is gone."""
 _SERVICES = (CLEAN, COMMIT, COMPACTION, LOG_COMPACTION)
 """Of the metadata table, pending and complete."""
 
@@ -173,7 +175,9 @@ class MetadataCompanion(Companion):
             observe(metadata_table)
             metadata_table = _without_begun(metadata_table, clean.time)
         delta = DeltaCommit(table, metadata_table, clean.time)
-        engine = worth_a_cluster(table.engine, files=sum(map(len, clean.files.values())))
+        files = sum(map(len, clean.files.values()))
+        engine = worth_a_cluster(table.engine, files=files)
+        engine = worth_waiting(engine, table.storage, files * _RECORD_BYTES)
         delta.write(engine, clean_tasks(Cleaned(table, clean, delta.groups)))
 
     def after_complete(self, table: Table) -> None:

@@ -9,7 +9,8 @@ pending clean, which any writer carries out again. Sources: `CleanPlanActionExec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -234,18 +235,20 @@ def _complete(
     action: OpenInstant, plan: Mapping[str, Any], files: Mapping[str, Sequence[str]], started: int
 ) -> None:
     """Within a section: brings the companions up to the clean, and completes it."""
-    table, now = action.table, action.table.reloaded()
-    conflicts.check_may_begin(now.timeline)
-    table.generator.observe(now.timeline)
-    found = now.timeline.find(action.time, CLEAN)
-    if found is None:
-        msg = f"the clean {action.time} was taken back by another writer"
-        raise overtaken(msg)
-    if found.is_completed:
-        return
-    gone = _remove_emptied(now, plan)
-    for companion in table.companions:
-        companion.before_clean(now, Clean(action.time, files, gone))
+    table = action.table
+    with _asked_ahead(table):
+        now = table.reloaded()
+        conflicts.check_may_begin(now.timeline)
+        table.generator.observe(now.timeline)
+        found = now.timeline.find(action.time, CLEAN)
+        if found is None:
+            msg = f"the clean {action.time} was taken back by another writer"
+            raise overtaken(msg)
+        if found.is_completed:
+            return
+        gone = _remove_emptied(now, plan)
+        for companion in table.companions:
+            companion.before_clean(now, Clean(action.time, files, gone))
     took_ms = table.clock.now_ms() - started
     record = _record(action.time, plan, files, gone, took_ms)
     began_ms = table.clock.now_ms()
@@ -254,6 +257,16 @@ def _complete(
     for companion in table.companions:
         _follow(companion, now)
     table.guard.settle(began_ms)
+
+
+@contextmanager
+def _asked_ahead(table: Table) -> Iterator[None]:
+    """What the end of a clean looks at first. Within a section: nobody else changes it."""
+    with ExitStack() as block:
+        block.enter_context(table.storage.ahead(folders=[table.config.layout.folder]))
+        for companion in table.companions:
+            block.enter_context(companion.ahead(table, CommitMetadata({})))
+        yield
 
 
 def _follow(companion: Companion, table: Table) -> None:

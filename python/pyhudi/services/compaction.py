@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from pyhudi.config.actions import COMPACTION
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name
+from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema import schema_history
 from pyhudi.slices.compaction_plan import compaction_plan
@@ -111,7 +112,8 @@ def _carry_out(
     schema = schema_history.commit_schema(table.schema, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
-    stats = table.engine.run(work.write, tasks, stage=_STAGE, label=label)
+    engine = worth_waiting(table.engine, table.storage, sum(slice_.size for slice_ in slices))
+    stats = engine.run(work.write, tasks, stage=_STAGE, label=label)
     metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,
@@ -141,10 +143,11 @@ def _begun(
     """Base files that attempts of the compaction wrote; None where their markers tell."""
     if work.has_markers:
         return None
+    partitions = sorted({planned.partition for planned in slices})
     return [
         file.path
-        for partition in sorted({planned.partition for planned in slices})
-        for file in compaction.table.storage.list_dir(partition)[1]
+        for _, files in compaction.table.storage.list_dirs(partitions)
+        for file in files
         if (base := parse_base_name(file.name, work.extension)) is not None
         and base.instant == compaction.time
     ]

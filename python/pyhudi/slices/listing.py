@@ -6,7 +6,7 @@ partition lies within another (`FileSystemBackedTableMetadata`, Hudi 1.2.0).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pyhudi.config.file_names import PARTITION_METADATA_PREFIX, is_partition_metadata
@@ -95,6 +95,10 @@ def list_files(
     return ((path, files) for path, (_, files) in zip(paths, listed, strict=True))
 
 
+_LISTED_AT_ONCE = 64
+"""Folders."""
+
+
 def walk_partitions(
     storage: Storage, wanted: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, list[Entry]]]:
@@ -105,16 +109,24 @@ def walk_partitions(
     """
     pending = [""]
     while pending:
-        folder = pending.pop()
-        unwanted = wanted is not None and not wanted(folder)
-        if unwanted and storage.exists(f"{folder}/{PARTITION_METADATA_PREFIX}".lstrip("/")):
-            continue
-        folders, files = storage.list_dir(folder)
-        if any(is_partition_metadata(_base_name(file.path)) for file in files):
-            if not unwanted:
+        # The last ones first: of folders in folders few are known at a time.
+        some = pending[-_LISTED_AT_ONCE:]
+        del pending[-_LISTED_AT_ONCE:]
+        unwanted = {folder for folder in some if wanted is not None and not wanted(folder)}
+        looked_at = _unmarked(storage, sorted(unwanted)) | (set(some) - unwanted)
+        listed = sorted(looked_at)
+        for folder, (folders, files) in zip(listed, storage.list_dirs(listed), strict=True):
+            if not any(is_partition_metadata(_base_name(file.path)) for file in files):
+                pending.extend(path for path in folders if path != METAFOLDER)
+            elif folder not in unwanted:
                 yield folder, files
-        else:
-            pending.extend(path for path in folders if path != METAFOLDER)
+
+
+def _unmarked(storage: Storage, folders: Sequence[str]) -> set[str]:
+    """Those without a partition's metadata file of the usual name."""
+    marks = {folder: f"{folder}/{PARTITION_METADATA_PREFIX}".lstrip("/") for folder in folders}
+    with storage.ahead(heads=marks.values()):
+        return {folder for folder, mark in marks.items() if not storage.exists(mark)}
 
 
 def _base_name(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyhudi.config.file_names import parse_base_name, parse_log_name
@@ -20,7 +20,16 @@ def planned_slices(
     paths where version 2 has names.
     Raises `CorruptTable` naming a file that is not there.
     """
-    return [_slice(storage, operation, extension) for operation in operations]
+    operations = list(operations)
+    with storage.ahead(heads={path for one in operations for path in _paths(one)}):
+        return [_slice(storage, operation, extension) for operation in operations]
+
+
+def _paths(operation: Mapping[str, Any]) -> Iterator[str]:
+    partition = operation["partitionPath"] or ""
+    for path in (operation.get("dataFilePath"), *(operation.get("deltaFilePaths") or ())):
+        if path:
+            yield _path(partition, path)
 
 
 def _slice(storage: Storage, operation: Mapping[str, Any], extension: str | None) -> FileSlice:
@@ -62,13 +71,17 @@ def _log(storage: Storage, partition: str, path: str) -> LogFile:
 
 
 def _found(storage: Storage, partition: str, path: str) -> tuple[str, int]:
-    name = path.rsplit("/", 1)[-1]
-    if any(part in ("", ".", "..") for part in f"{partition}/{name}".lstrip("/").split("/")):
+    place = _path(partition, path)
+    if any(part in ("", ".", "..") for part in place.split("/")):
         raise _damaged(f"{partition}/{path}")
-    entry = storage.head(f"{partition}/{name}" if partition else name)
+    entry = storage.head(place)
     if entry is None:
         raise _damaged(path)
-    return name, entry.size
+    return place.rsplit("/", 1)[-1], entry.size
+
+
+def _path(partition: str, path: str) -> str:
+    return f"{partition}/{path.rsplit('/', 1)[-1]}".lstrip("/")
 
 
 def _damaged(path: str) -> CorruptTable:

@@ -90,8 +90,9 @@ def put_ring(
 ) -> StoredRing:
     """Stores a ring under an instant; gives the one of another writer that was faster."""
     path = _path(partition, instant)
-    storage.put_if_absent(path, _text(partition, ring, instant))
-    return _read(storage, path)
+    # Its own is not read again: of a writer that stands still others may have taken it away.
+    made = storage.put_if_absent(path, _text(partition, ring, instant))
+    return ring if made else _read(storage, path)
 
 
 def put_ring_again(storage: Storage, partition: str, ring: StoredRing, instant: str) -> None:

@@ -115,6 +115,9 @@ class Storage:
 
     def head(self, path: str) -> Entry | None:
         """What is known of a file without reading it, None when it is not there."""
+        coming: Future[Entry | None] | None = answer(("head", self.uri, path))
+        if coming is not None:
+            return coming.result()
         found = self.native.head(path)
         return None if found is None else Entry(*found)
 
@@ -148,9 +151,14 @@ class Storage:
         yield from found
 
     def ahead(
-        self, *, files: Iterable[str] = (), folders: Iterable[str] = (), trees: Iterable[str] = ()
+        self,
+        *,
+        files: Iterable[str] = (),
+        folders: Iterable[str] = (),
+        trees: Iterable[str] = (),
+        heads: Iterable[str] = (),
     ) -> AbstractContextManager[None]:
-        """A block that will `read` these files, `list_dir` these folders and `list` these trees.
+        """A block that will `read` files, `list_dir` folders, `list` trees and ask for `head`s.
 
         Where each is a round trip they are asked for at once, and the block's first call for each
         waits for that. What others have written since the block began may be missing in it.
@@ -161,6 +169,7 @@ class Storage:
             (self.read, files),
             (self.list_dir, folders),
             (self.list, trees),
+            (self.head, heads),
         )
         return asked(
             {
