@@ -116,34 +116,15 @@ impl MetadataPartition {
         keep: Keep,
         mut take: impl FnMut(&Records) -> Result<()>,
     ) -> Result<()> {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        for jobs in jobs.chunks(threads) {
-            for records in self.read_side_by_side(jobs, keep) {
+        for jobs in jobs.chunks(threads()) {
+            let read = |(slice, wanted): &(&MetadataSlice, Wanted<'_>)| {
+                Records::read(self, slice, wanted, keep)
+            };
+            for records in side_by_side(jobs, read) {
                 take(&records?)?;
             }
         }
         Ok(())
-    }
-
-    /// Most of the work is unpacking blocks, so each slice gets a thread.
-    fn read_side_by_side(
-        &self,
-        jobs: &[(&MetadataSlice, Wanted<'_>)],
-        keep: Keep,
-    ) -> Vec<Result<Records>> {
-        thread::scope(|scope| {
-            let read =
-                |(slice, wanted)| scope.spawn(move || Records::read(self, slice, wanted, keep));
-            let running: Vec<_> = jobs
-                .iter()
-                .map(|(slice, wanted)| read((*slice, wanted)))
-                .collect();
-            let gave_up = || Err(SliceError::Schema("a thread gave up".to_owned()));
-            let joined = running.into_iter().map(thread::ScopedJoinHandle::join);
-            joined
-                .map(|read| read.unwrap_or_else(|_| gave_up()))
-                .collect()
-        })
     }
 
     fn no_groups(&self) -> SliceError {
@@ -153,4 +134,28 @@ impl MetadataPartition {
             what: "a metadata partition without file groups".to_owned(),
         }
     }
+}
+
+/// How many slices are read at a time.
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Most of the work is unpacking blocks, so each item gets a thread. What came of them, in their
+/// order.
+fn side_by_side<I: Sync, T: Send>(
+    items: &[I],
+    work: impl Fn(&I) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
+    let work = &work;
+    thread::scope(|scope| {
+        let running: Vec<_> = (items.iter())
+            .map(|item| scope.spawn(move || work(item)))
+            .collect();
+        let gave_up = || Err(SliceError::Schema("a thread gave up".to_owned()));
+        let joined = running.into_iter().map(thread::ScopedJoinHandle::join);
+        joined
+            .map(|read| read.unwrap_or_else(|_| gave_up()))
+            .collect()
+    })
 }

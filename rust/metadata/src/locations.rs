@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use arrow::array::{Int64Builder, RecordBatch, StringBuilder};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pyhudi_avro::Datum;
 use pyhudi_slice::{Result, SliceError};
 
-use super::MetadataPartition;
-use super::records::Keep;
+use super::records::{Keep, Records};
+use super::{MetadataPartition, MetadataSlice, side_by_side, threads};
 
 /// Where records are: columns key, partition, file_id, instant (of the write, epoch milliseconds).
 ///
@@ -17,11 +18,32 @@ pub fn record_locations(
     partition: &MetadataPartition,
     keys: Option<&[String]>,
 ) -> Result<RecordBatch> {
+    if keys.is_none() {
+        return all_locations(partition);
+    }
     let mut found = Locations::default();
     partition.each_record(keys, Keep::Newest, |key, versions| {
         found.add(key, versions.last().unwrap_or(&Datum::Null))
     })?;
     found.finish()
+}
+
+/// As many as the table has rows: no more is held of them than is given.
+fn all_locations(partition: &MetadataPartition) -> Result<RecordBatch> {
+    let read = |slice: &MetadataSlice| {
+        let mut found = Locations::default();
+        Records::each_newest(partition, slice, |key, record| found.add(key, record))?;
+        found.finish()
+    };
+    let mut parts = Vec::with_capacity(partition.groups.len());
+    for groups in partition.groups.chunks(threads()) {
+        let found = side_by_side(groups, read);
+        parts.extend(found.into_iter().collect::<Result<Vec<_>>>()?);
+    }
+    match <[RecordBatch; 1]>::try_from(parts) {
+        Ok([one]) => Ok(one),
+        Err(parts) => Ok(concat_batches(&schema(), &parts)?),
+    }
 }
 
 #[derive(Default)]
@@ -48,14 +70,8 @@ impl Locations {
     }
 
     fn finish(mut self) -> Result<RecordBatch> {
-        let schema = Schema::new(vec![
-            Field::new("key", DataType::Utf8, false),
-            Field::new("partition", DataType::Utf8, false),
-            Field::new("file_id", DataType::Utf8, false),
-            Field::new("instant", DataType::Int64, true),
-        ]);
         RecordBatch::try_new(
-            Arc::new(schema),
+            schema(),
             vec![
                 Arc::new(self.keys.finish()),
                 Arc::new(self.partitions.finish()),
@@ -65,6 +81,15 @@ impl Locations {
         )
         .map_err(SliceError::Arrow)
     }
+}
+
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("key", DataType::Utf8, false),
+        Field::new("partition", DataType::Utf8, false),
+        Field::new("file_id", DataType::Utf8, false),
+        Field::new("instant", DataType::Int64, true),
+    ]))
 }
 
 /// The file id: as text (encoding 1), or as a UUID's two halves with the number behind it, -1 for

@@ -73,10 +73,7 @@ impl Records {
         keep: Keep,
     ) -> Result<Self> {
         let mut records = Self::none(slice, keep);
-        // Most look-ups end in the base file, so it is opened with the log files.
-        let paths = slice.logs.iter().chain(&slice.base);
-        let mut logs = LogSource::open_all(&partition.store, &paths.cloned().collect::<Vec<_>>())?;
-        let base = logs.split_off(slice.logs.len()).pop();
+        let (logs, base) = open_all(partition, slice)?;
         let read_base = |records: &mut Self| match base {
             Some(base) => records.read_base(base, wanted),
             None => Ok(()),
@@ -94,6 +91,37 @@ impl Records {
             }
         }
         Ok(records)
+    }
+
+    /// Hands over the newest version of each record of a slice. What log files say is held, records of
+    /// the base file stream past. What `take` complains of is damage.
+    pub(super) fn each_newest(
+        partition: &MetadataPartition,
+        slice: &MetadataSlice,
+        mut take: impl FnMut(&str, &Datum<'_>) -> Result<(), String>,
+    ) -> Result<()> {
+        let mut records = Self::none(slice, Keep::Newest);
+        let (logs, base) = open_all(partition, slice)?;
+        records.read_logs(partition, &logs, &Wanted::All)?;
+        if let Some(source) = base
+            && let Some((file, schema)) = records.open_base(source)?
+        {
+            for pair in file.scan() {
+                let (key, value) = pair.map_err(|error| records.in_file(error))?;
+                // An empty value is a deleted record.
+                if value.is_empty() || records.by_key.contains_key(&key) {
+                    continue;
+                }
+                let record = records.datum(schema, &value)?;
+                take(records.text(&key)?, &record).map_err(|what| records.damaged(what))?;
+            }
+        }
+        for record in records.iter() {
+            let (key, versions) = record?;
+            let newest = versions.last().unwrap_or(&Datum::Null);
+            take(key, newest).map_err(|what| records.damaged(what))?;
+        }
+        Ok(())
     }
 
     /// What the log files of a slice say, to be brought together with its base file.
@@ -172,11 +200,20 @@ impl Records {
     }
 
     fn read_base(&mut self, source: LogSource, wanted: &Wanted<'_>) -> Result<()> {
+        match self.open_base(source)? {
+            Some((file, schema)) => self
+                .add(&file, schema, wanted)
+                .map_err(|error| self.in_file(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// The base file with the number of its schema; none for one without records.
+    fn open_base(&mut self, source: LogSource) -> Result<Option<(HFile<StoreFile>, usize)>> {
         let path = &*source.path;
-        let damaged = |error| SliceError::format(path, 0, error);
-        let file = HFile::open(source.file).map_err(damaged)?;
+        let file = HFile::open(source.file).map_err(|error| SliceError::format(path, 0, error))?;
         if file.entry_count() == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let Some(schema) = file.schema() else {
             return Err(SliceError::Corrupt {
@@ -188,7 +225,12 @@ impl Records {
         let schema = self
             .schema(schema)
             .map_err(|error| SliceError::avro(path, 0, error))?;
-        self.add(&file, schema, wanted).map_err(damaged)
+        Ok(Some((file, schema)))
+    }
+
+    /// Damage of the slice's base file.
+    fn in_file(&self, error: FormatError) -> SliceError {
+        SliceError::format(&self.file, 0, error)
     }
 
     fn read_logs(
@@ -340,6 +382,17 @@ impl Records {
             .push((text.to_owned(), DatumReader::new(text)?));
         Ok(self.schemas.len() - 1)
     }
+}
+
+/// The log files of a slice, and its base file: most look-ups end there, so it is opened with them.
+fn open_all(
+    partition: &MetadataPartition,
+    slice: &MetadataSlice,
+) -> Result<(Vec<LogSource>, Option<LogSource>)> {
+    let paths = slice.logs.iter().chain(&slice.base);
+    let mut logs = LogSource::open_all(&partition.store, &paths.cloned().collect::<Vec<_>>())?;
+    let base = logs.split_off(slice.logs.len()).pop();
+    Ok((logs, base))
 }
 
 /// A key and its value are parts of an unpacked block, which few of them would keep in memory.
