@@ -205,6 +205,11 @@ class BatchReader:
     def close(self) -> None:
         """Ends the reading; what is left is dropped."""
 
+_SourceSpec: TypeAlias = tuple[Store, str, pa.RecordBatch | None]
+"""Where a skeleton's rows are: a store and a path, and one row of columns that its folder tells."""
+_WrittenFile: TypeAlias = tuple[str, bool, _SourceSpec | None]
+"""A file's path, whether it is a log file, and of a skeleton where its rows are."""
+
 @type_check_only
 class SliceSpec(TypedDict, total=False):
     """What `read_slice` takes by name."""
@@ -232,7 +237,7 @@ class SliceSpec(TypedDict, total=False):
     field_rules: FieldRules | None
     memory_limit: int | None
     spill_folder: str | None
-    bootstrap: tuple[Store, str] | None
+    bootstrap: _SourceSpec | None
     plain_key: str | None
     two_threads: bool
     base_part: tuple[int, int | None] | None
@@ -270,8 +275,9 @@ def read_slice(store: Store, **spec: Unpack[SliceSpec]) -> tuple[BatchReader, Me
         from which instant on which map holds, None for the table's own names; the base file's
         instant.
     bootstrap: where the rows of the base file are when it is a skeleton of Hudi's own columns: the
-        store and path of a Parquet file with as many rows, zipped with it row by row. Columns that
-        the skeleton has are taken from there. Differing row counts raise `CorruptTable`.
+        store and path of a Parquet file with as many rows, zipped with it row by row, and one row
+        of columns that have this one value where neither file has them. Columns that the skeleton
+        has are taken from there. Differing row counts raise `CorruptTable`.
     plain_key: a text column that surely equals the stored key column. Where it is among `columns`
         it may be read in that one's place.
     two_threads: a second thread may decode some of the base file's columns.
@@ -807,17 +813,17 @@ class MetadataRecorder:
         self,
         store: Store,
         partition: str,
-        files: Sequence[tuple[str, bool]],
+        files: Sequence[_WrittenFile],
         *,
         columns: pa.Schema,
         value_types: bool,
         partition_stats: bool,
         bloom_filters: bool,
         instant: str,
-        rest: tuple[Sequence[tuple[str, bool]], MetadataPartition] | None = None,
+        rest: tuple[Sequence[_WrittenFile], MetadataPartition] | None = None,
     ) -> pa.RecordBatch:
-        """Of `column_stats`, `partition_stats` and `bloom_filters`, for files (path, and whether it
-        is a log file) of one data partition.
+        """Of `column_stats`, `partition_stats` and `bloom_filters`, for files of one data
+        partition.
 
         columns: those with statistics, none for no statistics; value_types: the form of index
         version 2; rest: the files of the partition that stay, and `column_stats` as it was, for
@@ -930,14 +936,15 @@ def compact_metadata_group(group: MetadataPartition, path: str, *, avro_schema: 
 def statistics_gaps(
     store: Store,
     partition: str,
-    files: Sequence[tuple[str, bool]],
+    files: Sequence[_WrittenFile],
     *,
     columns: pa.Schema,
     of_files: MetadataPartition,
     whole: MetadataPartition | None = None,
 ) -> pa.RecordBatch:
-    """Where statistics of files (path, and whether it is a log file) say too little, or nothing.
+    """Where statistics of files say too little, or nothing.
 
-    Columns file ("" for the partition's own statistics, by `whole`), column, expected, found (null
-    where there are none). Footers are read, and the values of floating columns.
+    Of a skeleton only too little: Hudi has none of its source's columns. Columns file ("" for the
+    partition's own statistics, by `whole`), column, expected, found (null where there are none).
+    Footers are read, and the values of floating columns.
     """

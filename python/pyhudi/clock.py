@@ -74,6 +74,11 @@ def parse_zone(text: str) -> Zone:
     return cast("Zone", zone)
 
 
+def is_bootstrap(instant: str) -> bool:
+    """Whether an instant is a bootstrap's, which says where it stands and not when it was."""
+    return instant in _BOOTSTRAPS
+
+
 def format_instant(ms: int, zone: Zone) -> str:
     """Epoch milliseconds as `yyyyMMddHHmmssSSS` in UTC or in the machine's own zone."""
     seconds, millis = divmod(ms, 1000)
@@ -86,9 +91,13 @@ def parse_instant(text: str, zone: Zone) -> int:
     """Epoch milliseconds of an instant.
 
     An instant of 14 digits counts as the last millisecond of its second, and of one longer than 17
-    digits the first 17 are the time (`HoodieInstantTimeGenerator`, Hudi 1.2.0). Instants that are
-    no time, such as `00000000000000`, raise `ConfigError`.
+    digits the first 17 are the time (`HoodieInstantTimeGenerator`, Hudi 1.2.0). Instants of
+    bootstraps, which come before all others, are 1 and 2 milliseconds of 1970
+    (`HoodieActiveTimeline.parseDateFromInstantTimeSafely`, 0.15.0). Other instants that are no
+    time, such as `00000000000000`, raise `ConfigError`.
     """
+    if is_bootstrap(text):
+        return int(text)
     digits = text + "999" if len(text) == SECOND_INSTANT_DIGITS else text[:INSTANT_DIGITS]
     if len(digits) != INSTANT_DIGITS or not digits.isdecimal():
         msg = f"{text!r} is not an instant of the form yyyyMMddHHmmssSSS"
@@ -135,7 +144,7 @@ def instant_of(moment: Moment, zone: Zone) -> str:
 def _checked(instant: str) -> str:
     """An instant that is a time, of a length that Hudi gives instants."""
     lengths = (SECOND_INSTANT_DIGITS, INSTANT_DIGITS, _SUFFIXED_INSTANT_DIGITS)
-    if instant in _BOOTSTRAPS:
+    if is_bootstrap(instant):
         return instant
     if len(instant) not in lengths:
         raise _no_moment(instant)

@@ -155,7 +155,6 @@ def odd_tables(version: int) -> list[OddTable]:
                 cities=("oslo", "quito", "lima"),
                 options=UNLISTED,
                 bootstrapped=True,
-                refused="bootstrap",
             )
             for kind in ("cow", "mor")
         ),

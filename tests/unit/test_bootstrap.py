@@ -1,4 +1,7 @@
-"""Bootstrapped tables that Apache Hudi made: where the rows are, and what happens without them."""
+"""Bootstrapped tables that Apache Hudi made: where the rows are, and what happens without them.
+
+Writing to them is `test_bootstrapped_writes.py`'s part.
+"""
 
 from __future__ import annotations
 
@@ -86,13 +89,6 @@ def test_partition_column_that_only_the_folder_holds_is_refused(table: Path) -> 
     assert opened.scan(columns=["id"]).count() > 0
     with pytest.raises(UnsupportedTableFeature, match="lacks the partition column city"):
         opened.scan().to_arrow()
-
-
-def test_writing_is_refused(table: Path) -> None:
-    for key in ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"):
-        set_property(table, key, "")
-    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.bootstrap\.base\.path"):
-        pyhudi.open_table(str(table)).delete_keys(pa.table({"id": ["k000"]}))
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,7 @@ def test_facts_that_are_missing(damaged: Callable[[str], Damaged], name: str) ->
     rows = table.recorder.file_facts(
         table.storage.native,
         one.partition,
-        [(one.base.path, False)],
+        [(one.base.path, False, None)],
         columns=pa.schema([("id", pa.string())]),
         value_types=False,
         partition_stats=False,

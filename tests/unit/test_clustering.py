@@ -15,6 +15,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.config.actions import State
 from pyhudi.config.clustering_options import ClusteringOptions
+from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.services import clustering
@@ -519,7 +520,7 @@ def test_a_plan_reads_as_it_was_written(tmp_path: Path) -> None:
     slice_ = FileSlice("p", "f1-0", "20260101000000000", base, (log,))
     group = chosen([slice_]).groups[0]
     record = clustering_record(str(tmp_path), [group], ["a", "b"], "zorder", ["q"])
-    plan = read_plan(Storage(str(tmp_path)), json.loads(json.dumps(record)))
+    plan = read_plan(Storage(str(tmp_path)), TableConfig({}), json.loads(json.dumps(record)))
     assert (plan.sort_columns, plan.layout) == (("a", "b"), "zorder")
     assert plan.replaced == {"p": ("f1-0",)}
     assert plan.groups[0].slices[0].base == base
@@ -539,4 +540,4 @@ def test_a_plan_of_more_than_rows_is_refused(
     tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UnsupportedTableFeature, match=said):
-        read_plan(Storage(str(tmp_path)), {"clusteringPlan": change})
+        read_plan(Storage(str(tmp_path)), TableConfig({}), {"clusteringPlan": change})

@@ -432,7 +432,7 @@ def test_paths_in_plans_that_lead_elsewhere(table: HudiTable) -> None:
         "deltaFilePaths": [],
     }
     with pytest.raises(pyhudi.CorruptTable, match="which is no file") as raised:
-        planned_slices(table.storage, [operation])
+        planned_slices(table.storage, table.config, [operation])
     assert raised.value.file == "../other/f_0-1-0_20200101000000000.parquet"
 
 

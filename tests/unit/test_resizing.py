@@ -475,7 +475,7 @@ def test_a_plan_reads_as_it_was_written(tmp_path: Path) -> None:
     children = (Child(100, None), Child(200, "new-1"))
     group = PlannedGroup((slice_,), 1, children, 3)
     record = clustering_record(str(tmp_path), [group], [], None)
-    plan = read_plan(Storage(str(tmp_path)), json.loads(json.dumps(record)))
+    plan = read_plan(Storage(str(tmp_path)), TableConfig({}), json.loads(json.dumps(record)))
     (found,) = plan.groups
     assert (found.children, found.ring) == (children, 3)
     assert plan.resized == {"p": (found,)}
@@ -483,7 +483,7 @@ def test_a_plan_reads_as_it_was_written(tmp_path: Path) -> None:
         '[{"value": 1, "fileIdPrefix": "../a", "tag": "REPLACE"}]'
     )
     with pytest.raises(UnsupportedTableFeature, match="names no buckets"):
-        read_plan(Storage(str(tmp_path)), record)
+        read_plan(Storage(str(tmp_path)), TableConfig({}), record)
 
 
 def test_options_are_as_hudi_bounds_them() -> None:

@@ -32,7 +32,6 @@ def test_plain_table_may_be_written() -> None:
         ("hoodie.table.metadata.partitions.inflight", "column_stats"),
         ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.partition.metafile.use.base.format", "true"),
-        ("hoodie.bootstrap.base.path", "/elsewhere"),
         ("hoodie.table.base.file.format", "ORC"),
         ("hoodie.table.multiple.base.file.formats.enable", "true"),
         ("hoodie.record.merge.mode", "CUSTOM"),

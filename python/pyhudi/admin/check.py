@@ -21,11 +21,15 @@ from pyhudi.index.choice import asked
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.slices.bootstrap import skeletons, sources_of
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.table import Table
 from pyhudi.timeline.unique_keys import keys_are_unique
+
+_UNREADABLE = ("damaged_file", "missing_source")
+"""Kinds of findings of files in whose slices there is no more to be looked at."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
         look_at_files, _files_tasks(look, stored), label="look at footers and blocks"
     )
     findings = [finding for found in looked for finding in found]
-    damaged = {(bad.partition, bad.item) for bad in findings if bad.kind == "damaged_file"}
+    damaged = {(bad.partition, bad.item) for bad in findings if bad.kind in _UNREADABLE}
     whole = [slice_ for slice_ in look.slices if not damaged & set(_names(slice_))]
     facts = look.engine.run(
         look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
@@ -124,7 +128,17 @@ def _files_tasks(look: _Look, stored: StoredTable) -> list[FilesTask]:
     for path, file in stored.files.items():
         if committed(file.instant):
             paths.setdefault(file.partition, []).append((path, file.is_log))
-    return [FilesTask(look.table.storage, at, tuple(paths[at])) for at in sorted(paths)]
+    storage = look.table.storage
+    sources = sources_of(storage, look.table.config, stored.files)
+    return [
+        FilesTask(
+            storage,
+            at,
+            tuple(paths[at]),
+            {path: sources[path] for path, _ in paths[at] if path in sources},
+        )
+        for at in sorted(paths)
+    ]
 
 
 def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
@@ -140,6 +154,7 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
     }
     if not any(groups.values()):
         return
+    sources = skeletons(slices)
     paths: dict[str, list[tuple[str, bool]]] = {}
     for slice_ in slices:
         here = paths.setdefault(slice_.partition, [])
@@ -154,6 +169,7 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
             statistics=groups[COLUMN_STATS],
             of_partitions=groups[PARTITION_STATS],
             filters=groups[BLOOM_FILTERS],
+            sources=sources,
         )
 
 

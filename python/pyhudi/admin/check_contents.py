@@ -5,8 +5,8 @@ A task names what is wrong with the files of one partition; no rows come back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -15,6 +15,8 @@ from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.slices.bootstrap import files_with_sources
+from pyhudi.slices.file_slice import BootstrapFile
 from pyhudi.slices.log_blocks import damaged_blocks
 from pyhudi.storage.storage import Storage
 
@@ -27,6 +29,8 @@ class FilesTask:
     partition: str
     paths: tuple[tuple[str, bool], ...]
     """And whether each is a log file."""
+    sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
+    """By path of a skeleton, where its rows are."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class FactsTask:
     statistics: tuple[MetadataGroup, ...] = ()
     of_partitions: tuple[MetadataGroup, ...] = ()
     filters: tuple[MetadataGroup, ...] = ()
+    sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
+    """By path of a skeleton, where its rows are."""
 
 
 def look_at_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
@@ -58,11 +64,31 @@ def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
                 yield Finding("damaged_block", "warning", task.partition, name, "", found)
         else:
             _native.base_file_schema(task.storage.native, path)
+            if path in task.sources:
+                yield from _source_damage(task, path, task.sources[path])
     except FileNotFoundError:
         return
     except CorruptTable as error:
         found = str(error).split("\n")[0]
         yield Finding("damaged_file", "error", task.partition, name, "", found)
+
+
+def _source_damage(task: FilesTask, path: str, source: BootstrapFile) -> Iterator[Finding]:
+    """What is wrong with the file that has the rows of a skeleton."""
+    name = path.rsplit("/", 1)[-1]
+    try:
+        theirs = _native.base_file_rows(source.storage(task.storage).native, source.path)
+    except FileNotFoundError:
+        yield Finding("missing_source", "error", task.partition, name, source.uri, "nothing")
+        return
+    except CorruptTable as error:
+        found = str(error).split("\n")[0]
+        yield Finding("damaged_file", "error", task.partition, name, source.uri, found)
+        return
+    own = _native.base_file_rows(task.storage.native, path)
+    if theirs != own:
+        found = f"{theirs} rows in {source.uri}"
+        yield Finding("damaged_file", "error", task.partition, name, f"{own} rows", found)
 
 
 def look_at_facts(task: FactsTask, _attempt: Attempt) -> list[Finding]:
@@ -84,7 +110,7 @@ def _statistics(task: FactsTask) -> Iterator[Finding]:
     gaps = _native.statistics_gaps(
         task.storage.native,
         task.partition,
-        task.paths,
+        files_with_sources(task.storage, task.columns, task.paths, task.sources),
         columns=task.columns,
         of_files=open_together(task.statistics),
         whole=whole,

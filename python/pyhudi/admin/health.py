@@ -165,7 +165,7 @@ def small_files(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
     for slice_ in slices:
         if is_bucket(slice_.file_id):
             continue
-        if slice_.base is not None and slice_.base.size < SMALL:
+        if slice_.base is not None and slice_.base.whole_size < SMALL:
             small.setdefault(slice_.partition, []).append(slice_)
     return {path: found for path, found in small.items() if len(found) >= _SMALL_FEW}
 

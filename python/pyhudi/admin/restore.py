@@ -11,9 +11,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from pyhudi.clock import Clock, Moment, SystemClock, instant_of
+from pyhudi.clock import Clock, Moment, SystemClock, instant_of, is_bootstrap
 from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant
-from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
+from pyhudi.config.property_names import BOOTSTRAP_PATH
+from pyhudi.errors import (
+    CommitConflict,
+    ConfigError,
+    HistoryUnavailable,
+    UnsupportedTableFeature,
+)
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.unfinished import all_of
 from pyhudi.services.clustering import pending as pending_clusterings
@@ -52,6 +58,7 @@ def _planned_restore(
 ) -> tuple[RestoreResult, Instant, list[Instant]]:
     commit = restoring.commit_at(table.timeline, instant_of(to, table.config.timezone))
     targets = restoring.plan_restore(table, commit)
+    _check_no_bootstrap(table, targets)
     result = restoring.planned(table, targets, restored_to=commit.requested, dry_run=dry_run)
     return _with_metadata(table, result), commit, targets
 
@@ -80,6 +87,7 @@ def _planned_rollback(
     table: Table, instant: str, *, dry_run: bool
 ) -> tuple[RestoreResult, Instant]:
     target = _named(table.timeline, instant)
+    _check_no_bootstrap(table, [target])
     if target.is_completed:
         _check_newest(table, target)
     else:
@@ -89,6 +97,14 @@ def _planned_rollback(
         table, [target], restored_to=max(before, default=""), dry_run=dry_run
     )
     return (_with_metadata(table, result) if target.is_completed else result), target
+
+
+def _check_no_bootstrap(table: Table, targets: Sequence[Instant]) -> None:
+    """Refuses to take a bootstrap back: its index would stay, and the table have no way to rows."""
+    for target in targets:
+        if is_bootstrap(target.requested):
+            msg = f"{BOOTSTRAP_PATH} is {table.config.bootstrap_path}: {target} is the bootstrap"
+            raise UnsupportedTableFeature(msg, hint="Remove the table; the source stays.")
 
 
 # --- the table before -----------------------------------------------------------------------------

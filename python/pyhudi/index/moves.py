@@ -23,6 +23,7 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import Located
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import Tagged, flat, split
 
@@ -206,6 +207,7 @@ def _merged(
 ) -> pa.Table:
     """The slice's merged records of these keys, with the incoming ones among them."""
     source, slice_ = task.source, task.slice
+    read = (*columns, *task.ordering_fields)
     reader, _ = _native.read_slice(
         source.storage.native,
         base=slice_.base.path if slice_.base else None,
@@ -220,6 +222,7 @@ def _merged(
         timeline_start=source.timeline_start,
         incoming=incoming,
         null_ordering_loses=True,
+        bootstrap=source_spec(source.storage, slice_, source.schema, read),
     )
     found = [batch.filter(pc.is_in(batch.column(0), value_set=keys)) for batch in reader]
     schema = pa.schema([source.schema.field(name) for name in columns])

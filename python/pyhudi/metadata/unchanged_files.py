@@ -21,7 +21,8 @@ from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.group import MetadataGroup, open_together
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
-from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.bootstrap import skeletons
+from pyhudi.slices.file_slice import BootstrapFile, FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table import Table
@@ -51,6 +52,10 @@ class RestOfPartitions:
     def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
         """Paths of a partition's files, and whether each is a log file."""
         return tuple(file for slice_ in self._slices(partition) for file in _files(slice_))
+
+    def sources(self, partition: str) -> dict[str, BootstrapFile]:
+        """By path of a skeleton among them, where its rows are."""
+        return skeletons(self._slices(partition)) if self._data.config.bootstrap_path else {}
 
     @cached_property
     def known(self) -> tuple[MetadataGroup, ...]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.match import MatchTask, image_schema, read_side
 from pyhudi.schema.predicates import Where
+from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import MergeRule, key_columns, merge_rule
@@ -155,7 +156,8 @@ class ChangeFiles:
         compared = pa.schema([self._table.columns.field(name) for name in _COMMIT_COLUMNS])
         columns = (*self._images.names, *compared.names)
         memory = self._request.memory_limit
-        sides = [read_side(self._table, side, rule, columns, memory) for side in (before, after)]
+        slices = [self._with_source(side) for side in (before, after)]
+        sides = [read_side(self._table, side, rule, columns, memory) for side in slices]
         old, new = (replace(side, path_values=()) if side else None for side in sides)
         return MatchTask(
             before=old,
@@ -166,6 +168,12 @@ class ChangeFiles:
             touched_logs=touched_logs,
             as_json=self._request.images == "json",
         )
+
+    def _with_source(self, slice_: FileSlice | None) -> FileSlice | None:
+        """The slice, with the file that has the rows of its skeleton."""
+        if slice_ is None:
+            return None
+        return with_sources(self._table.storage, self._table.config, [slice_])[0]
 
     def _lookups(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
         """The base files with the images that a change log of the table's logging mode lacks."""

@@ -45,6 +45,7 @@ from pyhudi.slices.file_groups import pending_clusterings
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import groups_of_plan
+from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
@@ -152,6 +153,9 @@ def _scheduled(
         chosen = _choice(now, options, instant)
         if waits or not chosen.groups:
             return None
+        # Raises for what cannot be read, before there is a plan.
+        slices = [slice_ for group in chosen.groups for slice_ in group.slices]
+        slice_tasks(now, ScanRequest(tuple(now.columns.names)), slices, merge_rule(now))
         record = clustering_record(
             now.storage.native.uri,
             chosen.groups,
@@ -255,7 +259,7 @@ def _with_plan(
 
 
 def _plan(table: Table, instant: Instant) -> ClusteringPlan:
-    return read_plan(table.storage, table.timeline.plan(instant) or {})
+    return read_plan(table.storage, table.config, table.timeline.plan(instant) or {})
 
 
 def _carried_out(

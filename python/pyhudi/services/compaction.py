@@ -94,7 +94,7 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         if own and any(said.get(name) != text for name, text in work.extra.items()):
             continue
         operations = plan.get("operations") or ()
-        slices = planned_slices(table.storage, operations, work.extension)
+        slices = planned_slices(table.storage, table.config, operations, work.extension)
         compaction = OpenInstant(table, pending.requested, COMPACTION)
         compaction.back_to_plan(_begun(compaction, work, slices))
         _carry_out(compaction, work, slices, work.tasks(table, compaction.time, slices))

@@ -207,7 +207,8 @@ def _check_no_compaction(since: Since, metadata: CommitMetadata) -> None:
 def _planned(table: Table, instant: str) -> list[FileSlice]:
     pending = table.timeline.find(instant, LOG_COMPACTION)
     plan = table.timeline.plan(pending) if pending is not None else None
-    return planned_slices(table.storage, (plan or {}).get("operations") or ())
+    operations = (plan or {}).get("operations") or ()
+    return planned_slices(table.storage, table.config, operations)
 
 
 def _tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:

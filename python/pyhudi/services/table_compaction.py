@@ -93,7 +93,7 @@ def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest
     slices = [
         slice_
         for instant in pending
-        for slice_ in planned_slices(table.storage, _operations(table, instant))
+        for slice_ in planned_slices(table.storage, table.config, _operations(table, instant))
     ]
     if asked.schedule and asked.instant is None:
         now = table.generator.next()
@@ -210,7 +210,7 @@ def _carried_out(
 ) -> ServiceResult:
     slices = [
         slice_
-        for slice_ in planned_slices(table.storage, _operations(table, instant))
+        for slice_ in planned_slices(table.storage, table.config, _operations(table, instant))
         # Hudi 1.0 plans groups whose log files do not count yet.
         if slice_.base is not None or slice_.logs
     ]

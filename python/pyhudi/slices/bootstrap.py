@@ -20,13 +20,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
 
 from pyhudi.config import property_names as names
+from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
-from pyhudi.slices.file_slice import BootstrapFile, FileSlice
+from pyhudi.slices.file_slice import BaseFile, BootstrapFile, FileSlice
+from pyhudi.slices.partition_values import path_values
 from pyhudi.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from pyhudi import _native
 
 SKELETON_INSTANT = "00000000000001"
 """`HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS`."""
@@ -40,6 +47,10 @@ _INFO = "INDEX_INFO"
 
 Sources = Mapping[str, BootstrapFile]
 """By file id."""
+SourceSpec: TypeAlias = "tuple[_native.Store, str, pa.RecordBatch | None]"
+"""Where a skeleton's rows are, as the core takes it: store, path, what the folder's name tells."""
+WrittenFile: TypeAlias = "tuple[str, bool, SourceSpec | None]"
+"""A file's path, whether it is a log file, and of a skeleton where its rows are."""
 
 
 def with_sources(
@@ -53,8 +64,60 @@ def with_sources(
     if config.bootstrap_path is None:
         return found
     partitions = {slice_.partition for slice_ in found if _is_skeleton(slice_)}
-    sources = _load(storage, config.bootstrap_path, sorted(partitions)) if partitions else {}
+    sources = _load(storage, config, sorted(partitions)) if partitions else {}
     return [_with_source(slice_, sources) if _is_skeleton(slice_) else slice_ for slice_ in found]
+
+
+def sources_of(
+    storage: Storage, config: TableConfig, paths: Iterable[str]
+) -> dict[str, BootstrapFile]:
+    """By path, the files with the rows of those of a table's files that are skeletons.
+
+    Raises as `with_sources`.
+    """
+    if config.bootstrap_path is None:
+        return {}
+    slices = (slice_ for path in paths if (slice_ := _of_path(path)) is not None)
+    return skeletons(with_sources(storage, config, list(slices)))
+
+
+def _of_path(path: str) -> FileSlice | None:
+    """A slice of nothing but a base file, None for another file."""
+    partition, _, name = path.rpartition("/")
+    parts = parse_base_name(name)
+    if parts is None:
+        return None
+    base = BaseFile(partition, name, parts.file_id, parts.instant, parts.write_token, 0)
+    return FileSlice(partition, parts.file_id, parts.instant, base)
+
+
+def source_spec(
+    storage: Storage,
+    slice_: FileSlice,
+    schema: pa.Schema,
+    columns: Iterable[str] | None = None,
+) -> SourceSpec | None:
+    """Where the rows of a slice's skeleton are, as the core takes it; None for a whole base file.
+
+    columns: those that are asked for, None for all. Raises `UnsupportedTableFeature` as
+    `check_source_columns`.
+    """
+    source = slice_.base.source if slice_.base else None
+    return None if source is None else _spec(storage, source, slice_.partition, schema, columns)
+
+
+def _spec(
+    storage: Storage,
+    source: BootstrapFile,
+    partition: str,
+    schema: pa.Schema,
+    columns: Iterable[str] | None = None,
+) -> SourceSpec:
+    values = path_values(source.config, schema, partition)
+    check_source_columns(storage, source, schema.names if columns is None else columns, values)
+    row = [pa.array([value.as_py()], value.type) for value in values.values()]
+    told = pa.RecordBatch.from_arrays(row, names=list(values)) if row else None
+    return source.storage(storage).native, source.path, told
 
 
 def _is_skeleton(slice_: FileSlice) -> bool:
@@ -70,9 +133,10 @@ def _with_source(slice_: FileSlice, sources: Mapping[str, Sources]) -> FileSlice
     return replace(slice_, base=replace(slice_.base, source=source))
 
 
-def _load(storage: Storage, folder: str, partitions: Iterable[str]) -> dict[str, Sources]:
+def _load(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> dict[str, Sources]:
     from pyhudi import _native  # noqa: PLC0415 - planning other tables needs no core
 
+    folder = config.bootstrap_path or ""
     keys = sorted((_KEY_PREFIX + partition).encode() for partition in partitions)
     try:
         info = _native.hfile_info(storage.native, INDEX_FILE, _INFO)
@@ -82,7 +146,7 @@ def _load(storage: Storage, folder: str, partitions: Iterable[str]) -> dict[str,
         raise CorruptTable(msg, file=INDEX_FILE) from error
     written = _record(info)["bootstrapBasePath"] if info else folder
     return {
-        key.decode().removeprefix(_KEY_PREFIX): _sources(_record(value), folder, written)
+        key.decode().removeprefix(_KEY_PREFIX): _sources(_record(value), config, folder, written)
         for key, value in pairs
     }
 
@@ -96,7 +160,7 @@ def _record(container: bytes) -> dict[str, Any]:
     return dict(records[0])
 
 
-def _sources(record: Mapping[str, Any], folder: str, written: str) -> Sources:
+def _sources(record: Mapping[str, Any], config: TableConfig, folder: str, written: str) -> Sources:
     partition = record.get("bootstrapPartitionPath") or ""
     files = record.get("fileIdToBootstrapFile") or {}
     found = {}
@@ -105,7 +169,7 @@ def _sources(record: Mapping[str, Any], folder: str, written: str) -> Sources:
         if not uri:
             raise CorruptTable(f"{INDEX_FILE}: {file_id} has no path", file=INDEX_FILE)
         root, path = split_source(uri, folder, written)
-        found[file_id] = BootstrapFile(root, path, partition, status.get("length") or 0)
+        found[file_id] = BootstrapFile(root, path, partition, status.get("length") or 0, config)
     return found
 
 
@@ -131,20 +195,40 @@ def _bare(uri: str) -> str:
     return "/" + rest.removeprefix("//").partition("/")[2]
 
 
-def check_source_columns(
+def skeletons(slices: Iterable[FileSlice]) -> dict[str, BootstrapFile]:
+    """By path of a skeleton among the base files of slices, where its rows are."""
+    bases = (slice_.base for slice_ in slices)
+    return {base.path: base.source for base in bases if base is not None and base.source}
+
+
+def files_with_sources(
     storage: Storage,
-    config: TableConfig,
-    slice_: FileSlice,
-    wanted: Iterable[str],
-    values: Mapping[str, object],
+    schema: pa.Schema,
+    files: Iterable[tuple[str, bool]],
+    sources: Mapping[str, BootstrapFile],
+) -> list[WrittenFile]:
+    """Paths of files, whether each is a log file, and of skeletons where the rows are.
+
+    schema: the columns that are looked at. Raises as `source_spec`.
+    """
+    return [
+        (path, is_log, _spec(storage, sources[path], path.rpartition("/")[0], schema))
+        if path in sources
+        else (path, is_log, None)
+        for path, is_log in files
+    ]
+
+
+def check_source_columns(
+    storage: Storage, source: BootstrapFile, wanted: Iterable[str], values: Mapping[str, object]
 ) -> None:
     """Raises `UnsupportedTableFeature` for a partition column that only a source's folder names.
 
     wanted: columns to be read. values: those that come from the path instead.
     """
-    source = slice_.base.source if slice_.base else None
-    lost = {name for name in config.partition_fields if name in wanted and name not in values}
-    if source is None or not lost:
+    fields = source.config.partition_fields
+    lost = {name for name in fields if name in wanted and name not in values}
+    if not lost:
         return
     from pyhudi import _native  # noqa: PLC0415 - planning other tables needs no core
 
@@ -154,5 +238,5 @@ def check_source_columns(
         raise UnsupportedTableFeature(
             f"{names.BOOTSTRAP_PATH}: {source.path} lacks the partition column "
             f"{', '.join(missing)}, whose value the folder does not tell for certain "
-            f"(hoodie.table.keygenerator.type {config.key_generator})",
+            f"(hoodie.table.keygenerator.type {source.config.key_generator})",
         )

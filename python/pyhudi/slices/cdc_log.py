@@ -16,6 +16,7 @@ from pyhudi.config.file_names import CDC_SUFFIX, log_file_name
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.slices import markers, write_log
+from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.cdc_form import ChangeLogForm, change_records
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
@@ -91,6 +92,7 @@ class ChangeNotes:
             columns=schema.names,
             merge_mode="COMMIT_TIME_ORDERING",
             filters=[(RECORD_KEY, "in", self._keys)],
+            bootstrap=source_spec(target.storage, previous, target.schema, schema.names),
         )
         found = [
             batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=self._keys))

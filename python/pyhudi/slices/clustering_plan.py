@@ -11,8 +11,9 @@ from typing import Any
 from pyhudi.config.clustering_options import LAYOUT, RUN_PACKAGE, SORT_COLUMNS, Layout
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.json_text import parse_json
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
-from pyhudi.slices.compaction_plan import io_metrics
+from pyhudi.slices.compaction_plan import io_metrics, source_uri
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.planned import planned_slices
@@ -132,7 +133,7 @@ def _group(root: str, group: PlannedGroup) -> dict[str, Any]:
                 "deltaFilePaths": [f"{root}/{log.path}" for log in slice_.logs],
                 "fileId": slice_.file_id,
                 "partitionPath": slice_.partition,
-                "bootstrapFilePath": "",
+                "bootstrapFilePath": source_uri(slice_) or "",
                 "version": _PLAN_VERSION,
             }
             for slice_ in group.slices
@@ -160,7 +161,7 @@ def _of_nodes(group: PlannedGroup) -> dict[str, str]:
     }
 
 
-def read_plan(storage: Storage, record: Mapping[str, Any]) -> ClusteringPlan:
+def read_plan(storage: Storage, config: TableConfig, record: Mapping[str, Any]) -> ClusteringPlan:
     """What a requested file says, whoever wrote it.
 
     Raises `CorruptTable` naming a file that is not there, `UnsupportedTableFeature` for a plan that
@@ -177,7 +178,8 @@ def read_plan(storage: Storage, record: Mapping[str, Any]) -> ClusteringPlan:
     for group in plan.get("inputGroups") or ():
         extra = group.get("extraMetadata") or {}
         children, ring = _nodes(extra) if _CHILDREN in extra else ((), 0)
-        slices = tuple(planned_slices(storage, map(_operation, group.get("slices") or ())))
+        operations = map(_operation, group.get("slices") or ())
+        slices = tuple(planned_slices(storage, config, operations))
         if slices:
             outputs = group.get("numOutputFileGroups") or 1
             groups.append(PlannedGroup(slices, outputs, children, ring))
@@ -250,9 +252,6 @@ def _check_class(name: str) -> None:
 
 def _operation(slice_: Mapping[str, Any]) -> dict[str, Any]:
     """A slice of a plan as a compaction's plan has it."""
-    if slice_.get("bootstrapFilePath"):
-        msg = "a clustering plan has bootstrapFilePath"
-        raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.")
     data, logs = slice_.get("dataFilePath") or None, slice_.get("deltaFilePaths") or ()
     base = parse_base_name(data.rsplit("/", 1)[-1]) if data else None
     names = (parse_log_name(path.rsplit("/", 1)[-1]) for path in logs)

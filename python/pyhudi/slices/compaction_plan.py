@@ -51,7 +51,7 @@ def io_mib(slice_: FileSlice) -> int:
 
 def _io_mib(slice_: FileSlice) -> tuple[int, int]:
     """Read, and written: as much as the base file has, or a file of the greatest size."""
-    written = slice_.base.size if slice_.base else _LARGEST
+    written = slice_.base.whole_size if slice_.base else _LARGEST
     return slice_.size // _MIB, written // _MIB
 
 
@@ -75,7 +75,14 @@ def _operation(slice_: FileSlice) -> dict[str, Any]:
         "fileId": slice_.file_id,
         "partitionPath": slice_.partition,
         "metrics": io_metrics(slice_),
+        "bootstrapFilePath": source_uri(slice_),
     }
+
+
+def source_uri(slice_: FileSlice) -> str | None:
+    """Where the rows of a slice's skeleton are: Hudi's executors know it by the plan alone."""
+    source = slice_.base.source if slice_.base else None
+    return None if source is None else source.uri
 
 
 def compact_tasks(

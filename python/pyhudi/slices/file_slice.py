@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 
 
@@ -19,10 +20,17 @@ class BootstrapFile:
     """The source's own partition path."""
     size: int
     """Bytes."""
+    config: TableConfig = field(repr=False, compare=False)
+    """The table's, by which its partition paths tell values that the file may lack."""
+
+    @property
+    def uri(self) -> str:
+        """Where it is, as plans of table services name it."""
+        return f"{self.folder.rstrip('/')}/{self.path}"
 
     def storage(self, table: Storage) -> Storage:
         """A store for the folder, opened as the table's own is."""
-        return type(table)(self.folder, table.options)
+        return Storage(self.folder, table.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,11 @@ class BaseFile:
     def path(self) -> str:
         """Relative to the table."""
         return f"{self.partition}/{self.name}" if self.partition else self.name
+
+    @property
+    def whole_size(self) -> int:
+        """Bytes, with those of a skeleton's source."""
+        return self.size + (self.source.size if self.source else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +111,8 @@ class FileSlice:
 
     @property
     def size(self) -> int:
-        """Bytes of all its files."""
-        return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)
+        """Bytes of all its files, a skeleton's source among them."""
+        return (self.base.whole_size if self.base else 0) + sum(log.size for log in self.logs)
 
     @property
     def unchecked(self) -> FileSlice:

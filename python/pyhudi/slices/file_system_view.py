@@ -78,7 +78,7 @@ class FileSystemView:
         files.
         """
         found = (grouping.committed_slices(group, self._facts) for _, group in self._live_groups())
-        return [slices[0] for slices in found if slices]
+        return self._with_sources(slices[0] for slices in found if slices)
 
     def all_slices(self) -> list[FileSlice]:
         """Every committed slice, older ones too, of groups that are not replaced; newest first."""

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.record_keys import META_COLUMNS, RECORD_KEY
+from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.merge_rules import field_rules
 from pyhudi.slices.read import file_names
@@ -98,5 +99,6 @@ def read_stored(
         timeline_start=target.timeline_start,
         filters=[(RECORD_KEY, "in", keys)],
         evolution=file_names(target.evolution, stored),
+        bootstrap=source_spec(target.storage, stored, target.schema, columns),
     )
     return reader

@@ -6,23 +6,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
+from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Storage
 
 
 def planned_slices(
-    storage: Storage, operations: Iterable[Mapping[str, Any]], extension: str | None = None
+    storage: Storage,
+    config: TableConfig,
+    operations: Iterable[Mapping[str, Any]],
+    extension: str | None = None,
 ) -> list[FileSlice]:
     """The slices of `HoodieCompactionOperation` records, as they were when it was planned.
 
     extension: of the table's base files, None for any of a data table. Version 1 of the plan has
-    paths where version 2 has names.
+    paths where version 2 has names. Where the rows of a skeleton are the bootstrap index tells, and
+    not the plan, since table and source may have been moved.
     Raises `CorruptTable` naming a file that is not there.
     """
     operations = list(operations)
     with storage.ahead(heads={path for one in operations for path in _paths(one)}):
-        return [_slice(storage, operation, extension) for operation in operations]
+        slices = [_slice(storage, operation, extension) for operation in operations]
+    return with_sources(storage, config, slices)
 
 
 def _paths(operation: Mapping[str, Any]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import kept_rows
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys, column_at
 from pyhudi.schema.table_schema import narrow_column
+from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_sizes import check_found
 from pyhudi.slices.merge_rules import field_rules
 from pyhudi.slices.row_counts import is_whole_base_file
@@ -113,7 +114,7 @@ def slice_spec(task: ReadTask) -> _native.SliceSpec:
         "field_rules": field_rules(task.merge.fields, task.schema),
         "memory_limit": task.memory_limit,
         "evolution": file_names(task.evolution, task.slice),
-        "bootstrap": _bootstrap_source(task),
+        "bootstrap": source_spec(task.storage, task.slice, task.schema, _read_columns(task)),
         "plain_key": merge.plain_key,
         "two_threads": task.two_threads,
         "base_part": task.base_part,
@@ -125,11 +126,6 @@ def file_names(evolution: Evolution | None, slice_: FileSlice) -> FileNames | No
     if evolution is None:
         return None
     return evolution.maps, evolution.versions, slice_.base.instant if slice_.base else ""
-
-
-def _bootstrap_source(task: ReadTask) -> tuple[_native.Store, str] | None:
-    source = task.slice.base.source if task.slice.base else None
-    return None if source is None else (source.storage(task.storage).native, source.path)
 
 
 def _read_columns(task: ReadTask) -> list[str]:

@@ -165,7 +165,7 @@ def _checked_values(
     """The values from the path, where the files of the slice have the other columns."""
     if slice_.base is not None and slice_.base.source is not None:
         wanted = (*columns, *(table.config.ordering_fields if slice_.logs else ()))
-        check_source_columns(table.storage, table.config, slice_, wanted, dict(values))
+        check_source_columns(table.storage, slice_.base.source, wanted, dict(values))
     return values
 
 

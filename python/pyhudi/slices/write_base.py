@@ -19,6 +19,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.conform import marked_deleted
 from pyhudi.schema.record_keys import FILE_NAME, RECORD_KEY
 from pyhudi.slices import markers
+from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.cdc_log import ChangeNotes
 from pyhudi.slices.file_errors import telling_errors
 from pyhudi.slices.file_slice import FileSlice
@@ -160,6 +161,7 @@ def _slice(
         "null_ordering_loses": True,
         "memory_limit": target.task_memory,
         "evolution": file_names(target.evolution, previous),
+        "bootstrap": source_spec(target.storage, previous, target.schema),
         "two_threads": target.two_threads,
     }
 

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from pyhudi.clock import is_bootstrap
 from pyhudi.config.index_options import INDEX_TYPE
+from pyhudi.config.property_names import BOOTSTRAP_PATH, HIVE_STYLE
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
@@ -20,6 +22,7 @@ from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.record_keys import supported_generator
 from pyhudi.schema.virtual_keys import VIRTUAL, check_virtual_keys
 from pyhudi.slices.combine import check_mergeable
+from pyhudi.slices.listing import walk_partitions
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
@@ -29,8 +32,42 @@ _WITH_HUDI = "Write to this table with Apache Hudi."
 def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
     """Raises `UnsupportedTableFeature` for a table that pyhudi must not write to."""
     check_config(config)
+    _check_bootstrap(storage, config, timeline)
     if config.cdc_enabled:
         check_schema_on_read(storage, timeline)
+
+
+def _check_bootstrap(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+    """Refuses a table that is being bootstrapped, and one that keys do not find their way in."""
+    if config.bootstrap_path is None:
+        return
+    for pending in timeline.pending():
+        if is_bootstrap(pending.requested):
+            msg = f"{BOOTSTRAP_PATH} is {config.bootstrap_path}: the bootstrap {pending} is pending"
+            raise UnsupportedTableFeature(msg, hint="Bootstrap the table with Apache Hudi.")
+    if config.partition_fields:
+        _check_folders(storage, config)
+
+
+def _check_folders(storage: Storage, config: TableConfig) -> None:
+    """Refuses a bootstrapped table whose partitions are not where its keys would go.
+
+    They are where the source has them. Apache Hudi then writes the row of a key that is there to
+    another partition, beside it.
+    """
+    prefix = f"{config.partition_fields[0]}="
+    others = [
+        folder
+        for folder in storage.list_dir()[0]
+        if not folder.startswith(".") and folder.startswith(prefix) != config.hive_style
+    ]
+    for path, _ in walk_partitions(storage) if others else ():
+        if path.split("/", 1)[0] in others:
+            msg = (
+                f"{HIVE_STYLE} is {str(config.hive_style).lower()}: the table bootstrapped from "
+                f"{config.bootstrap_path} has the partition {path!r}"
+            )
+            raise UnsupportedTableFeature(msg, hint="Set the property to what the folders are.")
 
 
 def check_config(config: TableConfig) -> None:
@@ -45,6 +82,9 @@ def check_config(config: TableConfig) -> None:
     check_partitions(config)
     for key, value in _unsupported(config).items():
         msg = f"{key} is {value}: pyhudi does not write to such tables"
+        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
+    if config.bootstrap_path is not None and not config.populate_meta_fields:
+        msg = f"{VIRTUAL} in a table with {BOOTSTRAP_PATH}: keys do not stand in skeleton files"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     check_mergeable(config)
     supported_generator(config)
@@ -61,10 +101,7 @@ def _unsupported(config: TableConfig) -> dict[str, str]:
             config, "hoodie.allow.operation.metadata.field"
         ),
     }
-    found = {key: "true" for key, is_set in tests.items() if is_set}
-    if config.bootstrap_path is not None:
-        found["hoodie.bootstrap.base.path"] = config.bootstrap_path
-    return found
+    return {key: "true" for key, is_set in tests.items() if is_set}
 
 
 def _is_true(config: TableConfig, key: str) -> bool:

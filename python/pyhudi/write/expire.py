@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pyhudi.clock import Clock, SystemClock, parse_instant
+from pyhudi.clock import Clock, SystemClock, is_bootstrap, parse_instant
 from pyhudi.config.properties import parse_properties
+from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.ttl_options import BY, DAYS, TtlOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.services.result import ServiceResult
@@ -65,6 +66,10 @@ def _split(
     """The partitions that go, oldest first, and why others that are too old stay."""
     zone, before_ms = context.config.timezone, clock.now_ms() - options.days * _DAY_MS
     times = dict(_created(context, slices) if options.by_creation else _modified(context, slices))
+    for path, instant in sorted(times.items()):
+        if is_bootstrap(instant) and (not options.selected or path in options.selected):
+            msg = f"{BOOTSTRAP_PATH}: nothing says when partition {path!r} was bootstrapped"
+            raise UnsupportedTableFeature(msg, hint="delete(where=...) removes rows.")
     old = [
         path
         for path, instant in sorted(times.items(), key=lambda item: item[1])

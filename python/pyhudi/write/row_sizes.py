@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.clock import is_bootstrap
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -25,6 +26,9 @@ def row_size(timeline: Timeline, options: WriteOptions) -> int:
     """
     enough = options.small_file_limit * options.record_size_threshold
     for instant in reversed(timeline.commits[-_COMMITS_FOR_ROW_SIZE:]):
+        if is_bootstrap(instant.requested):
+            # Its files may be skeletons without the rows.
+            continue
         stats = [stat for stat in timeline.commit_metadata(instant).write_stats if _is_base(stat)]
         size = sum(stat.total_write_bytes for stat in stats)
         rows = sum(stat.num_writes for stat in stats)

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use crate::args::{source, texts};
 use crate::error::{mismatch, slice_error};
 use crate::metadata::MetadataPartition;
+use crate::read::{PyBootstrap, bootstrap_source};
 use crate::reader::Batches;
 use crate::store::Store;
 use crate::write::{BaseFile, LogFile};
@@ -57,13 +58,13 @@ impl MetadataRecorder {
         py: Python<'_>,
         store: PyRef<'_, Store>,
         partition: &str,
-        files: PathsAndLogs,
+        files: WrittenFiles,
         columns: PyArrowType<Schema>,
         value_types: bool,
         partition_stats: bool,
         bloom_filters: bool,
         instant: String,
-        rest: Option<(PathsAndLogs, PyRef<'_, MetadataPartition>)>,
+        rest: Option<(WrittenFiles, PyRef<'_, MetadataPartition>)>,
     ) -> PyResult<PyArrowType<RecordBatch>> {
         let files = written_files(files);
         let rest = rest.map(|(files, index)| RestOfPartition {
@@ -203,11 +204,15 @@ fn rows_of(data: Option<Bound<'_, PyAny>>) -> PyResult<Batches> {
         .map_or_else(|| Ok(Box::new(std::iter::empty()) as Batches), source)
 }
 
-/// Paths of files, and whether each is a log file.
-type PathsAndLogs = Vec<(String, bool)>;
+/// Paths of files, whether each is a log file, and of a skeleton where its rows are.
+type WrittenFiles = Vec<(String, bool, Option<PyBootstrap>)>;
 
-fn written_files(files: PathsAndLogs) -> Vec<WrittenFile> {
-    let file = |(path, log)| WrittenFile { path, log };
+fn written_files(files: WrittenFiles) -> Vec<WrittenFile> {
+    let file = |(path, log, source): (_, _, Option<PyBootstrap>)| WrittenFile {
+        path,
+        log,
+        source: source.map(bootstrap_source),
+    };
     files.into_iter().map(file).collect()
 }
 
@@ -273,15 +278,12 @@ pub fn statistics_gaps(
     py: Python<'_>,
     store: PyRef<'_, Store>,
     partition: &str,
-    files: Vec<(String, bool)>,
+    files: WrittenFiles,
     columns: PyArrowType<Schema>,
     of_files: &Bound<'_, MetadataPartition>,
     whole: Option<&Bound<'_, MetadataPartition>>,
 ) -> PyResult<PyArrowType<RecordBatch>> {
-    let files: Vec<WrittenFile> = files
-        .into_iter()
-        .map(|(path, log)| WrittenFile { path, log })
-        .collect();
+    let files = written_files(files);
     let columns = Arc::new(columns.0);
     let (of_files, whole) = (&of_files.get().0, whole.map(|whole| &whole.get().0));
     let store = &store.0;

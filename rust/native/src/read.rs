@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{ArrayData, make_array};
+use arrow::array::{ArrayData, RecordBatch, make_array};
 use arrow::datatypes::Schema;
 use arrow_pyarrow::PyArrowType;
 use pyhudi_slice::{
@@ -109,10 +109,21 @@ spec! {
         field_rules: Option<Py<FieldRules>> = None,
         memory_limit: Option<usize> = None,
         spill_folder: Option<PathBuf> = None,
-        bootstrap: Option<(Py<Store>, String)> = None,
+        bootstrap: Option<PyBootstrap> = None,
         plain_key: Option<String> = None,
         two_threads: bool = false,
         base_part: Option<(u64, Option<u64>)> = None,
+    }
+}
+
+/// Where the rows of a skeleton are: store, path, and one row of what the file's folder tells.
+pub(crate) type PyBootstrap = (Py<Store>, String, Option<PyArrowType<RecordBatch>>);
+
+pub(crate) fn bootstrap_source((store, path, values): PyBootstrap) -> BootstrapSource {
+    BootstrapSource {
+        store: store.get().0.clone(),
+        path,
+        values: values.map(|values| values.0),
     }
 }
 
@@ -135,10 +146,7 @@ impl SliceSpec {
         Ok(SliceRead {
             store: store.0.clone(),
             base: self.base,
-            bootstrap: self.bootstrap.map(|(store, path)| BootstrapSource {
-                store: store.get().0.clone(),
-                path,
-            }),
+            bootstrap: self.bootstrap.map(bootstrap_source),
             logs: self.logs,
             schema: Arc::new(self.schema.0),
             columns: self.columns,

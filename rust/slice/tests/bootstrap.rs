@@ -75,6 +75,7 @@ fn request(folder: &Folder, fields: Vec<Field>, columns: &[&str]) -> SliceRead {
         store: folder.store(),
         base: Some("skeleton.parquet".to_owned()),
         bootstrap: Some(BootstrapSource {
+            values: None,
             store: folder.store(),
             path: "source.parquet".to_owned(),
         }),
@@ -131,6 +132,27 @@ fn columns_of_one_file_alone_are_enough() {
             7
         );
     }
+}
+
+#[test]
+fn what_the_folder_tells_stands_where_no_file_has_it() {
+    let folder = Folder::new("told");
+    folder.pair(9, 9);
+    let (city, number): (ArrayRef, ArrayRef) = (names(1), Arc::new(Int64Array::from(vec![77])));
+    let told = RecordBatch::try_from_iter([("city", city), ("n", number)]).unwrap();
+    let mut fields = fields();
+    fields.push(Field::new("city", DataType::Utf8, true));
+    fields.push(Field::new("later", DataType::Utf8, true));
+    let mut asked = request(&folder, fields, &["city", "n", "later"]);
+    if let Some(source) = &mut asked.bootstrap {
+        source.values = Some(told);
+    }
+    let read = all(asked).unwrap();
+    let cities: Vec<_> = read.column(0).as_string::<i32>().iter().collect();
+    assert_eq!(cities, vec![Some("k0"); 9]);
+    let numbers: Vec<i64> = read.column(1).as_primitive::<Int64Type>().values().to_vec();
+    assert_eq!(numbers, (0..9).collect::<Vec<_>>());
+    assert_eq!(read.column(2).null_count(), 9);
 }
 
 #[test]

@@ -6,7 +6,7 @@ Which of them a table has, and of which files, is the part of the kinds beside t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -21,6 +21,8 @@ from pyhudi.metadata.initial import Source
 from pyhudi.metadata.kinds.protocol import Change
 from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.statistics_columns import statistics_columns
+from pyhudi.slices.bootstrap import WrittenFile, files_with_sources, sources_of
+from pyhudi.slices.file_slice import BootstrapFile
 from pyhudi.slices.table import Clean
 from pyhudi.storage.storage import Entry
 
@@ -47,6 +49,8 @@ class FactsTask(RecordTask):
     """The file groups of `column_stats`, which knows those files; without it they are looked at."""
     may_be_gone: bool = False
     """A cleaner may take files while they are looked at; those are passed over."""
+    sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
+    """By path of a skeleton, where its rows are."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """A record for each file and column, and for each partition and column."""
@@ -65,14 +69,18 @@ class FactsTask(RecordTask):
         return self.recording.recorder().file_facts(
             self.recording.storage.native,
             self.partition,
-            files,
+            self._with_sources(files),
             columns=self.columns,
             value_types=self.value_types,
             partition_stats=self.partition_stats,
             bloom_filters=self.bloom_filters,
             instant=self.instant,
-            rest=None if self.rest is None else (self.rest, _known(self)),
+            rest=None if self.rest is None else (self._with_sources(self.rest), _known(self)),
         )
+
+    def _with_sources(self, files: Iterable[tuple[str, bool]]) -> list[WrittenFile]:
+        storage = self.recording.storage
+        return files_with_sources(storage, self.columns, files, self.sources)
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,7 @@ def _has_types(definitions: Mapping[str, IndexDefinition]) -> bool:
 
 def of_all_files(source: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
     """A task for some files each. logs: log files count, too."""
-    return _of_files(source.files, replace(task, may_be_gone=source.beside), logs=logs)
+    return _of_files(source, source.files, replace(task, may_be_gone=source.beside), logs=logs)
 
 
 def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
@@ -155,7 +163,7 @@ def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) ->
         partition: [entry for entry in entries if entry.path not in known]
         for partition, entries in now.files.items()
     }
-    return _of_files(came, task, logs=logs)
+    return _of_files(now, came, task, logs=logs)
 
 
 def gone_files(before: Source, now: Source) -> Clean | None:
@@ -170,14 +178,17 @@ def gone_files(before: Source, now: Source) -> Clean | None:
 
 
 def _of_files(
-    files: Mapping[str, Iterable[Entry]], task: FactsTask, *, logs: bool
+    source: Source, files: Mapping[str, Iterable[Entry]], task: FactsTask, *, logs: bool
 ) -> list[FactsTask]:
+    found = {partition: _paths(entries, logs=logs) for partition, entries in files.items()}
+    paths = (path for here in found.values() for path, _ in here)
+    sources = sources_of(source.table.storage, source.table.config, paths)
     tasks = []
-    for partition, entries in files.items():
-        paths = _paths(entries, logs=logs)
-        for start in range(0, len(paths), _FILES_OF_A_TASK):
-            portion = tuple(paths[start : start + _FILES_OF_A_TASK])
-            tasks.append(replace(task, partition=partition, files=portion))
+    for partition, here in found.items():
+        for start in range(0, len(here), _FILES_OF_A_TASK):
+            portion = tuple(here[start : start + _FILES_OF_A_TASK])
+            theirs = {path: sources[path] for path, _ in portion if path in sources}
+            tasks.append(replace(task, partition=partition, files=portion, sources=theirs))
     return tasks
 
 

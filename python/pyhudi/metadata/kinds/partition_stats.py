@@ -24,6 +24,7 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.schema.predicates import Conjunct
+from pyhudi.slices.bootstrap import skeletons
 
 _OF_FILES = ColumnStats()
 
@@ -55,8 +56,9 @@ class PartitionStats(PartitionKind):
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.partition_stats_groups
         task = _task(source, name, groups)
+        sources = skeletons(source.slices)
         tasks = [
-            replace(task, partition=path, files=tuple(here.items()))
+            replace(task, partition=path, files=tuple(here.items()), sources=sources)
             for path, here in _files(source).items()
         ]
         return InitialPartition(name, groups, tasks)
@@ -67,6 +69,7 @@ class PartitionStats(PartitionKind):
         Bounds that are not tight are widened instead, by the files that came, as commits do.
         """
         task, known, found = _task(now, name, groups), _files(before), _files(now)
+        task = replace(task, sources=skeletons(now.slices))
         tasks: list[RecordTask] = []
         for path, here in found.items():
             old = known.get(path, {})
@@ -81,7 +84,8 @@ class PartitionStats(PartitionKind):
         if not columns.names:
             return
         rest = RestOfPartitions(change.data, change.known, change.metadata, change.rows.listing)
-        for task in written(change, columns):
+        for given in written(change, columns):
+            task = replace(given, sources=rest.sources(given.partition))
             if task.value_types:
                 yield replace(task, rest=rest.of(task.partition), known=rest.known)
                 continue
@@ -97,6 +101,8 @@ class PartitionStats(PartitionKind):
         config = question.table.config
         # Hudi 1.0.2 leaves what waits for a compaction out of what it says of a partition.
         hold = not config.is_merge_on_read or config.version.partition_statistics_hold
+        # Hudi leaves out the rows of skeletons, whose own files do not have them.
+        hold = hold and config.bootstrap_path is None
         usable = hold and question.is_of_now and not question.is_custom and question.conjuncts
         for conjunct in question.unanswered if usable else ():
             if question.bounds_hold and question.has_statistics_of(conjunct[0]):

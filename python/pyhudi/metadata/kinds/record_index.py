@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 
-from pyhudi.clock import parse_instant
+from pyhudi.clock import is_bootstrap, parse_instant
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.metadata_options import (
     PARTITIONED_RECORD_INDEX_ENABLE,
@@ -100,6 +100,7 @@ class RecordIndex(PartitionKind):
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         """All keys, over file groups of the whole table or of each data partition."""
+        _check_times(source)
         counts = source.counts()
         records = sum(counts)
         ids, ranges, groups = None, None, source.options.record_groups(records)
@@ -181,6 +182,19 @@ class RecordIndex(PartitionKind):
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return table.partition(name).locations()
+
+
+def _check_times(source: Source) -> None:
+    """Refuses base files of a bootstrap: a location says when its record was written.
+
+    Hudi fails to make such a record (`createRecordIndexUpdate`, 0.15.0, 1.0.2 and 1.2.0).
+    """
+    if any(is_bootstrap(slice_.base_instant) for slice_ in source.slices):
+        msg = (
+            f"{RECORD_INDEX_ENABLE[0]}: the table has base files of the bootstrap from "
+            f"{source.table.config.bootstrap_path}, whose instant is no time"
+        )
+        raise UnsupportedTableFeature(msg, hint="cluster() writes them anew.")
 
 
 def _among(_table: MetadataTable, *, paths: Sequence[str], homes: Collection[str]) -> list[bool]:

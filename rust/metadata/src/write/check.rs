@@ -39,12 +39,14 @@ pub fn statistics_gaps(
     let paths = StringArray::from(vec![partition; files.len()]);
     let names: StringArray = files.iter().map(|f| Some(file_name(&f.path))).collect();
     let one = StringArray::from(vec![partition]);
+    let any_skeleton = files.iter().any(|file| file.source.is_some());
     for (number, field) in columns.fields().iter().enumerate() {
         let (name, ty) = (field.name(), field.data_type());
         let stored = stored_stats(of_files, name, ty, &paths, Some(&names))?;
         let actual: Vec<&Stats> = found.iter().filter_map(|stats| stats.get(number)).collect();
-        for ((file, actual), stored) in names.iter().zip(&actual).zip(&stored) {
-            gaps.look(file.unwrap_or_default(), name, actual, stored);
+        for ((file, actual), stored) in files.iter().zip(&actual).zip(&stored) {
+            let may_lack = file.source.is_some();
+            gaps.look(file_name(&file.path), name, actual, stored, may_lack);
         }
         let Some(whole) = whole else { continue };
         let together = actual
@@ -52,7 +54,7 @@ pub fn statistics_gaps(
             .fold(Stats::default(), |all, one| all.with(one.clone()));
         if together.values > 0 {
             for stored in stored_stats(whole, name, ty, &one, None)? {
-                gaps.look("", name, &together, &stored);
+                gaps.look("", name, &together, &stored, any_skeleton);
             }
         }
     }
@@ -68,10 +70,18 @@ struct Gaps {
 }
 
 impl Gaps {
-    fn look(&mut self, file: &str, column: &str, actual: &Stats, stored: &stats::Stats) {
+    /// may_lack: nothing has to be stored.
+    fn look(
+        &mut self,
+        file: &str,
+        column: &str,
+        actual: &Stats,
+        stored: &stats::Stats,
+        may_lack: bool,
+    ) {
         if stored.value_count.is_none() {
             // Hudi has none of files without rows, nor of columns that came later than the file.
-            if actual.min.is_some() {
+            if actual.min.is_some() && !may_lack {
                 self.add(file, column, "statistics".to_owned(), None);
             }
             return;

@@ -1,10 +1,13 @@
 //! Statistics of a base file: by its footer where that says enough, else by the values.
 
-use arrow::array::Array;
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{Field, SchemaRef};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
-use pyhudi_slice::{Result, SliceError, adapt_column, base_rows, nested, parquet_footer};
+use pyhudi_slice::{
+    BootstrapSource, Result, SliceError, adapt_column, base_rows, base_schema, nested,
+    parquet_footer,
+};
 use pyhudi_store::Store;
 
 use super::bounds::Bound;
@@ -37,6 +40,43 @@ pub(super) fn base_stats(store: &Store, path: &str, columns: &SchemaRef) -> Resu
         look_at_values(store, path, columns, &unknown, &mut found)?;
     }
     Ok(found)
+}
+
+/// The same of a skeleton: of the columns that it lacks what its source has, or the source's folder
+/// tells.
+pub(super) fn skeleton_stats(
+    store: &Store,
+    path: &str,
+    source: &BootstrapSource,
+    columns: &SchemaRef,
+) -> Result<Vec<Stats>> {
+    let own = base_schema(store, path)?;
+    let theirs = base_schema(&source.store, &source.path)?;
+    let of_own = base_stats(store, path, columns)?;
+    let of_theirs = base_stats(&source.store, &source.path, columns)?;
+    let mut found = Vec::with_capacity(of_own.len());
+    for ((field, mine), other) in columns.fields().iter().zip(of_own).zip(of_theirs) {
+        let stored = nested(&theirs.arrow, field.name()).is_ok();
+        found.push(match source.value(field.name()) {
+            _ if nested(&own.arrow, field.name()).is_ok() => mine,
+            _ if stored => other,
+            Some((_, value)) => of_value(&adapt_column(&value, field)?, own.rows),
+            None => mine,
+        });
+    }
+    Ok(found)
+}
+
+/// A column with one value in all rows.
+fn of_value(value: &ArrayRef, rows: i64) -> Stats {
+    let bound = Bound::at(value, 0);
+    Stats {
+        min: bound.clone(),
+        max: bound,
+        nulls: if value.is_null(0) { rows } else { 0 },
+        values: rows,
+        ..Stats::default()
+    }
 }
 
 /// The same without a footer that says it.

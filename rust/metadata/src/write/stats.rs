@@ -5,13 +5,13 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use pyhudi_avro::Value;
 use pyhudi_format::hash::{column_key, text_hash64, text_md5};
-use pyhudi_slice::{Result, base_values, log_rows};
+use pyhudi_slice::{BootstrapSource, Result, base_values, log_rows};
 use pyhudi_store::Store;
 
 use super::column_bounds::{
     BATCH_ROWS, KIND_COLUMN_STATS, KIND_PARTITION_STATS, Shape, Stats, file_name, roots,
 };
-use super::footers::base_stats;
+use super::footers::{base_stats, skeleton_stats};
 use super::known::known_stats;
 use super::recorder::{RecordRows, Recorder, record_rows_schema};
 use crate::MetadataPartition;
@@ -55,6 +55,8 @@ pub struct WrittenFile {
     pub path: String,
     /// A log file, else a base file.
     pub log: bool,
+    /// Where the rows are, if the base file is a skeleton of a bootstrapped table.
+    pub source: Option<BootstrapSource>,
 }
 
 /// Records of the files that a commit wrote into one partition. Without the rest of it, bounds of a
@@ -160,10 +162,10 @@ pub(super) fn stats_of(
     file: &WrittenFile,
     columns: &SchemaRef,
 ) -> Result<Vec<Stats>> {
-    if file.log {
-        log_stats(store, &file.path, columns)
-    } else {
-        base_stats(store, &file.path, columns)
+    match &file.source {
+        _ if file.log => log_stats(store, &file.path, columns),
+        None => base_stats(store, &file.path, columns),
+        Some(source) => skeleton_stats(store, &file.path, source, columns),
     }
 }
 

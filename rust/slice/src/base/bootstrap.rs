@@ -3,10 +3,12 @@
 //! Bootstrapping a table in the mode METADATA_ONLY leaves the rows where they are, in Parquet files
 //! that something else wrote. The table gets a skeleton for each: a base file of the same rows in
 //! the same order that holds Hudi's own columns alone (`HoodieBootstrapHandle`, Hudi 0.15). Row
-//! groups and pages of the two differ. Which source belongs to which skeleton is Python's to say.
+//! groups and pages of the two differ. Which source belongs to which skeleton is Python's to say, and
+//! what the name of the source's folder tells of its rows.
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::Schema;
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::{FieldRef, Schema};
 use pyhudi_store::Store;
 use std::sync::Arc;
 
@@ -14,11 +16,23 @@ use super::{BaseRead, BaseRows, format_of};
 use crate::error::{Result, SliceError};
 
 /// The Parquet file with the rows of a skeleton.
+#[derive(Debug, Clone)]
 pub struct BootstrapSource {
     /// Where it lies, as a rule outside the table.
     pub store: Store,
     /// Its path in that store.
     pub path: String,
+    /// Columns that have one value in all of its rows, unless the file has them: one row.
+    pub values: Option<RecordBatch>,
+}
+
+impl BootstrapSource {
+    /// The value of a column that the file lacks.
+    pub fn value(&self, column: &str) -> Option<(FieldRef, ArrayRef)> {
+        let values = self.values.as_ref()?;
+        let (index, field) = values.schema_ref().fields().find(column)?;
+        Some((Arc::clone(field), Arc::clone(values.columns().get(index)?)))
+    }
 }
 
 /// Batches of a base file.
@@ -68,6 +82,8 @@ impl Iterator for BaseReader {
 pub(crate) struct PairReader {
     skeleton: Side,
     source: Side,
+    /// Columns that neither of them has, with their one value.
+    values: Vec<(FieldRef, ArrayRef)>,
 }
 
 impl PairReader {
@@ -107,7 +123,10 @@ impl PairReader {
                 ),
             });
         }
+        let stored = rows.columns();
+        let lacking = others.iter().filter(|name| !stored.contains(name));
         Ok(Self {
+            values: lacking.filter_map(|name| source.value(name)).collect(),
             skeleton: Side::new(skeleton),
             source: Side::new(rows),
         })
@@ -129,11 +148,16 @@ impl PairReader {
         let (Some(mine), Some(theirs)) = (mine, theirs) else {
             return Ok(None);
         };
-        let fields: Vec<_> = [&mine, &theirs]
+        let mut fields: Vec<_> = [&mine, &theirs]
             .iter()
             .flat_map(|batch| batch.schema_ref().fields().iter().cloned())
             .collect();
-        let columns = [mine.columns(), theirs.columns()].concat();
+        let mut columns = [mine.columns(), theirs.columns()].concat();
+        let first = UInt32Array::from(vec![0; rows]);
+        for (field, value) in &self.values {
+            fields.push(Arc::clone(field));
+            columns.push(take(value, &first, None)?);
+        }
         let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::new(Schema::new(fields));
         Ok(Some(RecordBatch::try_new_with_options(
