@@ -33,7 +33,8 @@ def sparing(limit: int | None) -> Iterator[None]:
 
     Arrow's own allocator, mimalloc, holds several times of what is used where threads let go of
     what others made, and takes huge pages: for the block the C library's is in its place. Arrays
-    remember whose they are.
+    remember whose they are. That one maps large arrays for themselves, so that their pages go with
+    them; left alone it takes them from its heaps once some were let go.
     """
     if limit is None:
         yield
@@ -42,6 +43,7 @@ def sparing(limit: int | None) -> Iterator[None]:
         if not _NOW.users:
             _NOW.pool = pa.default_memory_pool()
             pa.set_memory_pool(pa.system_memory_pool())
+            _map_from(_MAPPED)
         _NOW.users += 1
     try:
         yield
@@ -50,6 +52,7 @@ def sparing(limit: int | None) -> Iterator[None]:
             _NOW.users -= 1
             if not _NOW.users and _NOW.pool is not None:
                 pa.set_memory_pool(_NOW.pool)
+                _map_from(_MAPPED_OTHERWISE)
         _release()
 
 
@@ -64,15 +67,33 @@ def give_back() -> None:
 
 def _release() -> None:
     pa.default_memory_pool().release_unused()
-    _trim()(0)
+    _of_c("malloc_trim")(0)
+
+
+_MAPPED = 256 << 10
+"""Bytes from which on an allocation is a mapping of its own."""
+_MAPPED_OTHERWISE = 32 << 20
+"""What glibc comes to by itself; asked once, it does not go on adjusting it."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+"""Of glibc's malloc.h."""
+
+
+def _map_from(size: int) -> None:
+    mallopt = _of_c("mallopt")
+    mallopt(_M_MMAP_THRESHOLD, size)
+    mallopt(_M_TRIM_THRESHOLD, 2 * size)
 
 
 @cache
-def _trim() -> Callable[[int], object]:
-    """The C library's `malloc_trim`; what does nothing where it has none."""
+def _of_c(name: str) -> Callable[..., object]:
+    """A function of the C library; what does nothing where it has none."""
     if sys.platform != "linux":
-        return int
+        return _nothing
     import ctypes  # noqa: PLC0415 - few processes need it
 
-    found: Callable[[int], object] = getattr(ctypes.CDLL(None), "malloc_trim", int)
+    found: Callable[..., object] = getattr(ctypes.CDLL(None), name, _nothing)
     return found
+
+
+def _nothing(*_: int) -> None:
+    """Where there is nothing to adjust."""

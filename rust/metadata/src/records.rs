@@ -1,12 +1,12 @@
 //! The records of one file group by key: versions in the order in which they were written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use pyhudi_avro::{AvroError, Datum, DatumReader};
 use pyhudi_format::log::{BlockType, DeleteBody, LogBlock, delete_body, delete_list};
 use pyhudi_format::{FormatError, HFile, ReadAt};
-use pyhudi_slice::{LogSource, Result, SliceError, choose_blocks};
+use pyhudi_slice::{ChosenBlock, LogSource, Result, SliceError, choose_blocks};
 use pyhudi_store::StoreFile;
 
 use super::{MetadataPartition, MetadataSlice};
@@ -93,8 +93,8 @@ impl Records {
         Ok(records)
     }
 
-    /// Hands over the newest version of each record of a slice. What log files say is held, records of
-    /// the base file stream past. What `take` complains of is damage.
+    /// Hands over the newest version of each record of a slice, from the newest block on. No more is
+    /// held than keys that older ones may tell of, too. What `take` complains of is damage.
     pub(super) fn each_newest(
         partition: &MetadataPartition,
         slice: &MetadataSlice,
@@ -102,26 +102,55 @@ impl Records {
     ) -> Result<()> {
         let mut records = Self::none(slice, Keep::Newest);
         let (logs, base) = open_all(partition, slice)?;
-        records.read_logs(partition, &logs, &Wanted::All)?;
+        let mut seen = HashSet::new();
+        let mut blocks = records.blocks(partition, &logs)?.into_iter().peekable();
+        while let Some(chosen) = blocks.next() {
+            let (source, block) = (chosen.source, &chosen.block);
+            if is_delete(source, block)? {
+                each_deleted(source, block, |key| {
+                    seen.insert(Bytes::copy_from_slice(key.as_bytes()));
+                })?;
+                continue;
+            }
+            let (file, schema) = records.open_block(source, block)?;
+            let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+            let older = base.is_some() || blocks.peek().is_some();
+            for pair in file.scan() {
+                let (key, value) = pair.map_err(damaged)?;
+                if !seen.contains(&key) {
+                    records.give(schema, &key, &value, &mut take)?;
+                    if older {
+                        seen.insert(Bytes::copy_from_slice(&key));
+                    }
+                }
+            }
+        }
         if let Some(source) = base
             && let Some((file, schema)) = records.open_base(source)?
         {
             for pair in file.scan() {
                 let (key, value) = pair.map_err(|error| records.in_file(error))?;
-                // An empty value is a deleted record.
-                if value.is_empty() || records.by_key.contains_key(&key) {
-                    continue;
+                if !seen.contains(&key) {
+                    records.give(schema, &key, &value, &mut take)?;
                 }
-                let record = records.datum(schema, &value)?;
-                take(records.text(&key)?, &record).map_err(|what| records.damaged(what))?;
             }
         }
-        for record in records.iter() {
-            let (key, versions) = record?;
-            let newest = versions.last().unwrap_or(&Datum::Null);
-            take(key, newest).map_err(|what| records.damaged(what))?;
-        }
         Ok(())
+    }
+
+    /// Hands a stored record over, unless it is one of a deleted key, which has no value.
+    fn give(
+        &self,
+        schema: usize,
+        key: &[u8],
+        value: &[u8],
+        take: &mut impl FnMut(&str, &Datum<'_>) -> Result<(), String>,
+    ) -> Result<()> {
+        if value.is_empty() {
+            return Ok(());
+        }
+        let record = self.datum(schema, value)?;
+        take(self.text(key)?, &record).map_err(|what| self.damaged(what))
     }
 
     /// What the log files of a slice say, to be brought together with its base file.
@@ -239,6 +268,32 @@ impl Records {
         logs: &[LogSource],
         wanted: &Wanted<'_>,
     ) -> Result<()> {
+        for chosen in self.blocks(partition, logs)? {
+            if self.is_complete(wanted) {
+                break;
+            }
+            let (source, block) = (chosen.source, &chosen.block);
+            if is_delete(source, block)? {
+                each_deleted(source, block, |key| {
+                    if wanted.includes(key) {
+                        self.note(Bytes::copy_from_slice(key.as_bytes()), None);
+                    }
+                })?;
+                continue;
+            }
+            let (file, schema) = self.open_block(source, block)?;
+            let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+            self.add(&file, schema, wanted).map_err(damaged)?;
+        }
+        Ok(())
+    }
+
+    /// The blocks that count, in the order in which they are read.
+    fn blocks<'l>(
+        &self,
+        partition: &MetadataPartition,
+        logs: &'l [LogSource],
+    ) -> Result<Vec<ChosenBlock<'l>>> {
         let (mut blocks, counts) = choose_blocks(logs, &partition.filter)?;
         if counts.corrupt > 0 {
             return Err(self.damaged(format!("{} log blocks are damaged", counts.corrupt)));
@@ -246,30 +301,15 @@ impl Records {
         if self.keep == Keep::Newest {
             blocks.reverse();
         }
-        for chosen in blocks {
-            if self.is_complete(wanted) {
-                break;
-            }
-            let source = chosen.source;
-            match chosen.block.block_type {
-                BlockType::HfileData => self.read_block(source, &chosen.block, wanted)?,
-                BlockType::Delete => self.delete(source, &chosen.block, wanted)?,
-                other => {
-                    return Err(SliceError::Unsupported {
-                        feature: format!("log block type {} ({})", other.name(), source.path),
-                    });
-                }
-            }
-        }
-        Ok(())
+        Ok(blocks)
     }
 
-    fn read_block(
+    /// The HFile in a block with the number of its schema.
+    fn open_block(
         &mut self,
         source: &LogSource,
         block: &LogBlock,
-        wanted: &Wanted<'_>,
-    ) -> Result<()> {
+    ) -> Result<(HFile<Section>, usize)> {
         let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
         let avro = |error: AvroError| SliceError::avro(&source.path, block.content_offset, error);
         let section = Section {
@@ -286,7 +326,7 @@ impl Records {
             });
         };
         let schema = self.schema(schema).map_err(avro)?;
-        self.add(&file, schema, wanted).map_err(damaged)
+        Ok((file, schema))
     }
 
     fn add<R: ReadAt>(
@@ -350,29 +390,6 @@ impl Records {
         }
     }
 
-    fn delete(&mut self, source: &LogSource, block: &LogBlock, wanted: &Wanted<'_>) -> Result<()> {
-        let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
-        let content = block.content(&source.file).map_err(damaged)?;
-        let mut forget = |key: &str| {
-            if wanted.includes(key) {
-                self.note(Bytes::copy_from_slice(key.as_bytes()), None);
-            }
-        };
-        match delete_body(&content).map_err(damaged)? {
-            DeleteBody::Kryo(records) => {
-                for record in &records {
-                    forget(&record.record_key);
-                }
-            }
-            DeleteBody::Avro(list) => {
-                for record in delete_list::decode(&list).map_err(damaged)? {
-                    forget(&record.map_err(damaged)?.record_key);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// The number of a schema.
     pub(super) fn schema(&mut self, text: &str) -> Result<usize, AvroError> {
         if let Some(known) = self.schemas.iter().position(|(known, _)| known == text) {
@@ -382,6 +399,36 @@ impl Records {
             .push((text.to_owned(), DatumReader::new(text)?));
         Ok(self.schemas.len() - 1)
     }
+}
+
+/// Whether a block tells of deleted keys, else it has records.
+fn is_delete(source: &LogSource, block: &LogBlock) -> Result<bool> {
+    match block.block_type {
+        BlockType::HfileData => Ok(false),
+        BlockType::Delete => Ok(true),
+        other => Err(SliceError::Unsupported {
+            feature: format!("log block type {} ({})", other.name(), source.path),
+        }),
+    }
+}
+
+/// Hands over the keys of a delete block.
+fn each_deleted(source: &LogSource, block: &LogBlock, mut forget: impl FnMut(&str)) -> Result<()> {
+    let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+    let content = block.content(&source.file).map_err(damaged)?;
+    match delete_body(&content).map_err(damaged)? {
+        DeleteBody::Kryo(records) => {
+            for record in &records {
+                forget(&record.record_key);
+            }
+        }
+        DeleteBody::Avro(list) => {
+            for record in delete_list::decode(&list).map_err(damaged)? {
+                forget(&record.map_err(damaged)?.record_key);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The log files of a slice, and its base file: most look-ups end there, so it is opened with them.
