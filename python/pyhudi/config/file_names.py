@@ -8,6 +8,7 @@ A partition also holds names that are no data file (`.crc` side files of Hadoop'
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
@@ -126,5 +127,18 @@ _BUCKET_FILE_ID = re.compile(r"000\d{5}-")
 
 
 def is_bucket(file_id: str) -> bool:
-    """Whether a file id begins with a bucket number."""
+    """Whether a file id begins with a bucket number. A random one does once in 43,000 times."""
     return _BUCKET_FILE_ID.match(file_id) is not None
+
+
+ENOUGH_IDS = 3
+"""So many different ids that begin with bucket numbers are not random."""
+_USUAL_BUCKETS = 4096
+
+
+def are_buckets(file_ids: Collection[str]) -> bool:
+    """Whether file groups are buckets, by their ids: of one or two the numbers must be usual."""
+    if not file_ids or not all(map(is_bucket, file_ids)):
+        return False
+    numbers = (int(file_id.partition("-")[0]) for file_id in file_ids)
+    return len(set(file_ids)) >= ENOUGH_IDS or max(numbers) < _USUAL_BUCKETS

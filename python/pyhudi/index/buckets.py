@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import (
     BUCKET_ENGINE,
     BUCKET_FIELDS,
@@ -41,10 +42,11 @@ class BucketIndex(Index):
     def of(cls, traces: Traces, options: IndexOptions) -> Index:
         """With hash rings where the table has some, or is new and the options say so."""
         config = traces.config
-        if not traces.has_buckets and traces.written:
+        numbered = all(is_bucket(file_id) for _, file_id in traces.written)
+        if not (traces.has_rings or numbered):
             msg = f"{INDEX_TYPE} is BUCKET, but the table's file groups are no buckets"
             raise ConfigError(msg, hint="Leave the option out.")
-        rings = traces.has_rings if traces.has_buckets else options.consistent
+        rings = traces.has_rings or (options.consistent and not traces.written)
         if options.consistent and not rings:
             msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING, but the table's buckets are numbers"
             raise ConfigError(msg, hint="Leave the option out.")

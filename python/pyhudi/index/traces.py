@@ -5,11 +5,11 @@ Only bucket indexes leave traces in files; the record index is a partition of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyhudi.config.file_names import is_bucket
+from pyhudi.config.file_names import ENOUGH_IDS, are_buckets, is_bucket
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
@@ -51,7 +51,13 @@ class Traces:
         """Its file groups are buckets. Raises as `has_rings`."""
         if self.has_rings:
             return True
-        return bool(self.written) and all(is_bucket(file_id) for _, file_id in self.written)
+        ids: set[str] = set()
+        for written in _written(self.timeline):
+            ids.update(file_id for _, file_id in written)
+            # Few tell little: those of the commits before are looked at, too.
+            if len(ids) >= ENOUGH_IDS or not all(map(is_bucket, ids)):
+                break
+        return are_buckets(ids)
 
     @cached_property
     def written(self) -> list[tuple[str, str]]:
@@ -77,9 +83,13 @@ class Traces:
 
 def last_written(timeline: Timeline) -> list[tuple[str, str]]:
     """Partition path and file id of all that the newest commit with any files wrote."""
+    return next(_written(timeline), [])
+
+
+def _written(timeline: Timeline) -> Iterator[list[tuple[str, str]]]:
+    """The same of each commit that wrote files, newest first."""
     for instant in reversed(timeline.commits):
         found = timeline.commit_metadata(instant).partition_to_write_stats
         written = [(path, stat.file_id) for path, stats in found.items() for stat in stats]
         if written:
-            return written
-    return []
+            yield written

@@ -23,7 +23,7 @@ from pyhudi.config.actions import (
     Instant,
 )
 from pyhudi.config.clustering_options import SORT_COLUMNS, ClusteringOptions, Layout
-from pyhudi.config.file_names import is_bucket
+from pyhudi.config.file_names import are_buckets
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken
@@ -202,7 +202,7 @@ def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
     if has_rings(table.storage):
         whole = (slice_ for slice_ in slices if slice_.key not in taken)
         return resizing.choose_buckets(table, whole, options, hour)
-    if slices and all(is_bucket(slice_.file_id) for slice_ in slices):
+    if are_buckets({slice_.file_id for slice_ in slices}):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
         raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
     free = [slice_ for slice_ in slices if slice_.key not in taken]
