@@ -298,3 +298,36 @@ def test_a_write_whose_instant_a_service_has_takes_another(
     assert requested.count(requested[0]) == 1
     assert [row["v"] for row in rows_read(tmp_path, "true")] == [1, 2, 3, 1]
     assert table.refresh().check(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_record_index"])
+def test_a_commit_that_came_while_a_compaction_was_planned_is_not_hidden(
+    name: str, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer stood still, and its lock was taken (seed 5000421 of v6-mor-bloom-metadata)."""
+    base = unpack(name, tmp_path)
+    alone = {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}
+    due = {"hoodie.metadata.compact.max.delta.commits": "1"}
+    rows = pyhudi.open_table(base).scan().to_arrow().slice(0, 4)
+    others = [rows.slice(2, 1)]
+    request = OpenInstant.request
+
+    def another_comes(self: OpenInstant, *given: Any) -> None:
+        if moment == "after":
+            request(self, *given)
+        if self.action == COMPACTION and others:
+            pyhudi.open_table(base, options=alone).delete_keys(others.pop())
+        if moment == "before":
+            request(self, *given)
+
+    monkeypatch.setattr(OpenInstant, "request", another_comes)
+    table = pyhudi.open_table(base, options={**alone, **due})
+    with pytest.warns(MetadataTableWarning, match="came while a compaction was planned"):
+        table.upsert(rows.slice(0, 1))
+    monkeypatch.undo()
+    assert not others
+    assert rows_read(base, "true") == rows_read(base, "false")
+    pyhudi.open_table(base, options={**alone, **due}).upsert(rows.slice(3, 1))
+    assert rows_read(base, "true") == rows_read(base, "false")
+    assert not pyhudi.open_table(base).check(deep=True).findings

@@ -184,6 +184,7 @@ def clean(
         return None
     record = plan.record(table)
     action = OpenInstant(table, instant, CLEAN)
+    table.guard.check()
     action.request(_encoded("HoodieCleanerPlan", record, table))
     _carry_out(action, record, begun=False)
     return instant

@@ -16,6 +16,7 @@ from pyhudi.config.actions import COMPACTION
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import overtaken
 from pyhudi.schema import schema_history
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
@@ -64,7 +65,7 @@ def compact(
     """Plans and carries out the compaction of slices; its instant, None for no slices.
 
     instant: that of the compaction, "" for a new one. No other compaction or clustering of the
-    slices may be pending, and nobody else at work.
+    slices may be pending, and nobody else at work. Raises `CommitConflict` where others are.
     """
     if not slices:
         return None
@@ -72,13 +73,28 @@ def compact(
     tasks = work.tasks(table, instant, slices)
     compaction = OpenInstant(table, instant, COMPACTION)
     plan = compaction_plan(slices, work.extra)
+    table.guard.check()
+    _check_newest(table)
     compaction.request(content.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
+        _check_newest(table)
         _carry_out(compaction, work, slices, tasks)
     except BaseException:
         _take_back(compaction, work, slices)
         raise
     return instant
+
+
+def _check_newest(table: Table) -> None:
+    """Raises `CommitConflict` where others have completed something since the slices were chosen.
+
+    The new base files would hide it. That takes a writer who stood still, and whose lock was taken.
+    """
+    new = set(table.reloaded().timeline.completed()) - set(table.timeline.completed())
+    if new:
+        raise overtaken(
+            f"{table.storage.uri}: {min(map(str, new))} came while a compaction was planned"
+        )
 
 
 def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = False) -> list[str]:
