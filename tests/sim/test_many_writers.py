@@ -287,7 +287,8 @@ class History:
             return
         if found and found.state is State.INFLIGHT and writer not in (task, None):
             # Another one ends what a writer began to take back itself.
-            gave_up = writer.is_dead or writer.stood_still or writer.name in self.took_back
+            still_at_it = not (writer.is_dead or writer.is_over or writer.stood_still)
+            gave_up = not still_at_it or writer.name in self.took_back
             assert gave_up, f"{task.name} takes back {path}"
         attempt = self.completed.pop(path, None)
         if attempt is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION
+from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION, ROLLBACK
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.start_group import START_TOKEN
@@ -122,9 +122,24 @@ def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[
             if group in based and not _may_follow(metadata, instant, (based[group],)):
                 continue
             name = (stat.path or "").rsplit("/", 1)[-1]
+            if name not in present and _was_taken_back(metadata, instant):
+                break
             _check_file(f"{partition}/{name}", present.get(name), stat.file_size_in_bytes)
             if not name.startswith("."):
                 based[group] = instant.requested
+
+
+def _was_taken_back(metadata: Timeline, instant: Instant) -> bool:
+    """Whether a commit is complete that was rolled back.
+
+    Its writer stood still between its last look and its last file. It takes that back, unless it
+    has died meanwhile.
+    """
+    for rollback in metadata.completed(ROLLBACK):
+        record = metadata.read(rollback) or {}
+        if instant.requested in (record.get("commitsRollback") or ()):
+            return True
+    return False
 
 
 def _made(metadata: Timeline, present: Mapping[str, tuple[str, int]]) -> str:
