@@ -44,7 +44,7 @@ def test_the_plan_is_the_same_and_few_files_are_held(
 
     monkeypatch.setattr(clean_plan, "_view", counted)
     monkeypatch.setattr(clean_plan, "_FILES_AT_ONCE", 6)
-    monkeypatch.setattr(clean_plan, "_LISTED_AT_ONCE", 2)
+    monkeypatch.setattr(clean_plan, "LISTED_AT_ONCE", 2)
     assert table.clean(dry_run=True).files_removed == whole.files_removed
     assert len(held) > 2
     assert max(held) < 6 + 6

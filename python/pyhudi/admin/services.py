@@ -14,7 +14,6 @@ from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log_compaction_options import LEAST, LogCompactionOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.services import archiving, cleaning, clustering, log_compaction, table_compaction
 from pyhudi.services.clustering import ClusteringRequest
@@ -22,12 +21,18 @@ from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
-from pyhudi.txn.locks.evidence import check_no_other_lock, looks_beside
+from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.write.checks import check_writable
 from pyhudi.write.incoming import memory_limit
 from pyhudi.write.partitions import chosen
-from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_whole
+from pyhudi.write.write_context import (
+    Handle,
+    WritableTable,
+    WriteContext,
+    looked_at,
+    open_whole,
+)
 
 RequestT = TypeVar("RequestT", CompactionRequest, LogCompactionRequest)
 
@@ -160,8 +165,7 @@ def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> Table:
     """The table with its companions; where it is to be changed, cleaned up after the dead."""
     storage, options = handle.storage, LockOptions.of(handle.options)
     config = TableConfig.load(storage, clock)
-    folders = {config.layout.folder} | ({META_FOLDER} if looks_beside(options) else set())
-    with storage.ahead(folders=folders):
+    with storage.ahead(folders=looked_at(config, options)):
         table = open_whole(handle, clock, config)
         check = partial(check_writable, storage, config)
         check(table.timeline)

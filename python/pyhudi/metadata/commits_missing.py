@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION, ROLLBACK
+from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.start_group import START_TOKEN
 from pyhudi.timeline import Instant, Timeline
+from pyhudi.txn.rollback import rollbacks_of
 
 _ORIGIN = "00000000000000"
 """Start of the instants at which Hudi initialises a metadata table."""
@@ -135,11 +136,7 @@ def _was_taken_back(metadata: Timeline, instant: Instant) -> bool:
     Its writer stood still between its last look and its last file. It takes that back, unless it
     has died meanwhile.
     """
-    for rollback in metadata.completed(ROLLBACK):
-        record = metadata.read(rollback) or {}
-        if instant.requested in (record.get("commitsRollback") or ()):
-            return True
-    return False
+    return any(True for _ in rollbacks_of(metadata, instant.requested))
 
 
 def _made(metadata: Timeline, present: Mapping[str, tuple[str, int]]) -> str:

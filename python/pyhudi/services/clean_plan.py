@@ -25,7 +25,7 @@ from pyhudi.services.clean_policy import Retention
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
-from pyhudi.slices.listing import GivenFiles, list_files, walk_partitions
+from pyhudi.slices.listing import LISTED_AT_ONCE, GivenFiles, list_files, walk_partitions
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
@@ -38,8 +38,6 @@ SAVED = "savepointed_timestamps"
 
 _FILES_AT_ONCE = 20_000
 """About so many files are looked at at a time."""
-_LISTED_AT_ONCE = 64
-"""Folders that are listed at a time: storage may be far away."""
 
 Files = dict[str, dict[str, int]]
 """Sizes by name, by partition path."""
@@ -142,8 +140,8 @@ def _listed(
         yield from walk_partitions(storage)
         return
     paths = sorted(partitions)
-    for first in range(0, len(paths), _LISTED_AT_ONCE):
-        yield from list_files(storage, paths[first : first + _LISTED_AT_ONCE])
+    for first in range(0, len(paths), LISTED_AT_ONCE):
+        yield from list_files(storage, paths[first : first + LISTED_AT_ONCE])
 
 
 def _outdated(view: FileSystemView, retention: Retention, needed: _Needed) -> Iterator[FileSlice]:

@@ -9,8 +9,7 @@ pending clean, which any writer carries out again. Sources: `CleanPlanActionExec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +32,7 @@ from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import conflicts
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.recovery import failed_writes
+from pyhudi.txn.transaction import asked_ahead
 
 _FILES_OF_A_TASK = 200
 _HOUR_MS = 3_600_000
@@ -237,7 +237,7 @@ def _complete(
 ) -> None:
     """Within a section: brings the companions up to the clean, and completes it."""
     table = action.table
-    with _asked_ahead(table):
+    with asked_ahead(table, CommitMetadata({})):
         now = table.reloaded()
         conflicts.check_may_begin(now.timeline)
         table.generator.observe(now.timeline)
@@ -258,16 +258,6 @@ def _complete(
     for companion in table.companions:
         _follow(companion, now)
     table.guard.settle(began_ms)
-
-
-@contextmanager
-def _asked_ahead(table: Table) -> Iterator[None]:
-    """What the end of a clean looks at first. Within a section: nobody else changes it."""
-    with ExitStack() as block:
-        block.enter_context(table.storage.ahead(folders=[table.config.layout.folder]))
-        for companion in table.companions:
-            block.enter_context(companion.ahead(table, CommitMetadata({})))
-        yield
 
 
 def _follow(companion: Companion, table: Table) -> None:

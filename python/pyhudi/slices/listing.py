@@ -95,8 +95,8 @@ def list_files(
     return ((path, files) for path, (_, files) in zip(paths, listed, strict=True))
 
 
-_LISTED_AT_ONCE = 64
-"""Folders."""
+LISTED_AT_ONCE = 64
+"""Folders: storage may be far away."""
 
 
 def walk_partitions(
@@ -110,8 +110,8 @@ def walk_partitions(
     pending = [""]
     while pending:
         # The last ones first: of folders in folders few are known at a time.
-        some = pending[-_LISTED_AT_ONCE:]
-        del pending[-_LISTED_AT_ONCE:]
+        some = pending[-LISTED_AT_ONCE:]
+        del pending[-LISTED_AT_ONCE:]
         unwanted = {folder for folder in some if wanted is not None and not wanted(folder)}
         looked_at = _unmarked(storage, sorted(unwanted)) | (set(some) - unwanted)
         listed = sorted(looked_at)

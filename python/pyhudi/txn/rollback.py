@@ -11,7 +11,7 @@ meanwhile. Source: `RollbackHelper`, `BaseRollbackActionExecutor` (1.2.0).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pyhudi import _native
@@ -210,13 +210,18 @@ def _commands(storage: Storage, request: RollbackRequest, block: bytes) -> tuple
     return found, version
 
 
+def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Mapping[str, Any]]:
+    """What the completed rollbacks of an instant say."""
+    for instant in timeline.completed(ROLLBACK):
+        record = timeline.read(instant) or {}
+        if target in (record.get("commitsRollback") or ()):
+            yield record
+
+
 def called_off(timeline: Timeline, target: str) -> set[str]:
     """Log files with blocks of a failed write that its rollback has called off: they stay."""
     found: set[str] = set()
-    for instant in timeline.completed(ROLLBACK):
-        record = timeline.read(instant) or {}
-        if target not in record.get("commitsRollback", ()):
-            continue
+    for record in rollbacks_of(timeline, target):
         for path, part in record["partitionMetadata"].items():
             names = (name.rsplit("/", 1)[-1] for name in part.get("logFilesFromFailedCommit") or ())
             found |= {f"{path}/{name}" if path else name for name in names}

@@ -205,7 +205,9 @@ class Transaction:
         )
         self._written = metadata
         with table.guard.section():
-            with self._asked_ahead(metadata):
+            with asked_ahead(
+                table, metadata, files=[properties_file.FILE], trees=[markers.folder(self.instant)]
+            ):
                 now = self._checked(metadata, schema)
                 self._open.keep_only(metadata)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
@@ -225,22 +227,6 @@ class Transaction:
             self._follow(now)
             self._clear(partial(table.guard.settle, began_ms))
         return completion
-
-    @contextmanager
-    def _asked_ahead(self, metadata: CommitMetadata) -> Iterator[None]:
-        """What a commit looks at first. Within a section: nobody else changes it."""
-        table = self._table
-        with ExitStack() as block:
-            block.enter_context(
-                table.storage.ahead(
-                    files=[properties_file.FILE],
-                    folders=[table.config.layout.folder],
-                    trees=[markers.folder(self.instant)],
-                )
-            )
-            for companion in table.companions:
-                block.enter_context(companion.ahead(table, metadata))
-            yield
 
     def _checked(self, metadata: CommitMetadata, schema: CommitSchema) -> Table:
         """The table of now, where the write may be complete on it."""
@@ -440,6 +426,26 @@ class Transaction:
         table.storage.delete_all(self._written.paths - rollback.called_off(timeline, self.instant))
         self._open.clear()
         table.storage.delete(heartbeat.path_of(self.instant))
+
+
+@contextmanager
+def asked_ahead(
+    table: Table,
+    metadata: CommitMetadata,
+    *,
+    files: Iterable[str] = (),
+    trees: Iterable[str] = (),
+) -> Iterator[None]:
+    """What a commit, or a clean, looks at first. Within a section: nobody else changes it.
+
+    metadata: of the commit. files, trees: read and listed too.
+    """
+    with ExitStack() as block:
+        folders = [table.config.layout.folder]
+        block.enter_context(table.storage.ahead(files=files, folders=folders, trees=trees))
+        for companion in table.companions:
+            block.enter_context(companion.ahead(table, metadata))
+        yield
 
 
 def in_step(table: Table, commit: Commit, others: Iterable[Companion] = ()) -> CommitMetadata:

@@ -88,6 +88,11 @@ class WritableTable(Protocol):
         ...
 
 
+def looked_at(config: TableConfig, options: LockOptions) -> set[str]:
+    """The folders that opening a table for a change lists: its timeline, and traces of others."""
+    return {config.layout.folder} | ({META_FOLDER} if looks_beside(options) else set())
+
+
 def open_whole(handle: WritableTable, clock: Clock, config: TableConfig | None = None) -> Table:
     """A table with its companions, for what changes its timeline and writes no rows.
 
@@ -160,9 +165,7 @@ class WriteContext:
         handle = Handle.of(table, clock)
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
-        folders = {config.layout.folder, BUCKET_FOLDER}
-        if looks_beside(LockOptions.of(table.options)):
-            folders.add(META_FOLDER)
+        folders = looked_at(config, LockOptions.of(table.options)) | {BUCKET_FOLDER}
         files = [definitions_path(config)] if config.metadata_partitions else []
         with storage.ahead(files=files, folders=folders):
             return cls._opened(handle, config, clock)

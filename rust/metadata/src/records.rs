@@ -117,11 +117,8 @@ impl Records {
             let older = base.is_some() || blocks.peek().is_some();
             for pair in file.scan() {
                 let (key, value) = pair.map_err(damaged)?;
-                if !seen.contains(&key) {
-                    records.give(schema, &key, &value, &mut take)?;
-                    if older {
-                        seen.insert(Bytes::copy_from_slice(&key));
-                    }
+                if records.give(schema, (&key, &value), &seen, &mut take)? && older {
+                    seen.insert(Bytes::copy_from_slice(&key));
                 }
             }
         }
@@ -130,27 +127,29 @@ impl Records {
         {
             for pair in file.scan() {
                 let (key, value) = pair.map_err(|error| records.in_file(error))?;
-                if !seen.contains(&key) {
-                    records.give(schema, &key, &value, &mut take)?;
-                }
+                records.give(schema, (&key, &value), &seen, &mut take)?;
             }
         }
         Ok(())
     }
 
-    /// Hands a stored record over, unless it is one of a deleted key, which has no value.
+    /// Hands a stored record over, unless it is one of a deleted key, which has no value. Whether its
+    /// key is none that newer blocks tell of.
     fn give(
         &self,
         schema: usize,
-        key: &[u8],
-        value: &[u8],
+        (key, value): (&[u8], &[u8]),
+        seen: &HashSet<Bytes>,
         take: &mut impl FnMut(&str, &Datum<'_>) -> Result<(), String>,
-    ) -> Result<()> {
-        if value.is_empty() {
-            return Ok(());
+    ) -> Result<bool> {
+        if seen.contains(key) {
+            return Ok(false);
         }
-        let record = self.datum(schema, value)?;
-        take(self.text(key)?, &record).map_err(|what| self.damaged(what))
+        if !value.is_empty() {
+            let record = self.datum(schema, value)?;
+            take(self.text(key)?, &record).map_err(|what| self.damaged(what))?;
+        }
+        Ok(true)
     }
 
     /// What the log files of a slice say, to be brought together with its base file.
