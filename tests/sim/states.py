@@ -8,6 +8,7 @@ its deaths. Files keep their times of modification, which tell the order of log 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -28,14 +29,17 @@ class State:
 
     @classmethod
     def of(cls, base: Path) -> State:
-        files, folders = {}, set()
-        for path in base.rglob("*"):
-            if path.is_dir():
-                folders.add(str(path.relative_to(base)))
-            else:
-                found = (path.read_bytes(), path.stat().st_mtime_ns)
-                files[str(path.relative_to(base))] = found
-        return cls(files, frozenset(folders))
+        """Other threads may change it meanwhile: what goes while it is looked at is not in it."""
+        files: dict[str, tuple[bytes, int]] = {}
+        folders = set()
+        for folder, _, names in os.walk(base):
+            inside = Path(folder).relative_to(base)
+            folders.add(str(inside))
+            for name in names:
+                path = Path(folder, name)
+                with contextlib.suppress(FileNotFoundError):
+                    files[str(inside / name)] = (path.read_bytes(), path.stat().st_mtime_ns)
+        return cls(files, frozenset(folders - {"."}))
 
     @property
     def content(self) -> tuple[frozenset[tuple[str, bytes]], frozenset[str]]:
