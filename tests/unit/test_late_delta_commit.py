@@ -7,13 +7,17 @@ v9-mor-bucket-metadata-appends), and may have died since.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import pyhudi
 from pyhudi.errors import CorruptTable
+from pyhudi.metadata import companion
 from pyhudi.metadata.commits_missing import check_files
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Instant, Timeline
 from tests.helpers.metadata_table import metadata_table
 from tests.sim.crash import rows_read
 
@@ -42,6 +46,50 @@ def test_the_table_is_read_and_written_to_all_the_same(tmp_path: Path, version: 
     pyhudi.open_table(base).upsert(rows(3, 3))
     assert rows_read(base, "true") == rows_read(base, "false")
     assert [row["v"] for row in rows_read(base, "true")] == [1, 1, 1, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_it_is_not_compacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: Any
+) -> None:
+    """Log files and all came after the rollback (seed 11000427 of v6-mor-bloom-metadata)."""
+    calls: list[tuple[Any, ...]] = []
+    real = companion.MetadataCompanion.before_complete
+
+    def noted(self: Any, *given: Any) -> Any:
+        calls.append((self, *given))
+        return real(self, *given)
+
+    monkeypatch.setattr(companion.MetadataCompanion, "before_complete", noted)
+    base = tmp_path / "t"
+    table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
+    table.upsert(rows(0, 1))
+    late = table.upsert(rows(2, 2)).instant
+    came_late = calls[-1]
+    files = {file: file.read_bytes() for file in base.iterdir() if file.is_file()}
+    table.rollback(late)
+    gone = [file for file in files if not file.exists()]
+    for file in gone:  # the writer had looked at them before
+        file.write_bytes(files[file])
+    real(*came_late)
+    for file in gone:
+        file.unlink()
+    assert delta_of(base, late) is not None
+    options = {"hoodie.metadata.compact.max.delta.commits": "1"}
+    pyhudi.open_table(base, options=options).upsert(rows(3, 3))
+    assert any(instant.action == "commit" for instant in timeline_of(base).completed())
+    assert delta_of(base, late) is None
+    assert pyhudi.open_table(base).check(deep=True).findings == ()
+    assert rows_read(base, "true") == rows_read(base, "false")
+
+
+def timeline_of(base: Path) -> Timeline:
+    return metadata_table(Storage(str(base))).timeline
+
+
+def delta_of(base: Path, instant: str) -> Instant | None:
+    return timeline_of(base).find(instant, "deltacommit")
 
 
 def test_a_file_that_nobody_took_back_is_missed(tmp_path: Path) -> None:

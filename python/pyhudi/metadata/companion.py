@@ -53,6 +53,7 @@ from pyhudi.metadata.table_writer import (
     groups_by_partition,
     observe,
     open_metadata_table,
+    remove_delta_commit,
     roll_back_delta_commit,
 )
 from pyhudi.metadata.write_group import GroupTarget, write_group
@@ -144,10 +145,7 @@ class MetadataCompanion(Companion):
         """Takes the delta commit back."""
         if FILES not in table.config.metadata_partitions:
             return
-        metadata_table = open_metadata_table(table)
-        if delta_commit(metadata_table, instant) is not None:
-            observe(metadata_table)
-            roll_back_delta_commit(metadata_table, instant, metadata_table.generator.next())
+        remove_delta_commit(open_metadata_table(table), instant)
 
     def keeps_active(self, table: Table) -> Bound | None:
         """What its last compaction has not seen, by the rules of `TimelineArchiverV1` and `V2`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
+from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, RESTORE
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.history_options import HistoryOptions
@@ -17,14 +17,21 @@ from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.service_options import ServiceOptions
 from pyhudi.errors import MetadataTableWarning, without_hint
+from pyhudi.metadata.commits_missing import is_ordinary
 from pyhudi.metadata.compaction import record_compaction
-from pyhudi.metadata.table_writer import delta_commit, observe, open_metadata_table
+from pyhudi.metadata.table_writer import (
+    delta_commit,
+    observe,
+    open_metadata_table,
+    remove_delta_commit,
+)
 from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.table import Bound, Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn.left_files import remove_staged
+from pyhudi.txn.rollback import rollbacks_of
 
 RETAINED = 20
 """Commits whose slices stay (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""
@@ -65,6 +72,8 @@ def _run(data: Table, options: ServiceOptions) -> None:
         metadata_table = metadata_table.reloaded()
     if _clean(data, metadata_table):
         metadata_table = metadata_table.reloaded()
+    if is_compaction_due(metadata_table, options.compact_after):
+        metadata_table = _without_late(data, metadata_table)
     if _compact(data, metadata_table, options):
         metadata_table = metadata_table.reloaded()
     of_data = ArchiveOptions.of(data.options)
@@ -106,6 +115,34 @@ def _compact(data: Table, metadata_table: Table, options: ServiceOptions) -> str
         return None
     slices = compaction.with_logs(metadata_table, data.config.metadata_partitions)
     return compaction.compact(metadata_table, record_compaction(), slices, instant)
+
+
+def _without_late(data: Table, metadata_table: Table) -> Table:
+    """The metadata table without delta commits of writes that were rolled back before they came.
+
+    Their writers stood still meanwhile, and have died or will take them back. In a base file their
+    records could not be told apart any more, and would outlive what says that they do not count.
+    """
+    timeline = Timeline.load(data.storage, data.config)
+    known, first = {instant.requested for instant in timeline.instants}, timeline.first_active or ""
+    late = [
+        delta.requested
+        for delta in metadata_table.timeline.completed(DELTA_COMMIT)
+        if delta.requested > first and delta.requested not in known
+        if is_ordinary(delta.requested)
+        and any(True for _ in rollbacks_of(timeline, delta.requested))
+    ]
+    for target in late:
+        remove_delta_commit(metadata_table, target)
+        metadata_table = metadata_table.reloaded()
+    return metadata_table
+
+
+def _was_taken_back(timeline: Timeline, target: str) -> bool:
+    restores = (timeline.read(instant) or {} for instant in timeline.completed(RESTORE))
+    return any(True for _ in rollbacks_of(timeline, target)) or any(
+        target in (record.get("instantsToRollback") or ()) for record in restores
+    )
 
 
 def is_compaction_due(table: Table, deltas: int) -> bool:

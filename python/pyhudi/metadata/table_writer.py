@@ -123,3 +123,10 @@ def roll_back_delta_commit(table: Table, target: str, time: str) -> None:
     instant = delta_commit(table, target)
     if instant is not None:
         rollback.roll_back(table, table.timeline, instant, time=time)
+
+
+def remove_delta_commit(table: Table, target: str) -> None:
+    """Takes a delta commit back, in any state, of which the data table knows nothing."""
+    if delta_commit(table, target) is not None:
+        observe(table)
+        roll_back_delta_commit(table, target, table.generator.next())
