@@ -39,6 +39,7 @@ __all__ = [
     "base_file_schema",
     "bucket_ids",
     "bucket_numbers",
+    "columns_for_spark",
     "combine",
     "compact_logs",
     "compact_metadata_group",
@@ -773,6 +774,14 @@ def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
 
 def base_file_rows(store: Store, path: str) -> int:
     """How many rows a base file's footer says that it has."""
+
+def columns_for_spark(store: Store, path: str, told: Any) -> pa.Schema:
+    """The columns of a Parquet base file that Spark's own reader gives with the same types and
+    values: no nested ones, none of another calendar, codec or encoding than Spark 3.5 reads.
+
+    told: one row with the values that all rows are to have in its columns. Such a column is left
+        out unless statistics show that it has that value in all rows.
+    """
 
 def has_partial_records(store: Store, logs: Sequence[str]) -> bool:
     """Whether any block of these log files holds records of some columns only."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.partial import Parts
+from pyhudi.spark.plain_files import PlainFiles, plain_files, read_by_spark
 from pyhudi.spark.reckoning import files_read, reckoned
 from pyhudi.spark.source_filters import FilterTuple
 
@@ -75,19 +77,38 @@ class Origin:
         """The rows of `scan_of` as a DataFrame, in the order of the scan's columns."""
         ordered = [name for name in self.columns if name in columns]
         scan = self.scan_of(ordered, pushed, limit)
-        return self._frame(scan, read_pack, scan.schema)
+        files = self._plain_paths(scan)
+        if files is None:
+            return self._named(self._frame(scan, read_pack, scan.schema))
+        # Pushed filters and the limit chose files; what Spark does on top applies them to rows.
+        return self._named(read_by_spark(self.engine.spark, files, scan.schema))
 
-    def partial(self, parts: Parts, pushed: Sequence[FilterTuple]) -> DataFrame:
-        """What tasks give of an aggregate of the rows that pushed filters leave."""
+    def partial(self, parts: Parts, pushed: Sequence[FilterTuple]) -> DataFrame | None:
+        """What tasks give of an aggregate of the rows that pushed filters leave.
+
+        None where Spark reads those rows itself.
+        """
         scan = self.scan_of(parts.columns or [self.narrow()], pushed)
-        return self._frame(scan, parts.of_pack, parts.schema)
+        if self._plain_paths(scan) is not None:
+            return None
+        return self._named(self._frame(scan, parts.of_pack, parts.schema))
+
+    @cached_property
+    def _plain(self) -> PlainFiles | None:
+        return plain_files(self.scan)
+
+    def _plain_paths(self, scan: Scan) -> list[str] | None:
+        return None if self._plain is None else self._plain.paths(scan)
 
     def _frame(
         self, scan: Scan, work: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema
     ) -> DataFrame:
         packs = packed(read_task, split(scan.tasks, self.sizes), task_size, self.sizes)
         size = reckoned(files_read(scan, self.sizes), self.engine.spark)
-        frame = self.engine.scan(work, packs, schema, size=size)
+        return self.engine.scan(work, packs, schema, size=size)
+
+    def _named(self, frame: DataFrame) -> DataFrame:
+        """The frame under the identity of the whole scan's."""
         if self.plan_id is None:
             return self._with_ids(frame)
         set_plan_id(frame, self.plan_id)

@@ -57,6 +57,15 @@ pub(crate) fn one_batch(stream: Stream) -> SliceResult<RecordBatch> {
     Ok(concat_batches(&schema, &all)?)
 }
 
+pub(crate) fn one_row(data: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let batch = one_batch(stream(data)?).map_err(slice_error)?;
+    if batch.num_rows() == 1 {
+        Ok(batch)
+    } else {
+        Err(config_error("exactly one row is needed".to_owned()))
+    }
+}
+
 /// An array or a stream of one text column.
 pub(crate) fn texts(data: &Bound<'_, PyAny>) -> PyResult<StringArray> {
     let array: ArrayRef = if data.hasattr("__arrow_c_array__")? {

@@ -8,7 +8,7 @@ use pyhudi_merge::{MergeError, RowMerger};
 use pyhudi_slice::{CustomMerger, FillRule, MergeSpec};
 use pyo3::prelude::*;
 
-use crate::args::{one_batch, stream};
+use crate::args::{one_batch, one_row, stream};
 use crate::error::{config_error, mismatch, slice_error};
 
 /// See the stub.
@@ -71,15 +71,6 @@ impl FieldRules {
                 }),
             ..MergeSpec::default()
         }
-    }
-}
-
-fn one_row(data: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
-    let batch = one_batch(stream(data)?).map_err(slice_error)?;
-    if batch.num_rows() == 1 {
-        Ok(batch)
-    } else {
-        Err(config_error("defaults need exactly one row".to_owned()))
     }
 }
 

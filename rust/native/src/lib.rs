@@ -58,7 +58,9 @@ mod _native {
         shown_text, with_meta_columns,
     };
     #[pymodule_export]
-    use super::look::{base_file_rows, base_file_schema, has_partial_records, log_blocks};
+    use super::look::{
+        base_file_rows, base_file_schema, columns_for_spark, has_partial_records, log_blocks,
+    };
     #[pymodule_export]
     use super::metadata::MetadataPartition;
     #[pymodule_export]

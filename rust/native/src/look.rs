@@ -7,6 +7,7 @@ use arrow_pyarrow::PyArrowType;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::args::one_row;
 use crate::error::slice_error;
 use crate::store::Store;
 
@@ -28,6 +29,19 @@ pub fn base_file_rows(py: Python<'_>, store: PyRef<'_, Store>, path: &str) -> Py
     let store = &store.0;
     py.detach(|| pyhudi_slice::base_schema(store, path))
         .map(|found| found.rows)
+        .map_err(slice_error)
+}
+
+#[pyfunction]
+pub fn columns_for_spark(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    path: &str,
+    told: &Bound<'_, PyAny>,
+) -> PyResult<PyArrowType<Schema>> {
+    let (store, told) = (&store.0, one_row(told)?);
+    py.detach(|| pyhudi_slice::columns_for_spark(store, path, &told))
+        .map(PyArrowType)
         .map_err(slice_error)
 }
 

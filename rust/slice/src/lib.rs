@@ -44,7 +44,10 @@ mod write_bases;
 mod write_log;
 
 pub use adapt::adapt_column;
-pub use base::{BaseSchema, BootstrapSource, base_rows, base_schema, base_values, parquet_footer};
+pub use base::{
+    BaseSchema, BootstrapSource, base_rows, base_schema, base_values, columns_for_spark,
+    parquet_footer,
+};
 pub use base_options::{BaseFileOptions, BloomOptions, Codec};
 pub use blocks::{
     BlockCounts, BlockFilter, BlockInfo, ChosenBlock, LogSource, choose_blocks,

@@ -10,6 +10,7 @@ mod open;
 mod orc;
 mod page_file;
 mod parquet;
+mod spark;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub(crate) use kept::{Keeping, Kept, KeptGroup};
 pub(crate) use open::{Merging, Opening, open_base};
 pub use parquet::parquet_footer;
 pub(crate) use parquet::{BATCH_BYTES, Groups, read_parquet_block};
+pub use spark::columns_for_spark;
 
 /// What is asked of a base file. A format may do without what only saves work: filters, row test,
 /// the second thread.

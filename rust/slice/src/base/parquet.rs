@@ -103,14 +103,10 @@ impl BaseFormat for Parquet {
 
     fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema> {
         let metadata = Groups::of(store, path, PageIndexPolicy::Skip)?.metadata;
-        let avro = value_of(&metadata, "parquet.avro.schema");
-        let rows = metadata.file_metadata().num_rows();
-        let arrow = arrow_metadata(metadata, false)
-            .map_err(|error| SliceError::parquet(path, None, error))?;
         Ok(BaseSchema {
-            avro,
-            arrow: Arc::clone(arrow.schema()),
-            rows,
+            avro: value_of(&metadata, "parquet.avro.schema"),
+            arrow: arrow_schema(path, &metadata)?,
+            rows: metadata.file_metadata().num_rows(),
         })
     }
 
@@ -120,7 +116,14 @@ impl BaseFormat for Parquet {
     }
 }
 
-fn value_of(metadata: &ParquetMetaData, key: &str) -> Option<String> {
+/// The schema that a file's own types give.
+pub(super) fn arrow_schema(path: &str, metadata: &Arc<ParquetMetaData>) -> Result<SchemaRef> {
+    let arrow = arrow_metadata(Arc::clone(metadata), false)
+        .map_err(|error| SliceError::parquet(path, None, error))?;
+    Ok(Arc::clone(arrow.schema()))
+}
+
+pub(super) fn value_of(metadata: &ParquetMetaData, key: &str) -> Option<String> {
     let mut pairs = metadata.file_metadata().key_value_metadata()?.iter();
     pairs.find(|pair| pair.key == key)?.value.clone()
 }

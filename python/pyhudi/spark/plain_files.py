@@ -1,0 +1,111 @@
+"""Base files that Spark reads by itself, where its own Parquet reader gives what pyhudi would.
+
+Where nothing is merged, each value that crosses a Python worker is a detour: Spark's reader decodes
+in the JVM, pushes its filters down to row groups and knows the size of what it reads. The files are
+still pyhudi's choice, and each one's footer is looked at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi import _native
+from pyhudi.api.scan import Scan
+from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import HudiError
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.spark.types import spark_schema, wire_schema
+
+_FOOTERS_MOST = 1000
+"""The driver reads them before Spark plans; of more files that would be felt."""
+
+_READING = {
+    # What a session may have set otherwise would leave rows out, or change days.
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    # To parquet-mr a dictionary of -0.0 lacks 0.0 (`DictionaryFilter`, also that of Spark 4.3).
+    "parquet.filter.dictionary.enabled": "false",
+    # Names of folders are no columns and no patterns (`DataSource.GLOB_PATHS_KEY`).
+    "recursiveFileLookup": "true",
+    "__globPaths__": "false",
+}
+
+
+@dataclass
+class PlainFiles:
+    """Base files of a scan without a filter of its own, as far as their footers were looked at."""
+
+    as_text: frozenset[str]
+    """Columns whose values are not shown as they are stored."""
+    columns: dict[str, pa.Schema] = field(default_factory=dict)
+    """What Spark reads of files, by their paths."""
+
+    def paths(self, scan: Scan) -> list[str] | None:
+        """Where the files of a scan are; None where Spark's reader could give other rows."""
+        tasks = scan.tasks
+        if not 0 < len(tasks) <= _FOOTERS_MOST or not all(map(_is_plain, tasks)):
+            return None
+        if not self.as_text.isdisjoint(scan.schema.names):
+            return None
+        try:
+            self._look_at(tasks)
+        except HudiError:
+            return None  # whoever reads the rows tells what is wrong with the file
+        found = (self.columns[_path(task)] for task in tasks)
+        if not all(_has(columns, scan.schema) for columns in found):
+            return None
+        root = scan.table.storage.uri.rstrip("/")
+        folder = root if root.startswith("file:") else f"file://{root}"
+        return [f"{folder}/{_path(task)}" for task in tasks]
+
+    def _look_at(self, tasks: list[ReadTask]) -> None:
+        new = [task for task in tasks if _path(task) not in self.columns]
+        found = LocalEngine().run(_columns_of, new)
+        self.columns |= dict(zip(map(_path, new), found, strict=True))
+
+
+def read_by_spark(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """The rows of Parquet files, by Spark's own reader."""
+    reader = spark.read.schema(spark_schema(wire_schema(schema))).options(**_READING)
+    return reader.parquet(*paths)
+
+
+def plain_files(scan: Scan) -> PlainFiles | None:
+    """The files of a scan; None where Spark could not read any of them as the scan does."""
+    if any(task.where for task in scan.tasks):
+        return None
+    if not scan.table.storage.uri.startswith(("/", "file:/")):
+        return None  # how Spark is to read a bucket its own settings say
+    return PlainFiles(frozenset(scan.table.as_text))
+
+
+def _is_plain(task: ReadTask) -> bool:
+    """Whether the rows, before any filter, are those of one file that Spark takes for Parquet."""
+    base = task.slice.base
+    if base is None or base.source is not None or task.slice.logs or task.whole:
+        return False
+    is_seen = base.name.endswith(".parquet") and not base.name.startswith((".", "_"))
+    return is_seen and task.evolution is None and task.made_keys is None
+
+
+def _path(task: ReadTask) -> str:
+    return task.slice.base.path if task.slice.base else ""
+
+
+def _columns_of(task: ReadTask, _attempt: Attempt) -> pa.Schema:
+    told = {name: pa.repeat(value, 1) for name, value in task.path_values}
+    # A table without columns has no row.
+    row = pa.table(told or {"": [None]})
+    return _native.columns_for_spark(task.storage.native, _path(task), row)
+
+
+def _has(columns: pa.Schema, wanted: pa.Schema) -> bool:
+    """Whether a file has the columns in just these types; then no rule of evolution applies."""
+    names = set(columns.names)
+    return all(f.name in names and columns.field(f.name).type == f.type for f in wanted)
