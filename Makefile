@@ -109,8 +109,9 @@ test-s3: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## Python tests of table
 	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud $(PYTEST_ARGS)
 
 .PHONY: test-hdfs
-test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs ## tables on HDFS, against a name node of this machine, also beside Apache Hudi
+test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## tables on HDFS, against a name node of this machine, also beside Apache Hudi and by Spark
 	$(BIN)/python -m pytest -q -m hdfs tests/cloud $(PYTEST_ARGS)
+	.venv-spark4/bin/python -m pytest -q -m hdfs tests/spark $(PYTEST_ARGS)
 
 .PHONY: test-model-long
 test-model-long: $(STAMPS)/native ## merging beside the slow model, over MODEL_EXAMPLES (5000) new histories
@@ -149,12 +150,12 @@ test-spark35: $(STAMPS)/spark35
 
 .PHONY: test-spark4
 test-spark4: $(STAMPS)/spark4 $(STAMPS)/s3 $(STAMPS)/oracle
-	.venv-spark4/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal \
+	.venv-spark4/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not hdfs" \
 	  tests/engine tests/spark $(PYTEST_ARGS)
 
 .PHONY: test-spark35-all
 test-spark35-all: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle ## all Spark tests on PySpark 3.5 too, of which test-spark takes some
-	PYHUDI_EVERY_SETTING=1 .venv-spark35/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal \
+	PYHUDI_EVERY_SETTING=1 .venv-spark35/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not hdfs" \
 	  tests/engine tests/spark $(PYTEST_ARGS)
 
 .PHONY: soak

@@ -234,7 +234,7 @@ def _result(schema: pa.Schema, key: int | str, result: object) -> pa.RecordBatch
 @contextmanager
 def local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]:
     """Jobs of the block carry a property that Spark's UI shows (classic sessions only)."""
-    if not value or type(spark).__module__.startswith("pyspark.sql.connect"):
+    if not value or is_connect(spark):
         yield
         return
     context = spark.sparkContext
@@ -244,6 +244,11 @@ def local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]
         yield
     finally:
         context.setLocalProperty(name, before)
+
+
+def is_connect(found: object) -> bool:
+    """Whether a session or a DataFrame is Spark Connect's."""
+    return type(found).__module__.startswith("pyspark.sql.connect")
 
 
 def described(spark: SparkSession, label: str) -> AbstractContextManager[None]:

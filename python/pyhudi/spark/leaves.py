@@ -22,7 +22,7 @@ from pyhudi.slices.packs import PackSizes, packed, split, task_size
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.spark.partial import Parts
 from pyhudi.spark.plain_files import PlainFiles, plain_files, read_by_spark
 from pyhudi.spark.reckoning import files_read, reckoned
@@ -78,10 +78,11 @@ class Origin:
         ordered = [name for name in self.columns if name in columns]
         scan = self.scan_of(ordered, pushed, limit)
         files = self._plain_paths(scan)
-        if files is None:
-            return self._named(self._frame(scan, read_pack, scan.schema))
         # Pushed filters and the limit chose files; what Spark does on top applies them to rows.
-        return self._named(read_by_spark(self.engine.spark, files, scan.schema))
+        frame = None if files is None else read_by_spark(self.engine.spark, files, scan.schema)
+        if frame is None:
+            frame = self._frame(scan, read_pack, scan.schema)
+        return self._named(frame)
 
     def partial(self, parts: Parts, pushed: Sequence[FilterTuple]) -> DataFrame | None:
         """What tasks give of an aggregate of the rows that pushed filters leave.
@@ -95,7 +96,7 @@ class Origin:
 
     @cached_property
     def _plain(self) -> PlainFiles | None:
-        return plain_files(self.scan)
+        return plain_files(self.scan, self.engine.spark)
 
     def _plain_paths(self, scan: Scan) -> list[str] | None:
         return None if self._plain is None else self._plain.paths(scan)
@@ -158,7 +159,7 @@ def set_plan_id(frame: Any, plan_id: int) -> None:
 
 def fresh_plan_id(spark: Any) -> int | None:
     """A new id for a plan of Spark Connect; None in a classic session."""
-    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+    if not is_connect(spark):
         return None
     from pyspark.sql.connect.plan import LogicalPlan  # noqa: PLC0415 - needs the client's packages
 

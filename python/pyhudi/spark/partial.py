@@ -20,6 +20,7 @@ import pyarrow.types as kinds
 from pyhudi.slices.packs import Pack
 from pyhudi.slices.read_packs import read_pack
 from pyhudi.spark.column_text import PLAIN_NAME, plain_name, sql_of
+from pyhudi.spark.engine import is_connect
 
 _AGGREGATE = re.compile(
     r"(?P<function>sum|count|min|max)\(`?(?P<column>\w+|\*|unresolvedstar\(\))`?\)"
@@ -87,7 +88,7 @@ class Parts:
 
     def over(self, frame: Any, by: Sequence[Any]) -> Any:
         """Spark's aggregate of a frame of parts. by: what the user has named."""
-        of_client = type(frame).__module__.startswith("pyspark.sql.connect")
+        of_client = is_connect(frame)
         functions = import_module(f"pyspark.sql.{'connect.' * of_client}functions")
         whole = [part.whole(functions) for part in self.parts]
         return frame.groupBy(*by).agg(*whole) if by else frame.agg(*whole)

@@ -19,6 +19,7 @@ from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import spark_schema, wire_schema
 
 _FOOTERS_MOST = 1000
@@ -61,7 +62,7 @@ class PlainFiles:
         if not all(_has(columns, scan.schema) for columns in found):
             return None
         root = scan.table.storage.uri.rstrip("/")
-        folder = root if root.startswith("file:") else f"file://{root}"
+        folder = f"file://{root}" if root.startswith("/") else root
         return [f"{folder}/{_path(task)}" for task in tasks]
 
     def _look_at(self, tasks: list[ReadTask]) -> None:
@@ -70,18 +71,25 @@ class PlainFiles:
         self.columns |= dict(zip(map(_path, new), found, strict=True))
 
 
-def read_by_spark(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """The rows of Parquet files, by Spark's own reader."""
+def read_by_spark(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame | None:
+    """The rows of Parquet files, by Spark's own reader; None where it does not get at them."""
     reader = spark.read.schema(spark_schema(wire_schema(schema))).options(**_READING)
-    return reader.parquet(*paths)
+    try:
+        return reader.parquet(*paths)
+    except Exception:
+        if paths[0].startswith("file:"):
+            raise
+        return None  # Spark's settings know another HDFS, or another user
 
 
-def plain_files(scan: Scan) -> PlainFiles | None:
+def plain_files(scan: Scan, spark: SparkSession) -> PlainFiles | None:
     """The files of a scan; None where Spark could not read any of them as the scan does."""
-    if any(task.where for task in scan.tasks):
+    storage = scan.table.storage
+    is_local = storage.uri.startswith(("/", "file:/"))
+    # Of Connect only the server knows whether it gets at them, and of buckets Spark's settings.
+    is_shared = storage.uri.startswith("hdfs:") and not storage.options and not is_connect(spark)
+    if any(task.where for task in scan.tasks) or not (is_local or is_shared):
         return None
-    if not scan.table.storage.uri.startswith(("/", "file:/")):
-        return None  # how Spark is to read a bucket its own settings say
     return PlainFiles(frozenset(scan.table.as_text))
 
 

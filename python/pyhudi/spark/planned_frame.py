@@ -19,7 +19,7 @@ from pyhudi.api.scan import Scan
 from pyhudi.slices.packs import PackSizes
 from pyhudi.spark.column_text import PLAIN_NAME, flat, names_in, plain_name, sql_of
 from pyhudi.spark.counting import count_rows
-from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.spark.frame_steps import Names, Step, replayed
 from pyhudi.spark.grouped import grouped
 from pyhudi.spark.leaves import Origin, fresh_plan_id
@@ -317,7 +317,7 @@ def _kind_of(base: type) -> type:
 
 def _class_for(spark: Any) -> type:
     """The session's own kind of DataFrame, with planning before it."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         from pyspark.sql.connect.dataframe import (  # noqa: PLC0415 - needs the client's packages
             DataFrame as Connected,
         )

@@ -9,6 +9,7 @@ from pyhudi.api.changes import Changes
 from pyhudi.api.scan import Scan
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.packs import PackSizes, change_size, task_size
+from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import row_bytes
 
 
@@ -69,6 +70,6 @@ def _parallelism(spark: SparkSession) -> int | None:
         found = spark.conf.get(name, None)
         if found and found.isdecimal():
             return int(found)
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         return None
     return int(spark.sparkContext.defaultParallelism)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.errors import ConfigError
-from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.timeline import CommitMetadata
 
 SinkVerb = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
@@ -131,7 +131,7 @@ def _entry(metadata: CommitMetadata, key: str, identifier: str) -> str | None:
 def _query_id(batch: DataFrame) -> str | None:
     """The id that a query keeps in its checkpoint; unknown on Spark Connect."""
     spark = batch.sparkSession
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         return None
     found: str | None = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     return found
