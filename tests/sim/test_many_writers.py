@@ -618,7 +618,7 @@ def without_lock(patch: pytest.MonkeyPatch) -> None:
 def without_a_look_at_its_own(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(conflicts, "check_own", lambda *_: None)
     patch.setattr(OpenInstant, "check_inflight", lambda _: None)
-    patch.setattr(Transaction, "_others_went_on", lambda *_: False)
+    patch.setattr(OpenInstant, "others_went_on", lambda *_: False)
     patch.setattr(Heartbeat, "is_late", False)
     patch.setattr(LockGuard, "check", lambda _: None)
 

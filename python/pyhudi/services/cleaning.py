@@ -151,8 +151,7 @@ def _scheduled(table: Table, options: CleanOptions) -> tuple[OpenInstant | None,
         table.generator.observe(now.timeline)
         began_ms = table.clock.now_ms()
         opened = OpenInstant(now, table.generator.next(), CLEAN)
-        table.guard.check()
-        opened.request(_encoded("HoodieCleanerPlan", plan.record(now), table))
+        opened.request_planned(_encoded("HoodieCleanerPlan", plan.record(now), table), now.timeline)
         table.guard.settle(began_ms)
     return opened, plan
 
@@ -184,8 +183,7 @@ def clean(
         return None
     record = plan.record(table)
     action = OpenInstant(table, instant, CLEAN)
-    table.guard.check()
-    action.request(_encoded("HoodieCleanerPlan", record, table))
+    action.request_planned(_encoded("HoodieCleanerPlan", record, table), table.timeline)
     _carry_out(action, record, begun=False)
     return instant
 

@@ -264,8 +264,10 @@ class Planning(_Frame):  # type: ignore[misc]
             return None
         schema = pa.schema([origin.scan.schema.field(name) for name in self._output()])
         parts = parts_of(flat(by), verb, given, schema)
-        begun = None if parts is None else origin.partial(parts, self._pushed())
-        return None if parts is None or begun is None else parts.over(begun, by)
+        if parts is None:
+            return None
+        begun = origin.partial(parts, self._pushed())
+        return None if begun is None else parts.over(begun, by)
 
     def _sorted(self, verb: str, cols: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Spark sorts by columns that were not selected, too."""

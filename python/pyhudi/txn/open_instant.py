@@ -14,6 +14,7 @@ from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, State
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.table import Table
+from pyhudi.timeline import Timeline
 from pyhudi.timeline.active import keep_commit
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
@@ -31,6 +32,28 @@ class OpenInstant:
     def request(self, plan: bytes = b"") -> None:
         """Creates the requested file. Raises `CommitConflict` if the instant is there already."""
         self.table.config.layout.request(self.table.storage, self.time, self.action, plan)
+
+    def request_planned(self, plan: bytes, seen: Timeline) -> None:
+        """`request` within a section, of what was planned from a timeline.
+
+        Raises `CommitConflict`, with nothing left, where others went on since: a plan that does not
+        know of them would hide what they wrote. That takes a writer who stood still as the file was
+        made, and whose lock was taken.
+        """
+        self.table.guard.check()
+        self.request(plan)
+        try:
+            self.table.guard.check()
+        except CommitConflict:
+            if self.others_went_on(seen):
+                self.withdraw_request()
+                raise
+
+    def others_went_on(self, seen: Timeline) -> bool:
+        """Whether the timeline has more by now than this instant and what was seen of it."""
+        table = self.table
+        now = Timeline.load(table.storage, table.config)
+        return any(known.requested != self.time for known in {*now.instants} - {*seen.instants})
 
     def begin(self, content: bytes = b"") -> None:
         """Creates the inflight file. Raises `CommitConflict` if there is one."""

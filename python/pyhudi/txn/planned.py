@@ -33,7 +33,7 @@ def schedule(table: Table, action: str, plan: Callable[[Table, str], bytes | Non
     """Plans a service within a section and requests it; its instant, None where nothing is due.
 
     plan: gives the requested file's content from the table as it is then and the instant. Raises
-    what it raises, with nothing left.
+    what it raises, and `CommitConflict` where others went on meanwhile, with nothing left.
     """
     with table.guard.section():
         timeline = conflicts.timeline_of_now(table)
@@ -42,8 +42,7 @@ def schedule(table: Table, action: str, plan: Callable[[Table, str], bytes | Non
         content = plan(table.at(timeline), instant)
         if content is None:
             return None
-        table.guard.check()
-        OpenInstant(table, instant, action).request(content)
+        OpenInstant(table, instant, action).request_planned(content, timeline)
         table.guard.settle(began_ms)
     return instant
 

@@ -150,7 +150,8 @@ def restore_to(table: Table, to: Instant, targets: Iterable[Instant]) -> str:
         "savepointToRestoreTimestamp": to.requested,
     }
     with beating(table.storage, restore.time, table.clock):
-        restore.request(content.encode_container("HoodieRestorePlan", plan, table.clock))
+        plan_file = content.encode_container("HoodieRestorePlan", plan, table.clock)
+        restore.request_planned(plan_file, table.timeline)
         restore.begin()
         _carry_out(restore, plan)
     return restore.time

@@ -279,19 +279,13 @@ class Transaction:
             self._publishing = False
             raise
         # The writer may have stood still as the completed file was made, and others gone on.
-        if not self._is_surely_alone() and self._others_went_on(now):
+        if not self._is_surely_alone() and (
+            not self._open.is_inflight or self._open.others_went_on(now)
+        ):
             self._open.take_publication_back(completion)
             self._publishing = False
             raise self._taken_back()
         self._state = State.COMPLETED
-
-    def _others_went_on(self, before: Timeline) -> bool:
-        table = self._table
-        after = Timeline.load(table.storage, table.config)
-        seen = {known for known in before.instants if known.requested != self.instant}
-        return not self._open.is_inflight or not seen.issuperset(
-            known for known in after.instants if known.requested != self.instant
-        )
 
     def _taken_back(self) -> CommitConflict:
         msg = f"the {self._open.action} {self.instant} was taken back by another writer"

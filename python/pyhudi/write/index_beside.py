@@ -110,7 +110,7 @@ def _begun(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock:
             build.heartbeat.start()
             guard.check()
             context.config.updated(table.storage, build.undone.properties, clock)
-            build.action.request(build.record("HoodieIndexPlan"))
+            build.action.request_planned(build.record("HoodieIndexPlan"), context.timeline)
             build.action.begin()
         except BaseException:
             with suppress(Exception):

@@ -1,0 +1,69 @@
+"""Plans of services whose writer stood still as it requested them, and lost the lock meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhudi
+from pyhudi.clock import SystemClock
+from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.slices.table import Table, Unguarded
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.write.write_context import WriteContext
+from tests.sim.crash import PEOPLE, SMALL_BLOOM, people
+
+LATER = "20990101000000000"
+
+
+class Lost(Unguarded):
+    """A lock that is another's after some looks: the first is the last before the request."""
+
+    def __init__(self, after: int = 1) -> None:
+        self.left = after
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise overtaken("the lock was taken")
+
+
+@pytest.fixture(params=[6, 8, 9])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    made = PEOPLE.make(tmp_path / "t", version=request.param, kind="mor", options=SMALL_BLOOM)
+    made.upsert(people(range(4), 1, 1))
+    return made.refresh()
+
+
+def opened(table: Any, action: str, after: int = 1) -> tuple[Table, OpenInstant]:
+    found = replace(WriteContext.open(table, SystemClock()).table, guard=Lost(after))
+    return found, OpenInstant(found, LATER, action)
+
+
+def requested(table: Any) -> list[Path]:
+    return list(Path(table.uri).glob(f".hoodie/**/{LATER}*"))
+
+
+@pytest.mark.parametrize("action", ["compaction", "clean", "clustering"])
+def test_a_plan_goes_where_others_went_on(table: Any, action: str) -> None:
+    found, instant = opened(table, action)
+    pyhudi.open_table(table.uri).upsert(people([1], 2, 2))
+    with pytest.raises(CommitConflict, match="the lock was taken"):
+        instant.request_planned(b"plan", found.timeline)
+    assert requested(table) == []
+
+
+def test_a_plan_stays_where_nobody_did(table: Any) -> None:
+    found, instant = opened(table, "compaction")
+    instant.request_planned(b"plan", found.timeline)
+    assert [file.read_bytes() for file in requested(table)] == [b"plan"]
+
+
+def test_nothing_is_requested_once_the_lock_is_gone(table: Any) -> None:
+    found, instant = opened(table, "compaction", after=0)
+    with pytest.raises(CommitConflict):
+        instant.request_planned(b"plan", found.timeline)
+    assert requested(table) == []
