@@ -126,3 +126,19 @@ def test_beats_that_fail_make_it_late(storage: Storage, monkeypatch: pytest.Monk
     assert beat.is_late
     monkeypatch.undo()
     beat.stop()
+
+
+def test_who_takes_a_write_over_is_seen(storage: Storage) -> None:
+    clock = JumpingClock()
+    beat, other = Heartbeat(storage, INSTANT, clock), Heartbeat(storage, INSTANT, SystemClock())
+    beat.beat()
+    assert not beat.is_anothers
+    other.beat()
+    assert beat.is_anothers
+    assert not other.is_anothers
+    clock.ahead_ms = 91_000
+    beat.stop()
+    assert file_of(storage).exists()
+    other.stop()
+    assert not file_of(storage).exists()
+    assert not beat.is_anothers

@@ -134,6 +134,16 @@ class TimelineLayout:
         name = self.file_name(time, action, State.COMPLETED, completion_time)
         self._create(storage, name, content)
 
+    def is_completed_otherwise(
+        self, storage: Storage, time: str, action: str, completion_time: str
+    ) -> bool:
+        """Whether the instant is complete by another time than this, as two writers can have it."""
+        if not self.completion_in_name:
+            return False
+        own = self.file_name(time, action, State.COMPLETED, completion_time)
+        names = [entry.name for entry in storage.list_dir(self.folder)[1] if entry.name != own]
+        return self._completed_file(names, time, COMPLETED_ACTION.get(action, action)) is not None
+
     def remove(self, storage: Storage, time: str, action: str, state: State) -> bool:
         """Removes the file of one state, False when there was none. What a rollback ends with."""
         if state is not State.COMPLETED:

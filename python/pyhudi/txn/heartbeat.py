@@ -13,6 +13,7 @@ of them keeps alive while it works.
 
 from __future__ import annotations
 
+import json
 import threading
 import weakref
 from collections.abc import Collection, Iterator
@@ -28,7 +29,7 @@ EXPIRES_MS = 120_000
 """A heartbeat this old is dead: two beats of `hoodie.client.heartbeat.interval_in_ms` missed."""
 
 _NOBODY = b"{}"
-"""Of a write that no single process carries on, or on a machine that does not tell processes."""
+"""Of a write that no single process carries on."""
 _INTERVAL_S = 30.0
 _LATE_MS = 90_000
 """A writer that did not beat for so long must not publish: soon it counts as dead."""
@@ -102,7 +103,8 @@ class Heartbeat:
         self._path = path_of(instant)
         self._clock = clock
         self._name = clock.uuid()
-        self._content = (processes.owner(self._name) if owned else b"") or _NOBODY
+        named = json.dumps({"name": self._name}).encode()
+        self._content = (processes.owner(self._name) or named) if owned else _NOBODY
         self._last_ms = 0
         self._lost = False
         self._ended = threading.Event()
@@ -136,16 +138,25 @@ class Heartbeat:
             return True
         return self._last_ms > 0 and self._clock.now_ms() - self._last_ms > _LATE_MS
 
+    @property
+    def is_anothers(self) -> bool:
+        """Whether another process goes on with what this one has begun."""
+        return self._storage.read_or_none(self._path) not in (None, self._content)
+
     def rest(self) -> None:
         """Ends beating and leaves the file: others go on with the write, or it has failed."""
         self._ended.set()
         processes.at_work.discard(self._name)
 
     def stop(self) -> None:
-        """Ends beating and removes the file. Raises what the storage raises."""
+        """Ends beating and removes the file. Raises what the storage raises.
+
+        That of another process stays, which goes on with what a late one has begun.
+        """
         self.rest()
         with self._lock:
-            self._storage.delete(self._path)
+            if not (self.is_late and self.is_anothers):
+                self._storage.delete(self._path)
 
     def __del__(self) -> None:
         """Lets the thread end."""

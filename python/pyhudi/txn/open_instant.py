@@ -74,11 +74,18 @@ class OpenInstant:
     def complete(self, content: bytes) -> str:
         """Creates the completed file, and gives the completion time.
 
-        Raises `CommitConflict` where another writer took the instant back or completed it.
+        Raises `CommitConflict` where another writer took the instant back or completed it, also
+        while the file was made.
         """
         completion = self.table.generator.next()
         self.check_inflight()
         self.publish(completion, content)
+        try:
+            self.table.guard.check()
+        except CommitConflict:
+            if self.was_overtaken(completion):
+                self.take_publication_back(completion)
+                raise
         return completion
 
     def check_inflight(self) -> None:
@@ -100,6 +107,16 @@ class OpenInstant:
         done = COMPLETED_ACTION.get(self.action, self.action)
         if layout.completion_in_name and done in COMMIT_ACTIONS:
             keep_commit(storage, self._completed_path(completion), content)
+
+    def was_overtaken(self, completion: str) -> bool:
+        """Whether another writer took the instant back while `publish` made the completed file.
+
+        Or over: then it is complete by another time, too.
+        """
+        table, layout = self.table, self.table.config.layout
+        return not self.is_inflight or layout.is_completed_otherwise(
+            table.storage, self.time, self.action, completion
+        )
 
     def clear(self) -> None:
         """Removes its markers, once it is complete or gone."""

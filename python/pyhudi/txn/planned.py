@@ -67,13 +67,18 @@ def unschedule(table: Table, instant: str, action: str) -> None:
 
 def _check_free(table: Table, timeline: Timeline, instant: str, action: str) -> Instant:
     """The pending instant. Raises `CommitConflict` where it is none, or another one is at it."""
+    pending = _pending(timeline, instant, action)
+    if heartbeat.live_instants(table.storage, {instant}, table.clock):
+        msg = f"another writer is carrying out the {action} {instant}"
+        raise CommitConflict(msg, hint="Wait until it is done, or two minutes if it has died.")
+    return pending
+
+
+def _pending(timeline: Timeline, instant: str, action: str) -> Instant:
     pending = timeline.find(instant, action)
     if pending is None or pending.is_completed:
         msg = f"the {action} {instant} is not pending any more"
         raise overtaken(msg)
-    if heartbeat.live_instants(table.storage, {instant}, table.clock):
-        msg = f"another writer is carrying out the {action} {instant}"
-        raise CommitConflict(msg, hint="Wait until it is done, or two minutes if it has died.")
     return pending
 
 
@@ -123,6 +128,9 @@ class PlannedTransaction(Transaction):
         self._heartbeat.start()
         table.guard.check()
         if pending.state is State.INFLIGHT:
+            # Whoever began it may publish it this moment, and looks for a heartbeat then.
+            timeline = conflicts.timeline_of_now(table)
+            _pending(timeline, instant, self._open.action)
             _back_to_plan(self._open, timeline)
         self._open.begin()
         self._state = State.INFLIGHT

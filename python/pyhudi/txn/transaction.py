@@ -280,7 +280,9 @@ class Transaction:
             raise
         # The writer may have stood still as the completed file was made, and others gone on.
         if not self._is_surely_alone() and (
-            not self._open.is_inflight or self._open.others_went_on(now)
+            self._open.was_overtaken(completion)
+            or self._open.others_went_on(now)
+            or (self._heartbeat is not None and self._heartbeat.is_anothers)
         ):
             self._open.take_publication_back(completion)
             self._publishing = False

@@ -1,0 +1,82 @@
+"""A planned service that another writer takes over while the first one publishes it after all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhudi
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import COMPACTION, Instant
+from pyhudi.errors import CommitConflict
+from pyhudi.slices.table import Table
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.planned import PlannedTransaction
+from pyhudi.write.write_context import WriteContext
+from tests.sim.crash import PEOPLE, SMALL_BLOOM, people
+
+
+@pytest.fixture(params=[6, 8, 9])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    made = PEOPLE.make(tmp_path / "t", version=request.param, kind="mor", options=SMALL_BLOOM)
+    made.upsert(people(range(4), 1, 1))
+    made.refresh().upsert(people([1], 2, 2))
+    return made.refresh()
+
+
+def begun(table: Any) -> tuple[Table, OpenInstant]:
+    """A compaction that a writer has begun: its base files are there."""
+    (planned,) = table.compact(execute=False).scheduled
+    opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
+    compaction = OpenInstant(opened, planned, COMPACTION)
+    compaction.begin()
+    return opened, compaction
+
+
+def test_nothing_is_removed_once_it_is_published(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, compaction = begun(table)
+    start, removed = Heartbeat.start, []
+
+    def published(self: Heartbeat) -> None:
+        start(self)
+        metadata = CommitMetadata({}, operation_type="COMPACT")
+        compaction.complete(metadata.encode(opened.config.version, COMPACTION, opened.clock))
+
+    monkeypatch.setattr(Heartbeat, "start", published)
+    monkeypatch.setattr(OpenInstant, "back_to_plan", lambda *_: removed.append(1))
+    txn = PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION)
+    with pytest.raises(CommitConflict, match="is not pending any more"), txn:
+        pass
+    assert removed == []
+    assert found(table, compaction).is_completed
+
+
+def test_who_publishes_finds_that_it_is_complete_already(table: Any) -> None:
+    opened, compaction = begun(table)
+    metadata = CommitMetadata({}, operation_type="COMPACT")
+    content = metadata.encode(opened.config.version, COMPACTION, opened.clock)
+    own = compaction.complete(content)
+    assert not compaction.was_overtaken(own)
+    if opened.config.layout.completion_in_name:
+        late = opened.generator.next()
+        compaction.publish(late, content)
+        assert compaction.was_overtaken(late)
+        assert compaction.was_overtaken(own)
+        compaction.take_publication_back(late)
+        assert not compaction.was_overtaken(own)
+    else:
+        with pytest.raises(CommitConflict):
+            compaction.publish(own, content + b" ")
+
+
+def found(table: Any, compaction: OpenInstant) -> Instant:
+    opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
+    instant = opened.timeline.find(compaction.time, COMPACTION)
+    assert instant is not None
+    return instant
