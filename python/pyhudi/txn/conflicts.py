@@ -131,9 +131,13 @@ def since_plan(table: Table, now: Timeline, instant: str) -> Since:
     """What was completed since a write was planned.
 
     table: as the write was planned on it. instant: the write's own. Raises `CommitConflict` where
-    that is not known.
+    that is not known, and where a commit that it was planned on was taken back: also before it was
+    pending for others to see.
     """
     seen = table.timeline
+    for known in seen.commits:
+        if not now.is_committed(known.requested):
+            raise overtaken(f"{known}, which the write was planned on, was taken back meanwhile")
     before = {known.requested for known in seen.commits}
     _check_reaches(seen, now, instant)
     commits = (known for known in now.commits if known.requested not in before)

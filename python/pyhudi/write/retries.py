@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
 from pyhudi.config.table_config import TableConfig
@@ -61,7 +62,7 @@ def retried(
             except TimelineMoved as error:
                 cause = without_hint(error)
             except MissingFile as error:
-                if not _was_cleaned(handle.storage, error):
+                if not _was_taken(handle.storage, error):
                     raise
                 cause = without_hint(error)
             logger.debug("%s: gave way, try %d follows: %s", handle.storage.uri, number + 2, cause)
@@ -74,10 +75,16 @@ def retried(
             again.close()
 
 
-def _was_cleaned(storage: Storage, error: MissingFile) -> bool:
-    """A cleaner took the file from the plan of a writer that is slow; else it is lost."""
+def _was_taken(storage: Storage, error: MissingFile) -> bool:
+    """Whether the plan of a writer that is slow lost the file to others; else it is lost.
+
+    A cleaner has removed it, or its commit was taken back.
+    """
     timeline = Timeline.load(storage, TableConfig.load(storage))
-    return was_taken(timeline, (error.file or "").rsplit("/", 1)[-1])
+    name = (error.file or "").rsplit("/", 1)[-1]
+    made = parse_base_name(name) or parse_log_name(name)
+    went = made is not None and not timeline.is_committed(made.instant)
+    return went or was_taken(timeline, name)
 
 
 class _Again:
