@@ -151,7 +151,9 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
             part = choice.instants[:most]
             if part:
                 table.guard.check()
-                archive_instants(now.storage, now.config, now.timeline, part, policy.history)
+                archive_instants(
+                    now.storage, now.config, now.timeline, part, policy.history, table.guard.check
+                )
                 _remove_markers(now, part)
         gone += part
         if len(part) == len(choice.instants):

@@ -24,7 +24,7 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import UnsupportedTableFeature, overtaken
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.active import Timeline
@@ -51,7 +51,8 @@ def write_archive_log(
 ) -> None:
     """Writes the next log file of the archive with all files of the instants.
 
-    Raises `UnsupportedTableFeature` for actions that are never archived.
+    Raises `UnsupportedTableFeature` for actions that are never archived, `CommitConflict` where
+    another writer, who had taken the lock, made that file first.
     """
     records = _records(storage, config, timeline, instants)
     batch = options.block_records
@@ -62,7 +63,9 @@ def write_archive_log(
     folder = config.history_folder
     names = [entry.name for entry in storage.list_dir(folder)[1]]
     number = max((log_number(name) for name in names if name.startswith(PREFIX)), default=0) + 1
-    storage.put(f"{folder}/{PREFIX}{number}_{_WRITE_TOKEN}", b"".join(blocks))
+    path = f"{folder}/{PREFIX}{number}_{_WRITE_TOKEN}"
+    if not storage.put_if_absent(path, b"".join(blocks)):
+        raise overtaken(f"another writer has archived meanwhile: {path} is there")
 
 
 def _records(

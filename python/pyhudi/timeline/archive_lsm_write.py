@@ -17,11 +17,13 @@ from pyhudi.config.history_options import HistoryOptions
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.lsm_manifest import (
+    Check,
     Manifest,
     current_manifest,
     manifest_numbers,
     read_manifest,
     remove_manifest,
+    unchecked,
     write_manifest,
 )
 
@@ -54,8 +56,13 @@ class ArchivedInstant:
     """The requested file's."""
 
 
-def add_to_history(storage: Storage, folder: str, instants: Sequence[ArchivedInstant]) -> None:
-    """Adds instants to a history, which is made if need be. Nothing is written without instants."""
+def add_to_history(
+    storage: Storage, folder: str, instants: Sequence[ArchivedInstant], check: Check = unchecked
+) -> None:
+    """Adds instants to a history, which is made if need be. Nothing is written without instants.
+
+    Raises what `check` does.
+    """
     if not instants:
         return
     ordered = sorted(instants, key=lambda instant: (instant.requested, instant.action))
@@ -65,19 +72,25 @@ def add_to_history(storage: Storage, folder: str, instants: Sequence[ArchivedIns
         return
     data = _bytes_of([_table(ordered)])
     storage.put(f"{folder}/{name}", data)
-    files = {**manifest.files, name: len(data)}
-    write_manifest(storage, folder, Manifest(manifest.number + 1, files))
+    write_manifest(storage, folder, manifest, {**manifest.files, name: len(data)}, check)
 
 
-def merge_and_clean(storage: Storage, folder: str, options: HistoryOptions) -> None:
-    """Merges full levels into the next ones, and removes what no reader needs any more."""
+def merge_and_clean(
+    storage: Storage, folder: str, options: HistoryOptions, check: Check = unchecked
+) -> None:
+    """Merges full levels into the next ones, and removes what no reader needs any more.
+
+    Raises what `check` does.
+    """
     level = 0
-    while _merge_level(storage, folder, level, options):
+    while _merge_level(storage, folder, level, options, check):
         level += 1
-    _clean(storage, folder, options.kept_manifests + level)
+    _clean(storage, folder, options.kept_manifests + level, check)
 
 
-def _merge_level(storage: Storage, folder: str, level: int, options: HistoryOptions) -> bool:
+def _merge_level(
+    storage: Storage, folder: str, level: int, options: HistoryOptions, check: Check
+) -> bool:
     """Whether files of the level were many enough to merge."""
     manifest = current_manifest(storage, folder)
     of_level = sorted(name for name in manifest.files if _level(name) == level)
@@ -91,7 +104,7 @@ def _merge_level(storage: Storage, folder: str, level: int, options: HistoryOpti
     merged = f"{min(bounds)}_{max(bounds)}_{level + 1}.parquet"
     storage.put(f"{folder}/{merged}", data)
     files = {name: size for name, size in manifest.files.items() if name not in chosen}
-    write_manifest(storage, folder, Manifest(manifest.number + 1, {**files, merged: len(data)}))
+    write_manifest(storage, folder, manifest, {**files, merged: len(data)}, check)
     return True
 
 
@@ -114,16 +127,21 @@ def _chosen(names: Iterable[str], manifest: Manifest, options: HistoryOptions) -
     return chosen
 
 
-def _clean(storage: Storage, folder: str, kept: int) -> None:
-    """Removes all but the newest manifests, and the files that only those named."""
+def _clean(storage: Storage, folder: str, kept: int, check: Check) -> None:
+    """Removes all but the newest manifests, and the files that only those named.
+
+    Those of the folder are looked at before the manifests: a file that comes later has one.
+    """
+    names = [entry.name for entry in storage.list_dir(folder)[1]]
     numbers = sorted(manifest_numbers(storage, folder), reverse=True)
     if len(numbers) <= kept:
         return
     manifests = [read_manifest(storage, folder, number) for number in numbers[:kept]]
     needed = {name for manifest in manifests if manifest for name in manifest.files}
+    check()
     for number in numbers[kept:]:
         remove_manifest(storage, folder, number)
-    names = [entry.name for entry in storage.list_dir(folder)[1]]
+    check()
     gone = (name for name in names if _NAME.fullmatch(name) and name not in needed)
     storage.delete_all(f"{folder}/{name}" for name in gone)
 

@@ -27,6 +27,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log_write import write_archive_log
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
+from pyhudi.timeline.lsm_manifest import Check, unchecked
 from pyhudi.timeline.spans import Span
 
 _PLANNED = frozenset({CLEAN, COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT})
@@ -41,18 +42,23 @@ def archive(
     timeline: Timeline,
     instants: Sequence[Instant],
     options: HistoryOptions,
+    check: Check = unchecked,
 ) -> None:
-    """Archives completed instants, oldest first."""
+    """Archives completed instants, oldest first.
+
+    check: raises `CommitConflict` where the table's lock may be another writer's.
+    """
     if config.layout.completion_in_name:
         unknown = _not_in_history(storage, config, instants)
         with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-archive") as pool:
             rows = list(pool.map(partial(_row, storage, config, timeline), unknown))
-        add_to_history(storage, config.history_folder, rows)
+        add_to_history(storage, config.history_folder, rows, check)
     else:
         write_archive_log(storage, config, timeline, instants, options)
+    check()
     _remove(storage, config, timeline, instants)
     if config.layout.completion_in_name:
-        merge_and_clean(storage, config.history_folder, options)
+        merge_and_clean(storage, config.history_folder, options, check)
 
 
 def _not_in_history(

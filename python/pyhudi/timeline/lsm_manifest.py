@@ -6,17 +6,20 @@ never changed; those that a reader may still hold are kept for a while.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyhudi.config.json_text import parse_json
-from pyhudi.errors import CorruptTable
+from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 
 _PREFIX = "manifest_"
 _VERSION = "_version_"
 _DIGITS = 19
+
+Check = Callable[[], None]
+"""Raises `CommitConflict` where the table's lock may be another writer's by now."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,33 @@ def read_manifest(storage: Storage, folder: str, number: int) -> Manifest | None
     return Manifest(number, files)
 
 
-def write_manifest(storage: Storage, folder: str, manifest: Manifest) -> None:
-    """Writes a manifest and makes it the one that counts."""
-    files = [{"fileName": name, "fileLen": size} for name, size in manifest.files.items()]
-    storage.put(_path(folder, manifest.number), content.encode_json({"files": files}))
-    storage.put(f"{folder}/{_VERSION}", str(manifest.number).encode())
+def write_manifest(
+    storage: Storage, folder: str, before: Manifest, files: Mapping[str, int], check: Check
+) -> None:
+    """Writes the manifest that comes after one, and makes it the one that counts.
+
+    check: raises `CommitConflict` where the lock may be another's. A writer that stood still before
+    one of the two steps neither hides what others have archived meanwhile nor sets them back.
+    """
+    listed = [{"fileName": name, "fileLen": size} for name, size in files.items()]
+    data, number = content.encode_json({"files": listed}), before.number + 1
+    check()
+    while not storage.put_if_absent(_path(folder, number), data):
+        check()  # else it is of a writer that died, and does not count
+        number = max(manifest_numbers(storage, folder)) + 1
+    check()
+    storage.put(f"{folder}/{_VERSION}", str(number).encode())
+    try:
+        check()
+    except CommitConflict:
+        newest = max(manifest_numbers(storage, folder))
+        if newest > number:
+            storage.put(f"{folder}/{_VERSION}", str(newest).encode())
+        raise
+
+
+def unchecked() -> None:
+    """The `Check` of who is alone."""
 
 
 def remove_manifest(storage: Storage, folder: str, number: int) -> None:
