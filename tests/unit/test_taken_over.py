@@ -15,7 +15,7 @@ from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.planned import PlannedTransaction
+from pyhudi.txn.planned import FIRST_STAGE, PlannedTransaction
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, SMALL_BLOOM, people
 
@@ -55,6 +55,35 @@ def test_nothing_is_removed_once_it_is_published(
         pass
     assert removed == []
     assert found(table, compaction).is_completed
+
+
+def test_what_others_have_carried_out_and_archived_is_left(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An inflight file alone would be taken for a failed write, of which files are removed."""
+    (planned,) = table.compact(execute=False).scheduled
+    opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
+    begin = OpenInstant.begin
+
+    def late(self: OpenInstant, content: bytes = b"") -> None:
+        self.withdraw_request()
+        begin(self, content)
+
+    monkeypatch.setattr(OpenInstant, "begin", late)
+    txn = PlannedTransaction(opened, "COMPACT", planned, COMPACTION)
+    with pytest.raises(CommitConflict, match="is not pending any more"), txn:
+        pass
+    assert list(Path(table.uri).glob(f".hoodie/**/{planned}*")) == []
+
+
+def test_who_takes_over_has_file_names_of_its_own(table: Any) -> None:
+    """The first one may be removing its files still."""
+    opened, compaction = begun(table)
+    with PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION) as txn:
+        assert txn.stage > FIRST_STAGE
+    opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
+    with PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION) as txn:
+        assert txn.stage == FIRST_STAGE
 
 
 def test_who_publishes_finds_that_it_is_complete_already(table: Any) -> None:

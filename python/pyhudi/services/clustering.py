@@ -55,7 +55,6 @@ from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
 from pyhudi.txn.task_inputs import write_target
 
 _SERVICE = "cluster"
-_STAGE = 1
 _MEMORY = 1024 * 1024 * 1024
 
 
@@ -282,10 +281,10 @@ def _carried_out(
     with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
         label = f"cluster files of {instant.requested}"
         if plan.resized or has_rings(table.storage):
-            stats = resizing.write_buckets(table, plan, tasks, label)
+            stats = resizing.write_buckets(table, plan, tasks, txn.stage, label)
             resizing.with_new_rings(txn, table, plan)
         else:
-            results = table.engine.run(cluster_group, tasks, stage=_STAGE, label=label)
+            results = table.engine.run(cluster_group, tasks, stage=txn.stage, label=label)
             stats = [stat for written in results for stat in written]
         txn.commit(stats, schema, plan.replaced)
     return stats

@@ -26,9 +26,8 @@ from pyhudi.slices.table import Commit, Table
 from pyhudi.timeline import content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.planned import FIRST_STAGE, stage_of_takeover
 from pyhudi.txn.transaction import in_step
-
-_STAGE = 1
 
 TaskT = TypeVar("TaskT")
 
@@ -78,7 +77,7 @@ def compact(
     compaction.request(content.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
         _check_newest(table)
-        _carry_out(compaction, work, slices, tasks)
+        _carry_out(compaction, work, slices, tasks, FIRST_STAGE)
     except BaseException:
         _take_back(compaction, work, slices)
         raise
@@ -113,7 +112,8 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         slices = planned_slices(table.storage, table.config, operations, work.extension)
         compaction = OpenInstant(table, pending.requested, COMPACTION)
         compaction.back_to_plan(_begun(compaction, work, slices))
-        _carry_out(compaction, work, slices, work.tasks(table, compaction.time, slices))
+        tasks = work.tasks(table, compaction.time, slices)
+        _carry_out(compaction, work, slices, tasks, stage_of_takeover(table))
         completed.append(compaction.time)
     return completed
 
@@ -123,13 +123,14 @@ def _carry_out(
     work: CompactionWork[TaskT],
     slices: Sequence[FileSlice],
     tasks: Sequence[TaskT],
+    stage: int,
 ) -> None:
     table, instant = compaction.table, compaction.time
     schema = schema_history.commit_schema(table.schema, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
     engine = worth_waiting(table.engine, table.storage, sum(slice_.size for slice_ in slices))
-    stats = engine.run(work.write, tasks, stage=_STAGE, label=label)
+    stats = engine.run(work.write, tasks, stage=stage, label=label)
     metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,

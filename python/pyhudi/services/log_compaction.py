@@ -41,7 +41,6 @@ from pyhudi.txn.task_inputs import write_target
 
 OPERATION = "LOG_COMPACT"
 _SERVICE = "log_compact"
-_STAGE = 1
 _EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 """Hudi up to 1.0 takes a plan without it for a compaction's."""
 
@@ -185,7 +184,7 @@ def _carried_out(result: ServiceResult, table: Table, instant: str) -> ServiceRe
     try:
         with PlannedTransaction(table, OPERATION, instant, LOG_COMPACTION, check) as txn:
             label = f"compact log files of {instant}"
-            found = table.engine.run(compact_logs, tasks, stage=_STAGE, label=label)
+            found = table.engine.run(compact_logs, tasks, stage=txn.stage, label=label)
             stats = list(chain.from_iterable(found))
             txn.commit(stats, schema)
     except UnsupportedTableFeature:

@@ -42,7 +42,6 @@ from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.transaction import Transaction
 
 _PROBED = 4
-_STAGE = 1
 _ANY_SIZE = 1 << 62
 """Bytes of a file of which there is one, however large."""
 
@@ -103,12 +102,12 @@ def another_ring(table: Table, plan: ClusteringPlan) -> str:
 
 
 def write_buckets(
-    table: Table, plan: ClusteringPlan, groups: Sequence[ClusterTask], label: str
+    table: Table, plan: ClusteringPlan, groups: Sequence[ClusterTask], stage: int, label: str
 ) -> list[WriteStat]:
     """Writes the new buckets of a plan.
 
-    groups: the task that each group would be if its rows came together. Raises `ConfigError` where
-    keys are not in the buckets that the options say.
+    groups: the task that each group would be if its rows came together. stage: of the engine call.
+    Raises `ConfigError` where keys are not in the buckets that the options say.
     """
     if not all(group.children for group in plan.groups):
         msg = f"{BUCKET_ENGINE} is {CONSISTENT}, and a clustering's plan has file groups without it"
@@ -130,7 +129,7 @@ def write_buckets(
         for child in group.children
         if child.prefix is not None
     ]
-    written = table.engine.run(write_bucket, tasks, stage=_STAGE, label=label)
+    written = table.engine.run(write_bucket, tasks, stage=stage, label=label)
     _check_all_written(plan, written, hashing)
     return [stat for bucket in written for stat in bucket.stats]
 

@@ -33,7 +33,6 @@ from pyhudi.timeline import Timeline, content
 from pyhudi.txn.planned import PlannedTransaction, schedule
 
 _SERVICE = "compact"
-_STAGE = 1
 _LOGS_MOST = 24
 _LOGS_FOR_A_MIB = 2
 """Log files that a slice may have, and for each MiB of its base file."""
@@ -218,7 +217,7 @@ def _carried_out(
     tasks = work.tasks(table, instant, slices)
     with PlannedTransaction(table, "COMPACT", instant, COMPACTION) as txn:
         label = f"{work.label} of {instant}"
-        stats = table.engine.run(work.write, tasks, stage=_STAGE, label=label)
+        stats = table.engine.run(work.write, tasks, stage=txn.stage, label=label)
         txn.commit(stats, schema)
     return result.reading(slices).writing(instant, stats)
 

@@ -123,7 +123,14 @@ class OpenInstant:
         markers.delete_all(self.table.storage, self.time)
 
     def back_to_plan(self, begun: Iterable[str] | None = None) -> None:
-        """Removes what was written, which no reader sees, and leaves it requested."""
+        """Removes what was written, which no reader sees, and leaves it requested.
+
+        Raises `CommitConflict` where the lock may be another's: its files may have the same names.
+        """
+        if begun is None:
+            named = markers.read_all(self.table.storage, self.time) or ()
+            begun = [marker.path for marker in named]
+        self.table.guard.check()
         self.keep_only(CommitMetadata(), begun)
         self._remove(State.INFLIGHT)
         self.clear()
@@ -138,6 +145,10 @@ class OpenInstant:
         """Takes its requested file away, of an instant that has written nothing."""
         self._remove(State.REQUESTED)
 
+    def withdraw_beginning(self) -> None:
+        """Takes its inflight file away, of an instant that has written nothing."""
+        self._remove(State.INFLIGHT)
+
     def unpublish(self) -> None:
         """Makes a completed instant inflight again: the completed file goes, the others stay."""
         self._remove(State.COMPLETED)
@@ -147,11 +158,20 @@ class OpenInstant:
         self.table.storage.delete(self._completed_path(completion))
 
     @property
+    def is_requested(self) -> bool:
+        """Whether its requested file is there."""
+        return self._has(State.REQUESTED)
+
+    @property
     def is_inflight(self) -> bool:
         """Whether its inflight file is there."""
+        return self._has(State.INFLIGHT)
+
+    def _has(self, state: State) -> bool:
         layout = self.table.config.layout
-        name = layout.file_name(self.time, self.action, State.INFLIGHT)
-        return self.table.storage.exists(layout.path(name))
+        return self.table.storage.exists(
+            layout.path(layout.file_name(self.time, self.action, state))
+        )
 
     def _completed_path(self, completion: str) -> str:
         layout = self.table.config.layout

@@ -30,6 +30,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from pyhudi.config import properties_file
 from pyhudi.config.actions import Instant, State
@@ -57,6 +58,9 @@ from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.left_files import remove_staged_of
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.recovery import remove_marked
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _COMPACTING = frozenset({"COMPACT", "LOG_COMPACT"})
 
@@ -114,7 +118,7 @@ class Transaction:
         """The write's requested time, once entered."""
         return self._open.time
 
-    def __enter__(self) -> Transaction:
+    def __enter__(self) -> Self:
         """Begins the write. Raises `CommitConflict` and `LockTimeout`, with nothing left."""
         if self._state is State.INFLIGHT:
             self._heartbeat = self._new_heartbeat()
