@@ -97,15 +97,14 @@ def change_version(
         change = _planned(storage, config, to, up=up, dry_run=dry_run)
         if Unfinished.of(config).moving:
             remove_other_timeline(storage, config)
-        plain = _without_metadata(storage, config, clock, by, to)
+        plain = _without_metadata(handle, config, clock, by, to)
         if not plain.version.writable:
             _set(storage, plain, changed(plain.properties, 6), clock)
         merge = plain.is_merge_on_read and any(
             step in _COMPACTED_BEFORE for step in steps(change.before, to)
         )
         compaction = _settled(handle, clock, by, merge=merge)
-        handle.guarded.check()
-        _move(storage, to, clock)
+        _move(handle, to, clock)
         if table_version(to).writable:
             metadata_lifecycle.make_again(handle, clock, by)
         else:
@@ -207,18 +206,18 @@ _OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
 
 
 def _without_metadata(
-    storage: Storage, config: TableConfig, clock: Clock, by: str, to: int
+    handle: Handle, config: TableConfig, clock: Clock, by: str, to: int
 ) -> TableConfig:
     """Without the metadata table, which the properties then say is to be made again.
 
     The properties first, so that nobody reads half of it.
     """
-    listed = config.metadata_partitions
+    storage, listed = handle.storage, config.metadata_partitions
     moving = config.version.layout.version != table_version(to).layout.version
     undone = replace(all_of(storage, config, by), removed=listed, moving=moving)
     config = config.updated(storage, undone.properties, clock, removed=_OF_METADATA)
     change_definitions(storage, config, {}, removed=listed)
-    remove_metadata_table(storage)
+    remove_metadata_table(storage, handle.guarded)
     return config
 
 
@@ -235,13 +234,20 @@ def _settled(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None
     return compact(context.table, work, with_logs(context.table))
 
 
-def _move(storage: Storage, to: int, clock: Clock) -> None:
+def _move(handle: Handle, to: int, clock: Clock) -> None:
+    """Moves the timeline, and the properties with it.
+
+    A writer that stands still on the way is overtaken by one that takes up what was begun, and must
+    not go on then. Raises `CommitConflict` there.
+    """
+    storage, check = handle.storage, handle.guarded.check
     old = TableConfig.load(storage, clock)
     wanted = changed(old.properties, to)
     new = TableConfig(wanted)
     if not new.version.writable:
         # The releases of such tables made metadata tables of another form.
         wanted.update(replace(Unfinished.of(old), partitions=()).properties)
+    check()
     if new.layout.folder == old.layout.folder:
         _set(storage, old, wanted, clock)
         return
@@ -249,12 +255,20 @@ def _move(storage: Storage, to: int, clock: Clock) -> None:
     timeline = Timeline.load(storage, old)
     if new.layout.completion_in_name:
         storage.delete_dir(new.layout.folder)
-        add_to_history(storage, new.history_folder, archived_instants(timeline, clock))
+        add_to_history(storage, new.history_folder, archived_instants(timeline, clock), check)
     else:
         remove_instants(storage, new.layout)
     for path, data in moved_files(storage, timeline, old, new, clock):
+        check()
         storage.put(path, data)
+    check()
     _set(storage, old, wanted, clock)
+    try:
+        check()
+    except CommitConflict:
+        # What others have committed meanwhile is on the old timeline alone.
+        _set(storage, new, old.properties, clock)
+        raise
     _remove_old(storage, old)
 
 

@@ -137,7 +137,7 @@ def _is_initial(time: str) -> bool:
 
 
 def _make_table(data: Table) -> None:
-    remove_metadata_table(data.storage)
+    remove_metadata_table(data.storage, data.guard)
     make_table(data.storage.below(FOLDER), own_config(data.config), data.clock)
 
 

@@ -22,7 +22,7 @@ from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table import Table
+from pyhudi.slices.table import Guard, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
@@ -93,16 +93,19 @@ def delta_commit(table: Table, time: str) -> Instant | None:
     return table.timeline.find(time, DELTA_COMMIT)
 
 
-def remove_metadata_table(data: Storage) -> None:
+def remove_metadata_table(data: Storage, guard: Guard) -> None:
     """Takes all of a metadata table away; a reader at work never takes the rest for the whole.
 
     Without properties nobody opens it, and as long as there are instants it is known which files
-    there must be.
+    there must be. Raises `CommitConflict` where the lock may be another's, who makes it anew then.
     """
+    guard.check()
     data.delete(f"{FOLDER}/{PROPERTIES}")
     for folder in data.list_dir(FOLDER)[0]:
         if folder != f"{FOLDER}/{META_FOLDER}":
+            guard.check()
             data.delete_dir(folder)
+    guard.check()
     data.delete_dir(FOLDER)
 
 

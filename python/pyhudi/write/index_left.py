@@ -84,7 +84,7 @@ def _indexings(config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instan
 
 def _remove_files(table: Table, gone: set[str]) -> None:
     if FILES in gone:
-        remove_metadata_table(table.storage)
+        remove_metadata_table(table.storage, table.guard)
         return
     change_definitions(table.storage, table.config, {}, removed=gone)
     for name in gone:

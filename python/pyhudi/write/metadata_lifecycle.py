@@ -52,7 +52,7 @@ from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.table_schema import field_at
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
-from pyhudi.storage.storage import Storage
+from pyhudi.slices.table import Table
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.other_layout import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
@@ -333,7 +333,7 @@ def _take_away(
         properties = (names.METADATA_PARTITIONS, _INFLIGHT)
         config = config.updated(storage, undone.properties, clock, removed=properties)
         change_definitions(storage, config, {}, removed=gone)
-        remove_metadata_table(storage)
+        remove_metadata_table(storage, handle.guarded)
         return config
     changes = {names.METADATA_PARTITIONS: ",".join(left), **undone.properties}
     config = config.updated(storage, changes, clock)
@@ -369,7 +369,7 @@ def _make(
     config = context.config
     wanted = wanted | set(undone.partitions_for(config.version))
     if not wanted - set(config.metadata_partitions):
-        return _settled(context.storage, config, undone, clock).metadata_partitions
+        return _settled(context.table, config, undone).metadata_partitions
     arguments = (context.table, wanted, options, memory_limit(memory), definitions)
     if undone:
         return initialise(*arguments).metadata_partitions
@@ -399,7 +399,7 @@ def _remembered(
             context.table.guard.check()
             config = TableConfig.load(context.storage, clock)
             if Unfinished.of(config).by == by:
-                _settled(context.storage, config, begun, clock)
+                _settled(context.table, config, begun)
         raise
 
 
@@ -418,15 +418,14 @@ def _without_leftovers(
     return context
 
 
-def _settled(
-    storage: Storage, config: TableConfig, undone: Unfinished, clock: Clock
-) -> TableConfig:
+def _settled(table: Table, config: TableConfig, undone: Unfinished) -> TableConfig:
     """The properties without what was undone and is done; left folders go."""
     if not undone:
         return config
+    storage, clock = table.storage, table.clock
     listed = config.metadata_partitions
     if not listed:
-        remove_metadata_table(storage)
+        remove_metadata_table(storage, table.guard)
     for name in undone.removed:
         if name not in listed:
             storage.delete_dir(f"{FOLDER}/{name}")
