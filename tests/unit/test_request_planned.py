@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.table import Table, Unguarded
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.write_context import WriteContext
-from tests.sim.crash import PEOPLE, SMALL_BLOOM, people
+from tests.sim.crash import PEOPLE, SMALL_BLOOM, people, values_read
 
 LATER = "20990101000000000"
 
@@ -60,6 +61,20 @@ def test_a_plan_stays_where_nobody_did(table: Any) -> None:
     found, instant = opened(table, "compaction")
     instant.request_planned(b"plan", found.timeline)
     assert [file.read_bytes() for file in requested(table)] == [b"plan"]
+
+
+def test_a_plan_of_the_dead_without_a_commit_is_withdrawn(table: Any, tmp_path: Path) -> None:
+    """The planner stood still, and died before its second look (seed 13000059, without it)."""
+    table.upsert(people(range(4), 2, 2))
+    (planned,) = table.refresh().compact(execute=False).scheduled
+    (file,) = Path(table.uri).glob(f".hoodie/**/{planned}.compaction.requested")
+    kept = file.rename(tmp_path / file.name)
+    pyhudi.open_table(table.uri).upsert(people([1], 3, 3))
+    kept.rename(file)
+    with suppress(CommitConflict):
+        pyhudi.open_table(table.uri).compact()
+    pyhudi.open_table(table.uri).compact()
+    assert values_read(Path(table.uri)) == {"k00": 2, "k01": 3, "k02": 2, "k03": 2}
 
 
 def test_nothing_is_requested_once_the_lock_is_gone(table: Any) -> None:
