@@ -79,7 +79,7 @@ class Origin:
         scan = self.scan_of(ordered, pushed, limit)
         files = self._plain_paths(scan)
         # Pushed filters and the limit chose files; what Spark does on top applies them to rows.
-        frame = None if files is None else read_by_spark(self.engine.spark, files, scan.schema)
+        frame = None if files is None else read_by_spark(self.engine.spark, files, scan)
         if frame is None:
             frame = self._frame(scan, read_pack, scan.schema)
         return self._named(frame)

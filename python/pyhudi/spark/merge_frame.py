@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.spark.names import case_counts, found_name
+from pyhudi.spark.names import case_counts, found_name, quoted_name
 
 When = Literal["matched", "not_matched", "not_matched_by_source"]
 Kind = Literal["update", "delete", "insert"]
@@ -63,7 +63,7 @@ def as_column(value: Any) -> Column:
 
 def quoted(name: str) -> Column:
     """The column of a name, whatever is in it."""
-    return sf.col("`" + name.replace("`", "``") + "`")
+    return sf.col(quoted_name(name))
 
 
 def resolved(

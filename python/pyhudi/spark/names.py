@@ -28,6 +28,11 @@ def found_name(name: str, names: Iterable[str], *, case: bool) -> str | None:
     return found[0] if found else None
 
 
+def quoted_name(name: str) -> str:
+    """A column's name as Spark's SQL takes it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def named_as(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     """The frame, its columns under those of some names that mean the same."""
     known = list(names)

@@ -17,9 +17,11 @@ from pyhudi import _native
 from pyhudi.api.scan import Scan
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, UnsupportedTableFeature
+from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.engine import is_connect
+from pyhudi.spark.names import quoted_name
 from pyhudi.spark.types import spark_schema, wire_schema
 
 _FOOTERS_MOST = 1000
@@ -71,15 +73,26 @@ class PlainFiles:
         self.columns |= dict(zip(map(_path, new), found, strict=True))
 
 
-def read_by_spark(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame | None:
-    """The rows of Parquet files, by Spark's own reader; None where it does not get at them."""
-    reader = spark.read.schema(spark_schema(wire_schema(schema))).options(**_READING)
+def read_by_spark(spark: SparkSession, paths: Sequence[str], scan: Scan) -> DataFrame | None:
+    """Columns of Parquet files by Spark's own reader; None where it does not get at them."""
+    reader = spark.read.schema(spark_schema(_whole(scan))).options(**_READING)
     try:
-        return reader.parquet(*paths)
+        # Of fewer columns Spark takes less for the size, by the widths of all.
+        return reader.parquet(*paths).select(*[quoted_name(name) for name in scan.schema.names])
     except Exception:
         if paths[0].startswith("file:"):
             raise
         return None  # Spark's settings know another HDFS, or another user
+
+
+def _whole(scan: Scan) -> pa.Schema:
+    """All columns of the table as Spark has them, Hudi's own if they are asked for."""
+    asked = set(scan.schema.names)
+    shown = [field for field in scan.shown if field.name in asked or not is_meta(field.name)]
+    try:
+        return wire_schema(pa.schema(shown))
+    except UnsupportedTableFeature:
+        return wire_schema(scan.schema)
 
 
 def plain_files(scan: Scan, spark: SparkSession) -> PlainFiles | None:
