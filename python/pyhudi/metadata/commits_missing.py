@@ -13,7 +13,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.start_group import START_TOKEN
 from pyhudi.timeline import Instant, Timeline
-from pyhudi.txn.rollback import rollbacks_of
+from pyhudi.txn.rollback import was_rolled_back
 
 _ORIGIN = "00000000000000"
 """Start of the instants at which Hudi initialises a metadata table."""
@@ -123,20 +123,13 @@ def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[
             if group in based and not _may_follow(metadata, instant, (based[group],)):
                 continue
             name = (stat.path or "").rsplit("/", 1)[-1]
-            if name not in present and _was_taken_back(metadata, instant):
+            if name not in present and was_rolled_back(metadata, instant.requested):
+                # Its writer stood still between its last look and its last file. It takes that
+                # back, unless it has died meanwhile.
                 break
             _check_file(f"{partition}/{name}", present.get(name), stat.file_size_in_bytes)
             if not name.startswith("."):
                 based[group] = instant.requested
-
-
-def _was_taken_back(metadata: Timeline, instant: Instant) -> bool:
-    """Whether a commit is complete that was rolled back.
-
-    Its writer stood still between its last look and its last file. It takes that back, unless it
-    has died meanwhile.
-    """
-    return any(True for _ in rollbacks_of(metadata, instant.requested))
 
 
 def _made(metadata: Timeline, present: Mapping[str, tuple[str, int]]) -> str:

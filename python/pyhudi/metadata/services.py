@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, RESTORE
+from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.history_options import HistoryOptions
@@ -31,7 +31,7 @@ from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.table import Bound, Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn.left_files import remove_staged
-from pyhudi.txn.rollback import rollbacks_of
+from pyhudi.txn.rollback import was_rolled_back
 
 RETAINED = 20
 """Commits whose slices stay (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""
@@ -129,20 +129,12 @@ def _without_late(data: Table, metadata_table: Table) -> Table:
         delta.requested
         for delta in metadata_table.timeline.completed(DELTA_COMMIT)
         if delta.requested > first and delta.requested not in known
-        if is_ordinary(delta.requested)
-        and any(True for _ in rollbacks_of(timeline, delta.requested))
+        if is_ordinary(delta.requested) and was_rolled_back(timeline, delta.requested)
     ]
     for target in late:
         remove_delta_commit(metadata_table, target)
         metadata_table = metadata_table.reloaded()
     return metadata_table
-
-
-def _was_taken_back(timeline: Timeline, target: str) -> bool:
-    restores = (timeline.read(instant) or {} for instant in timeline.completed(RESTORE))
-    return any(True for _ in rollbacks_of(timeline, target)) or any(
-        target in (record.get("instantsToRollback") or ()) for record in restores
-    )
 
 
 def is_compaction_due(table: Table, deltas: int) -> bool:

@@ -218,6 +218,11 @@ def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Mapping[str, Any]]
             yield record
 
 
+def was_rolled_back(timeline: Timeline, target: str) -> bool:
+    """Whether a rollback of an instant is complete."""
+    return any(True for _ in rollbacks_of(timeline, target))
+
+
 def called_off(timeline: Timeline, target: str) -> set[str]:
     """Log files with blocks of a failed write that its rollback has called off: they stay."""
     found: set[str] = set()
