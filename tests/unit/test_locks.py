@@ -190,7 +190,19 @@ class TestStorageLock:
             held(now + more)
             assert not StorageLock(Storage(str(tmp_path)), clock).acquire(0)
 
-    @pytest.mark.parametrize("text", ["", "{}", "[]", '{"expired":false,"validUntil":"x"}', "\xff"])
+    def test_what_a_crash_of_the_machine_leaves_is_free(self, tmp_path: Path) -> None:
+        """The file is not synced: its content may be lost, and the holder is."""
+        file = tmp_path / PATH
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"")
+        lock = StorageLock(Storage(str(tmp_path)), SystemClock())
+        assert lock.acquire(0)
+        lock.check()
+        assert not StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
+
+    @pytest.mark.parametrize(
+        "text", [" ", "{}", "[]", '{"expired":false,"validUntil":"x"}', "\xff"]
+    )
     def test_what_is_no_lock_is_an_error(self, text: str, tmp_path: Path) -> None:
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,8 @@ at_work: set[str] = set()
 
 def owner(name: str) -> bytes:
     """What tells this process and something that it keeps alive; empty where nothing can."""
-    machine = _machine()
-    if machine is None:
-        return b""
-    pid = os.getpid()
-    said = {"machine": machine, "pid": pid, "started": _started(pid), "name": name}
-    return json.dumps(said).encode()
+    here = _this_process(os.getpid())
+    return json.dumps({**here, "name": name}).encode() if here else b""
 
 
 def is_dead_here(content: bytes) -> bool:
@@ -34,12 +31,19 @@ def is_dead_here(content: bytes) -> bool:
         said = json.loads(content)
     except ValueError:
         return False
-    here = _machine()
-    if here is None or not isinstance(said, dict) or said.get("machine") != here:
+    here = _this_process(os.getpid())
+    if not here or not isinstance(said, dict) or said.get("machine") != here["machine"]:
         return False
     if said.get("pid") == os.getpid():
         return said.get("name") not in at_work
     return bool(_started(said.get("pid")) != said.get("started"))
+
+
+@cache
+def _this_process(pid: int) -> dict[str, Any]:
+    """pid: its own, which a fork changes."""
+    machine = _machine()
+    return {} if machine is None else {"machine": machine, "pid": pid, "started": _started(pid)}
 
 
 def _machine() -> str | None:

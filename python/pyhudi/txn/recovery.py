@@ -2,7 +2,9 @@
 
 Pending restores and rollbacks are carried out, failed writes rolled back, savepoints that were only
 begun, left markers and staged files removed; what a living writer has begun stays. Who is dead is
-looked at within the section in which that is done, and no write can be completed meanwhile.
+looked at within the section in which that is done, and no write can be completed meanwhile. But one
+that stood still may complete its write after that was rolled back: it takes that back itself, or,
+where it has died, the next one does.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def recover(
     table.generator.observe(timeline)
     check(timeline)
     left = [*timeline.pending(ROLLBACK), *failed_writes(timeline)]
-    has_dead = bool(timeline.pending(SAVEPOINT, RESTORE) or _of_dead(table, left))
+    has_dead = bool(
+        timeline.pending(SAVEPOINT, RESTORE) or _of_dead(table, left) or _come_late(timeline)
+    )
     if has_dead:
         with table.guard.section():
             timeline = _taken_back(table)
@@ -90,10 +94,12 @@ def _taken_back(table: Table) -> Timeline:
         rollback.resume(table, timeline, pending)
     if rollbacks:
         timeline = _load(table)
-    failed = _of_dead(table, failed_writes(timeline))
+    failed, late = _of_dead(table, failed_writes(timeline)), _come_late(timeline)
     for instant in reversed(failed):
         rollback.roll_back(table, timeline, instant)
-    return _load(table) if failed else timeline
+    for instant in late:
+        rollback.unpublish(table, timeline, instant)
+    return _load(table) if failed or late else timeline
 
 
 def _load(table: Table) -> Timeline:
@@ -106,6 +112,12 @@ def failed_writes(timeline: Timeline) -> list[Instant]:
     """Pending writes, oldest first; pending compactions and clusterings are none."""
     pending = timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
     return [instant for instant in pending if not timeline.is_clustering(instant)]
+
+
+def _come_late(timeline: Timeline) -> list[Instant]:
+    """Commits of which only the completed file is there: it came after their rollback."""
+    alone = (commit for commit in timeline.commits if len(timeline.files(commit)) == 1)
+    return [commit for commit in alone if rollback.was_rolled_back(timeline, commit.requested)]
 
 
 def check_no_live_writer(table: Table, timeline: Timeline) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pyhudi import _native
-from pyhudi.config.actions import ROLLBACK, Instant, State
+from pyhudi.config.actions import RESTORE, ROLLBACK, Instant, State
 from pyhudi.config.file_names import log_file_name, parse_log_name
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.table import Rollback, Table
@@ -219,8 +219,11 @@ def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Mapping[str, Any]]
 
 
 def was_rolled_back(timeline: Timeline, target: str) -> bool:
-    """Whether a rollback of an instant is complete."""
-    return any(True for _ in rollbacks_of(timeline, target))
+    """Whether a rollback of an instant, or a restore that took it back, is complete."""
+    if any(True for _ in rollbacks_of(timeline, target)):
+        return True
+    restores = (timeline.read(restore) or {} for restore in timeline.completed(RESTORE))
+    return any(target in (record.get("instantsToRollback") or ()) for record in restores)
 
 
 def called_off(timeline: Timeline, target: str) -> set[str]:

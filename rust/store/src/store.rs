@@ -187,8 +187,9 @@ impl Store {
     /// Writes the file if its version is `expected` still, none for no file. Gives the new version,
     /// or none where another writer was first; of several writers exactly one is.
     ///
-    /// Each content must be new, such as by a random part. [`StoreError::Unsupported`] where the
-    /// storage has no conditional writes or locks of files.
+    /// Each content must be new, such as by a random part. On local storage a crash of the machine
+    /// may bring the old content back or leave the file empty: a lock's holder has died with it.
+    /// [`StoreError::Unsupported`] where the storage has no conditional writes or locks of files.
     pub fn replace_version(
         &self,
         path: &str,

@@ -54,6 +54,9 @@ class _Content:
 
     @classmethod
     def parse(cls, data: bytes) -> _Content:
+        if not data:
+            # Left by a crash of the machine, and of the holder with it.
+            return cls(expired=True, valid_until=0, owner="")
         try:
             said = json.loads(data)
             return cls(

@@ -1,5 +1,5 @@
-//! Files that appear with all their bytes or not at all: staged beside the target, synced, then
-//! renamed over it or linked to it.
+//! Files that appear with all their bytes or not at all: staged beside the target, synced where they
+//! have to last, then renamed over it or linked to it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,12 +13,14 @@ use crate::{Result, StoreError};
 
 /// Writes `target`, whether or not it is there.
 pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<()> {
-    let mut staged = Staged::write(target, bytes)?;
-    checksum::forget(target)?;
-    staged
-        .rename_to(target)
-        .map_err(|source| StoreError::around(target, source))?;
+    Staged::write(target, bytes, sync_content)?.rename_to(target)?;
     dirs::sync_parent(target)
+}
+
+/// [`replace`] for what means nothing after a crash of the machine, which may bring the old content
+/// back or leave none.
+pub(crate) fn replace_unsynced(target: &Path, bytes: &[u8]) -> Result<()> {
+    Staged::write(target, bytes, |_, _| Ok(()))?.rename_to(target)
 }
 
 /// Writes `target` if it is not there; false if it is.
@@ -27,7 +29,7 @@ pub(crate) fn if_absent(target: &Path, bytes: &[u8]) -> Result<bool> {
     if target.symlink_metadata().is_ok() {
         return Ok(false);
     }
-    let staged = Staged::write(target, bytes)?;
+    let staged = Staged::write(target, bytes, sync_content)?;
     checksum::forget(target)?;
     let created = staged.link_to(target)?;
     // One sync for both changes: the name that came and the one that went.
@@ -38,27 +40,32 @@ pub(crate) fn if_absent(target: &Path, bytes: &[u8]) -> Result<bool> {
     Ok(created)
 }
 
-/// A complete, synced file under a name of its own; removed on drop unless renamed.
+/// A complete file under a name of its own; removed on drop unless renamed.
 struct Staged {
     path: PathBuf,
     renamed: bool,
 }
 
 impl Staged {
-    fn write(target: &Path, bytes: &[u8]) -> Result<Self> {
+    fn write(
+        target: &Path,
+        bytes: &[u8],
+        sync: impl FnOnce(&File, &[u8]) -> io::Result<()>,
+    ) -> Result<Self> {
         let (path, mut file) = create_unique(target)?;
         let staged = Self {
             path,
             renamed: false,
         };
         file.write_all(bytes)
-            .and_then(|()| sync_content(&file, bytes))
+            .and_then(|()| sync(&file, bytes))
             .map_err(|source| StoreError::around(&staged.path, source))?;
         Ok(staged)
     }
 
-    fn rename_to(&mut self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)?;
+    fn rename_to(mut self, target: &Path) -> Result<()> {
+        checksum::forget(target)?;
+        fs::rename(&self.path, target).map_err(|source| StoreError::around(target, source))?;
         self.renamed = true;
         Ok(())
     }

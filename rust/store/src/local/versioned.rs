@@ -38,7 +38,7 @@ pub(crate) fn replace(
     let found = read(target)?.map(|(_, version)| version);
     let replaced = found.as_deref() == expected;
     if replaced {
-        put::replace(target, bytes)?;
+        put::replace_unsynced(target, bytes)?;
     }
     drop(guard);
     Ok(replaced.then(|| version(bytes)))

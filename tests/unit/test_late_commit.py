@@ -1,0 +1,65 @@
+"""A commit that was completed after it had been rolled back, by a writer that died then.
+
+It stood still between its last look at the timeline and its completed file; alive it would have
+taken that back itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from tests.sim.crash import leftovers, rows_read
+
+
+def rows(first: int, value: int) -> pa.Table:
+    return pa.table({"id": [f"k{n}" for n in range(first, first + 4)], "v": [value] * 4})
+
+
+@pytest.mark.parametrize("way", ["rollback", "restore"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_the_next_writer_takes_it_back(tmp_path: Path, version: int, kind: Any, way: str) -> None:
+    base = tmp_path / "t"
+    table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
+    kept = table.upsert(rows(0, 1)).instant
+    late = table.upsert(rows(2, 2)).instant
+    action = "commit" if kind == "cow" else "deltacommit"
+    folder, ending = (".hoodie/timeline", "_*") if version > 6 else (".hoodie", "")
+    (completed,) = (base / folder).glob(f"{late}{ending}.{action}")
+    content = completed.read_bytes()
+    if way == "rollback":
+        table.rollback(late)
+    else:
+        table.restore(kept)
+    assert not completed.exists()
+    completed.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pyhudi.open_table(base).upsert(rows(3, 3))
+        opened = pyhudi.open_table(base)
+        assert opened.check(deep=True).findings == ()
+        assert [row["v"] for row in rows_read(base, "true")] == [1, 1, 1, 3, 3, 3, 3]
+        assert rows_read(base, "true") == rows_read(base, "false")
+    assert not completed.exists()
+    assert leftovers(base) == []
+
+
+def test_it_stays_where_nobody_took_it_back(tmp_path: Path) -> None:
+    """An archiver that died may leave the completed file alone, too."""
+    base = tmp_path / "t"
+    table = pyhudi.create_table(base, rows(0, 0).schema, key="id")
+    table.upsert(rows(0, 1))
+    other = table.upsert(rows(2, 2)).instant
+    alone = table.upsert(rows(4, 3)).instant
+    table.rollback(alone)
+    for state in ("inflight", "commit.requested"):
+        for file in (base / ".hoodie/timeline").glob(f"{other}*.{state}"):
+            file.unlink()
+    pyhudi.open_table(base).upsert(rows(3, 3))
+    assert [row["v"] for row in rows_read(base, "true")] == [1, 1, 2, 3, 3, 3, 3]
