@@ -28,7 +28,7 @@ import pyhudi
 from pyhudi.admin import services
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, State
+from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, Instant, State
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
@@ -38,7 +38,7 @@ from pyhudi.config.lock_options import STRATEGY
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.service_options import COMPACT_AFTER
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.timeline_layout import LAYOUT_2, InstantFile
+from pyhudi.config.timeline_layout import LAYOUT_2
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import (
     AfterCommitError,
@@ -254,7 +254,7 @@ class History:
     took_back: set[str] = field(default_factory=set)
     """Who has begun to take a write back."""
 
-    def _instant(self, path: str) -> InstantFile | None:
+    def _instant(self, path: str) -> Instant | None:
         layout = self.config.layout
         folder, _, name = path.rpartition("/")
         return layout.parse(name) if folder == layout.folder else None

@@ -282,10 +282,10 @@ def test_history_and_timeline_are_shown_with_their_picture(changed: HudiTable) -
         assert len([row for row in page.rows if len(row) == rows.num_columns]) == 1 + 2
         assert f"the first 2 of {rows.num_rows} rows" in page.all("p")[-1].text
     assert len(Page(changed.inspect._repr_html_()).all("path", "mark")) == timeline.num_rows
-    text = repr(pyhudi.show(history, 2)).splitlines()
+    text = repr(pyhudi.show(history, 1)).splitlines()
     assert text[0].split() == history.column_names
-    assert history["instant"][1].as_py() in text[2]
-    assert text[3] == f"and {history.num_rows - 2} more rows"
+    assert history["instant"][0].as_py() in text[1]
+    assert text[2] == f"and {history.num_rows - 1} more rows"
 
 
 def test_what_is_shown_is_any_rows(changed: HudiTable) -> None:

@@ -52,16 +52,13 @@ class State(Enum):
     INFLIGHT = "INFLIGHT"
     COMPLETED = "COMPLETED"
 
-    @property
-    def rank(self) -> int:
-        """Its place in the order requested, inflight, completed."""
-        return _RANKS[self]
+    def __init__(self, _: str) -> None:
+        """Members are made in the order of the states."""
+        self.rank: int = len(type(self).__members__)
+        """Its place in that order."""
 
 
-_RANKS = {state: place for place, state in enumerate(State)}
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instant:
     """One action on the table at one time, in the furthest state it has reached."""
 

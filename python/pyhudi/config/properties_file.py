@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from pyhudi.clock import Clock
 from pyhudi.config.properties import (
@@ -27,6 +28,8 @@ FOLDER = ".hoodie"
 FILE = f"{FOLDER}/hoodie.properties"
 BACKUP = f"{FILE}.backup"
 
+_PARSED = 64
+"""Files that are remembered: each commit reads those of its two tables again and again."""
 _ROUNDS = 5
 _SECONDS_BETWEEN_ROUNDS = 1.0
 
@@ -91,6 +94,11 @@ def _read_once(storage: Storage) -> dict[str, str] | None:
 
 
 def _parse_valid(data: bytes, path: str) -> dict[str, str]:
+    return dict(_parsed(data, path))
+
+
+@lru_cache(_PARSED)
+def _parsed(data: bytes, path: str) -> Mapping[str, str]:
     properties = parse_properties(data, path)
     if not properties:
         msg = f"{path}: no property in it"

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pyhudi.config.actions import ACTIONS, CLUSTERING, COMMIT, COMPLETED_ACTION, State
+from pyhudi.config.actions import ACTIONS, CLUSTERING, COMMIT, COMPLETED_ACTION, Instant, State
 from pyhudi.config.file_names import PARSED
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.storage.storage import Storage
@@ -30,16 +30,22 @@ _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.(requested|inflight))?", re.
 _PENDING_STATES = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}
 
 
-@dataclass(frozen=True)
-class InstantFile:
-    """What the name of an instant's file says."""
-
-    name: str
-    requested: str
-    action: str
-    state: State
-    completed: str | None
-    """Completion time in the name, None where the name has none."""
+@lru_cache(PARSED)
+def _parsed(name: str) -> Instant | None:
+    """An instant's file of either layout."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    requested, completed, word, suffix = match.groups()
+    if word == "inflight" and suffix is None:
+        action, state = COMMIT, State.INFLIGHT
+    else:
+        action, state = word, _PENDING_STATES.get(suffix or "", State.COMPLETED)
+    if state is State.COMPLETED and action in COMPLETED_ACTION:
+        return None
+    if action not in ACTIONS or (completed is not None and state is not State.COMPLETED):
+        return None
+    return Instant(requested, action, state, completed, name)
 
 
 @dataclass(frozen=True)
@@ -54,31 +60,19 @@ class TimelineLayout:
     has_clustering_action: bool
     """A pending clustering is its own action (else: `replacecommit`)."""
 
-    @lru_cache(PARSED)  # noqa: B019 - there are two layouts, for good
-    def parse(self, name: str) -> InstantFile | None:
+    def parse(self, name: str) -> Instant | None:
         """What a file name says, None for a file that is no instant.
 
-        Left-over `<name>.<uuid>` files of a writer that died before its rename, and checksum side
-        files, are no instants.
+        Without a completion time where the name has none. Left-over `<name>.<uuid>` files of a
+        writer that died before its rename, and checksum side files, are no instants.
         """
-        match = _NAME.fullmatch(name)
-        if match is None:
-            return None
-        requested, completed, word, suffix = match.groups()
-        if word == "inflight" and suffix is None:
-            action, state = COMMIT, State.INFLIGHT
-        else:
-            action, state = word, _PENDING_STATES.get(suffix or "", State.COMPLETED)
-        if not self._is_possible(action, state, completed):
-            return None
-        return InstantFile(name, requested, action, state, completed)
+        found = _parsed(name)
+        return found if found is not None and self._is_possible(found) else None
 
-    def _is_possible(self, action: str, state: State, completed: str | None) -> bool:
-        if action not in ACTIONS or (action == CLUSTERING and not self.has_clustering_action):
+    def _is_possible(self, instant: Instant) -> bool:
+        if instant.completed is not None and not self.completion_in_name:
             return False
-        if completed is not None and not (self.completion_in_name and state is State.COMPLETED):
-            return False
-        return not (state is State.COMPLETED and action in COMPLETED_ACTION)
+        return self.has_clustering_action or instant.action != CLUSTERING
 
     def file_name(
         self, time: str, action: str, state: State, completion_time: str | None = None
@@ -158,7 +152,7 @@ class TimelineLayout:
             if parsed is None or parsed.state is not State.COMPLETED:
                 continue
             if (parsed.requested, parsed.action) == (time, action):
-                return parsed.name
+                return parsed.file_name
         return None
 
     def _create(self, storage: Storage, name: str, content: bytes) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
-from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
+from pyhudi.config.file_names import BASE_EXTENSION, PARSED, parse_base_name, parse_log_name
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Entry
 
@@ -29,6 +30,8 @@ class CommitFacts:
     """When a committed instant was completed. Asked only where the answer matters."""
     pending_compactions: Mapping[GroupKey, str]
     """Groups that wait for a compaction, with its requested time."""
+    homes: dict[tuple[str, ...], dict[str, str | None]] = field(default_factory=dict)
+    """What `_home` has found: many groups are opened and written to by the same instants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +66,37 @@ def group_files(
     Raises `UnsupportedTableFeature` for a base file in another format than `extension` says.
     """
     for entry in entries:
-        name = entry.path.rsplit("/", 1)[-1]
-        file = _base_file(partition, name, entry.size, extension) or _log_file(
-            partition, name, entry.size, appended=appended
-        )
+        file = _data_file(partition, entry.name, entry.size, extension, appended=appended)
         if file is None:
             continue
         key = (partition, file.file_id)
-        group = groups.setdefault(key, GroupFiles(partition, file.file_id))
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = GroupFiles(partition, file.file_id)
         if isinstance(file, BaseFile):
             group.bases.append(file)
         elif change_logs or not file.suffix:
             group.logs.append(file)
 
 
-def _base_file(partition: str, name: str, size: int, extension: str | None) -> BaseFile | None:
-    parsed = parse_base_name(name, extension)
-    if parsed is None:
-        return None
-    return BaseFile(partition, name, parsed.file_id, parsed.instant, parsed.write_token, size)
-
-
-def _log_file(partition: str, name: str, size: int, *, appended: bool) -> LogFile | None:
-    parsed = parse_log_name(name)
-    if parsed is None:
+@lru_cache(PARSED)
+def _data_file(
+    partition: str, name: str, size: int, extension: str | None, *, appended: bool
+) -> BaseFile | LogFile | None:
+    base = parse_base_name(name, extension)
+    if base is not None:
+        return BaseFile(partition, name, base.file_id, base.instant, base.write_token, size)
+    log = parse_log_name(name)
+    if log is None:
         return None
     return LogFile(
         partition=partition,
         name=name,
-        file_id=parsed.file_id,
-        instant=parsed.instant,
-        version=parsed.version,
-        write_token=parsed.write_token,
-        suffix=parsed.suffix,
+        file_id=log.file_id,
+        instant=log.instant,
+        version=log.version,
+        write_token=log.write_token,
+        suffix=log.suffix,
         size=size,
         appended=appended,
     )
@@ -126,7 +127,7 @@ def committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSlice]:
             group.file_id,
             instant,
             bases.get(instant),
-            tuple(sorted(logs.get(instant, ()), key=lambda log: log.order)),
+            tuple(logs.get(instant, ())),
         )
         for instant in sorted(instants, reverse=True)
     ]
@@ -136,6 +137,8 @@ def _logs_by_name(
     group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
 ) -> dict[str, list[LogFile]]:
     """Log files by the base instant in their name, of slices that are committed or being compacted.
+
+    Oldest first, as by `_logs_by_completion`.
 
     A log file here holds blocks of several commits; whether each counts is for its reader to test.
     In a table that was downgraded from version 8 or 9 an old log file is named by its own instant:
@@ -156,26 +159,37 @@ def _logs_by_name(
 def _logs_by_completion(
     group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
 ) -> dict[str, list[LogFile]]:
-    """Log files of committed instants by the base instant of the slice they belong to."""
+    """Log files of committed instants by the base instant of their slice, oldest first."""
     compaction = facts.pending_compactions.get(group.key)
-    openings = sorted({*bases, *([] if compaction is None else [compaction])}, reverse=True)
+    openings = _newest_first({*bases, *([] if compaction is None else [compaction])})
+    homes = facts.homes.setdefault(openings, {})
     found: dict[str, list[LogFile]] = {}
     for log in sorted(group.logs, key=lambda log: log.order):
-        if not facts.is_committed(log.instant):
+        if log.instant not in homes:
+            homes[log.instant] = _home(log.instant, openings, facts)
+        home = homes[log.instant]
+        if home is None:
             continue
-        home = _home(log.instant, openings, facts)
         if home not in openings:
-            openings = sorted([*openings, home], reverse=True)
+            openings = _newest_first([*openings, home])
+            homes = facts.homes.setdefault(openings, {})
         found.setdefault(home, []).append(log)
     return found
 
 
-def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str:
+def _newest_first(instants: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(instants, reverse=True))
+
+
+def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str | None:
     """The base instant, out of `openings` newest first, of the slice that a log's instant joins.
 
-    Without one that fits, the log opens a slice at its own instant. Times of different lengths do
-    not compare, so there the log's instant stands in for its completion.
+    None where that is not committed. Without one that fits, the log opens a slice at its own
+    instant. Times of different lengths do not compare, so there the log's instant stands in for its
+    completion.
     """
+    if not facts.is_committed(instant):
+        return None
     for opening in openings:
         if opening <= instant:
             return opening

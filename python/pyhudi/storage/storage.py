@@ -13,10 +13,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pyhudi import _native
 from pyhudi.storage.ahead import answer, asked, take_at_once
@@ -26,8 +25,7 @@ from pyhudi.storage.options import check_storage_options, is_remote
 Paths: TypeAlias = list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A file: path relative to the store, size in bytes, modification time in epoch ms."""
 
     path: str

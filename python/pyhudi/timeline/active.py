@@ -34,7 +34,8 @@ from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force
 from pyhudi.timeline.shapes import check_content
 
 _Key = tuple[str, str]
-_Files = dict[_Key, dict[State, Instant]]
+_Files = dict[_Key, dict[int, Instant]]
+"""By the states' ranks."""
 
 
 class Timeline:
@@ -56,11 +57,13 @@ class Timeline:
         self._later: Archive | None = None
         self._files: _Files = {}
         for file in files:
-            self._files.setdefault((file.requested, file.completed_action), {})[file.state] = file
+            states = self._files.setdefault((file.requested, file.completed_action), {})
+            states[file.state.rank] = file
         self.instants: tuple[Instant, ...] = tuple(
-            max(states.values(), key=lambda file: file.state.rank)
-            for _, states in sorted(self._files.items())
+            states[max(states)] for _, states in sorted(self._files.items())
         )
+        self._completed = tuple(i for i in self.instants if i.is_completed)
+        self._pending = tuple(i for i in self.instants if not i.is_completed)
         self.commits: tuple[Instant, ...] = self.completed(*COMMIT_ACTIONS)
         """Completed commits, delta commits and replace commits."""
         self.first_active: str | None = self._start()
@@ -94,12 +97,10 @@ class Timeline:
             if parsed is None:
                 beside.append(entry)
                 continue
-            completed = parsed.completed
-            if completed is None and parsed.state is State.COMPLETED:
+            if parsed.is_completed and parsed.completed is None:
                 completed = _modification_instant(entry.modified_ms, config.timezone)
-            files.append(
-                Instant(parsed.requested, parsed.action, parsed.state, completed, parsed.name)
-            )
+                parsed = replace(parsed, completed=completed)
+            files.append(parsed)
         if not files or any(entry.name == MOVING for entry in beside):
             check_in_force(storage, layout)
         timeline = cls(storage, layout, files, Archive(storage, config))
@@ -134,15 +135,11 @@ class Timeline:
 
     def completed(self, *actions: str) -> tuple[Instant, ...]:
         """Completed instants of the given (completed) actions, of all when none is given."""
-        return tuple(
-            i for i in self.instants if i.is_completed and (not actions or i.action in actions)
-        )
+        return _of(self._completed, actions)
 
     def pending(self, *actions: str) -> tuple[Instant, ...]:
         """Requested and inflight instants of the given actions, of all when none is given."""
-        return tuple(
-            i for i in self.instants if not i.is_completed and (not actions or i.action in actions)
-        )
+        return _of(self._pending, actions)
 
     @property
     def folder(self) -> str:
@@ -200,7 +197,7 @@ class Timeline:
     def find(self, requested: str, action: str) -> Instant | None:
         """The instant of a time and an action, pending or completed."""
         states = self._files.get((requested, COMPLETED_ACTION.get(action, action)))
-        return max(states.values(), key=lambda file: file.state.rank) if states else None
+        return states[max(states)] if states else None
 
     @property
     def completes_in_names(self) -> bool:
@@ -217,7 +214,7 @@ class Timeline:
     def files(self, instant: Instant) -> tuple[Instant, ...]:
         """Every file of an instant, from requested on; `file_name` tells them apart."""
         states = self._files[(instant.requested, instant.completed_action)]
-        return tuple(sorted(states.values(), key=lambda file: file.state.rank))
+        return tuple(states[rank] for rank in sorted(states))
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the file of the furthest state, None when it is empty.
@@ -232,8 +229,7 @@ class Timeline:
 
         Raises `CorruptTable` as `read` does, and for a plan that nobody can carry out.
         """
-        requested = self._files[(instant.requested, instant.completed_action)].get(State.REQUESTED)
-        return None if requested is None else self._read_file(requested)
+        return self._content_of(instant, State.REQUESTED)
 
     def is_clustering(self, instant: Instant) -> bool:
         """Whether a replace commit is a clustering, which up to table version 6 its plan tells."""
@@ -243,8 +239,11 @@ class Timeline:
 
     def inflight(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the inflight file, None when it is empty or missing."""
-        inflight = self._files[(instant.requested, instant.completed_action)].get(State.INFLIGHT)
-        return None if inflight is None else self._read_file(inflight)
+        return self._content_of(instant, State.INFLIGHT)
+
+    def _content_of(self, instant: Instant, state: State) -> dict[str, Any] | None:
+        file = self._files[(instant.requested, instant.completed_action)].get(state.rank)
+        return None if file is None else self._read_file(file)
 
     def workload(self, instant: Instant) -> CommitMetadata:
         """What a pending write said that it would do, from its inflight file.
@@ -307,6 +306,10 @@ class Timeline:
         planned = self.pending(COMPACTION, LOG_COMPACTION, CLUSTERING)
         times = [i.requested for i in (*self.commits, *planned) if i.requested not in savepoints]
         return min(times, default=None)
+
+
+def _of(instants: tuple[Instant, ...], actions: tuple[str, ...]) -> tuple[Instant, ...]:
+    return tuple(i for i in instants if i.action in actions) if actions else instants
 
 
 def keep_commit(storage: Storage, path: str, data: bytes) -> None:

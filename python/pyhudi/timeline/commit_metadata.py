@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any
 
 from pyhudi.clock import Clock
@@ -229,7 +228,6 @@ _LOG_FIELDS = frozenset({"log_version", "log_offset", "base_file", "log_files"})
 _LATER_FIELDS = ("prev_base_file", "num_updates", "total_log_read_time_ms", "total_log_files")
 
 
-@cache
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
@@ -250,12 +248,17 @@ _NAMES_BY_KEY = {
 
 
 def _record_of(model: Any, skipped: Iterable[str]) -> dict[str, Any]:
-    names = [f.name for f in fields(model) if f.name != "unknown" and f.name not in skipped]
-    record = {_camel(name): _plain(getattr(model, name)) for name in names}
+    by_key = _NAMES_BY_KEY[type(model)].items()
+    record = {key: _plain(getattr(model, n)) for key, n in by_key if n not in skipped}
     return {**record, **model.unknown}
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def _plain(value: Any) -> Any:
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, RuntimeStats):
         return _record_of(value, ())
     if isinstance(value, tuple):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyhudi.clock import Clock
 from pyhudi.config.json_text import parse_json
@@ -70,7 +70,7 @@ def encode_container(name: str, record: Mapping[str, Any], clock: Clock) -> byte
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
     text = avro_schema(name)
-    fitted = _fit(record, *_schema_and_names(name))
+    fitted = _fitter(name)(record)
     sync_marker = uuid.UUID(clock.uuid()).bytes
     return _native.json_to_container(text, json.dumps([fitted]), sync_marker)
 
@@ -80,17 +80,25 @@ def encode_archive_block(name: str, records: Sequence[Mapping[str, Any]]) -> byt
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
     text = avro_schema(name)
-    fitted = [_fit(record, *_schema_and_names(name)) for record in records]
+    fitted = [*map(_fitter(name), records)]
     return _native.archive_block(text, json.dumps(fitted))
 
 
+Fit: TypeAlias = Callable[[Any], Any]
+"""Gives a value exactly the fields that its schema has."""
+
+
 @cache
-def _schema_and_names(name: str) -> tuple[Any, dict[str, Any]]:
-    """A record's schema, and the records that it defines, by short and by full name."""
+def _fitter(name: str) -> Fit:
+    """Of records of the named type."""
     schema = json.loads(avro_schema(name))
     names: dict[str, Any] = {}
     _collect(schema, schema.get("namespace", ""), names)
-    return schema, names
+    return _fit_of(schema, names) or _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _collect(schema: Any, namespace: str, names: dict[str, Any]) -> None:
@@ -106,21 +114,42 @@ def _collect(schema: Any, namespace: str, names: dict[str, Any]) -> None:
             _collect(part, namespace, names)
 
 
-def _fit(value: Any, schema: Any, names: Mapping[str, Any]) -> Any:
-    """`value` with exactly the fields of `schema`; `names`: the records that it may name."""
+def _fit_of(schema: Any, names: Mapping[str, Any]) -> Fit | None:
+    """Made once for each part of a schema; None where values stay as they are.
+
+    names: the records that the schema may name.
+    """
     if isinstance(schema, list):
-        branches = [branch for branch in schema if branch != "null"]
-        return None if value is None else _fit(value, branches[0], names)
+        (branch,) = (branch for branch in schema if branch != "null")
+        return _fit_of(branch, names)
     if isinstance(schema, str):
         schema = names.get(schema, {"type": schema})
     kind = schema["type"]
     if kind == "record":
-        return {f["name"]: _fit(value.get(f["name"]), f["type"], names) for f in schema["fields"]}
-    if kind == "array":
-        return [_fit(item, schema["items"], names) for item in value]
-    if kind == "map":
-        return {key: _fit(item, schema["values"], names) for key, item in value.items()}
-    return value
+        return _fit_record([(f["name"], _fit_of(f["type"], names)) for f in schema["fields"]])
+    inner = {"array": "items", "map": "values"}.get(kind)
+    fit = None if inner is None else _fit_of(schema[inner], names)
+    if fit is None:
+        return None
+    return _fit_array(fit) if kind == "array" else _fit_map(fit)
+
+
+def _fit_record(parts: Sequence[tuple[str, Fit | None]]) -> Fit:
+    def fit(value: Any) -> Any:
+        if value is None:
+            return None
+        given = [(name, value.get(name), part) for name, part in parts]
+        return {name: item if part is None else part(item) for name, item, part in given}
+
+    return fit
+
+
+def _fit_array(inner: Fit) -> Fit:
+    return lambda value: None if value is None else [*map(inner, value)]
+
+
+def _fit_map(inner: Fit) -> Fit:
+    return lambda value: None if value is None else {k: inner(item) for k, item in value.items()}
 
 
 def encode_json(value: Any) -> bytes:
