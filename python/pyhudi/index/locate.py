@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index import moves, record
+from pyhudi.index import live, moves
 from pyhudi.index.located import NOWHERE, Located, group_numbers
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.simple import in_files
@@ -61,7 +61,15 @@ def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) 
     located = table.index.look_up(table, keys, pc.invert(marked_deleted))
     if pc.any(marked_deleted).as_py() and misses_copies(table):
         return _with_copies(table, keys, marked_deleted, located)
-    return located
+    return _without_dead_copies(table, keys, located)
+
+
+def _without_dead_copies(table: IndexedTable, keys: pa.Table, located: Located) -> Located:
+    """Under an index over all partitions that is `settled`'s part; buckets have a key once."""
+    index = table.index
+    if index.is_global or index.is_record_index or index.has_buckets:
+        return located
+    return live.without_dead_copies(table, keys, located)
 
 
 def misses_copies(table: IndexedTable) -> bool:
@@ -103,7 +111,7 @@ def known_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
     if not table.config.populate_meta_fields:
         msg = "hoodie.populate.meta.fields is false: log files do not tell which keys are live"
         raise UnsupportedTableFeature(msg, hint="Insert without looking for keys, or upsert.")
-    return record.tag_by_rows(table, keys, partitioned=not index.is_global).tagged.rows.unique()
+    return live.tag_by_rows(table, keys, partitioned=not index.is_global).tagged.rows.unique()
 
 
 def settled(
@@ -115,7 +123,7 @@ def settled(
     """
     index = table.index
     if not index.is_global:
-        return located
+        return _without_dead_copies(table, rows, located)
     # The record index forgets deleted keys; files of copy-on-write tables have none.
     certain = index.is_record_index or not table.config.is_merge_on_read
     return moves.settle(table, rows, marked_deleted, located, moves=index.moves, certain=certain)
@@ -158,7 +166,9 @@ def for_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> Located:
     over all partitions a record is matched by its key alone.
     """
     if deletes and misses_copies(table):
-        return in_files(table, keys, any_partition=table.index.is_global)
+        # What was deleted before is new: the index, which goes by this, has forgotten it.
+        copies = in_files(table, keys, any_partition=table.index.is_global)
+        return live.only_live(table, keys, copies)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
 
 
@@ -196,9 +206,13 @@ def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> L
     if index.has_buckets and in_partitions:
         return index.look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
     if misses_copies(table):
-        return in_files(table, keys, any_partition=not in_partitions)
-    located = index.find(table, keys, any_partition=not in_partitions)
-    return _in_named_partitions(keys, located) if in_partitions else located
+        located = in_files(table, keys, any_partition=not in_partitions)
+    else:
+        located = index.find(table, keys, any_partition=not in_partitions)
+        located = _in_named_partitions(keys, located) if in_partitions else located
+        if index.is_record_index:
+            return located
+    return live.only_live(table, keys, located)
 
 
 def _in_named_partitions(keys: pa.Table, located: Located) -> Located:

@@ -10,7 +10,7 @@ later).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from pyhudi.config.metadata_names import FOLDER, RECORD_INDEX
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, without_hint
+from pyhudi.index.live import tag_by_rows
 from pyhudi.index.located import Located, group_numbers
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
@@ -36,9 +37,7 @@ from pyhudi.index.traces import Traces
 from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.read import read_task
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
+from pyhudi.slices.tagged import Tagged, row_numbers, split
 
 
 class RecordIndex(Index):
@@ -215,49 +214,3 @@ def _number(numbers: Mapping[tuple[str, str], int], place: tuple[str, str]) -> i
         )
         raise CorruptTable(msg)
     return numbers[place]
-
-
-# --- without the index ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LiveTask:
-    """Find out which keys have records in one slice."""
-
-    slice: ReadTask
-    """That gives their record keys."""
-    group: int
-    """Number of the slice's file group."""
-    rows: pa.Array[Any]
-    """Numbers of the incoming rows that may be there."""
-    keys: pa.Array[Any]
-    """Their record keys."""
-
-
-def find_live(task: LiveTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Numbers of the task's rows whose keys have records in the slice, with the group's number."""
-    tagger = _native.KeyTagger(task.keys)
-    schema = pa.schema([task.slice.schema.field(RECORD_KEY)])
-    tagger.probe(pa.RecordBatchReader.from_batches(schema, read_task(task.slice)), 0)
-    rows = task.rows.filter(pc.is_valid(tagger.locations()))
-    return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
-
-
-def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
-    """Where live records of the keys are, by reading the records. Arguments as of `tag`."""
-    keys = flat(rows.column(RECORD_KEY))
-    every = row_numbers(len(keys))
-    own = dict(split(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
-    groups, slices = table.groups(None if own is None else sorted(own))
-    numbers = group_numbers(groups)
-    request, rule = ScanRequest(output=(RECORD_KEY,)), merge_rule(table.table)
-    reads = slice_tasks(table.table, request, slices, rule)
-    tasks = []
-    for read in reads:
-        slice_ = read.slice
-        wanted = every if own is None else own[slice_.partition]
-        number = numbers[slice_.key]
-        tasks.append(LiveTask(replace(read, path_values=()), number, wanted, keys.take(wanted)))
-    found = table.engine.run(find_live, tasks, label="look for record keys")
-    columns = (pa.chunked_array([part[at] for part in found], pa.int64()) for at in range(2))
-    return Located(Tagged(*map(flat, columns)), groups)

@@ -36,12 +36,21 @@ def check_not_behind(data: Timeline, metadata: Timeline) -> None:
 def missing_commits(data: Timeline, metadata: Timeline) -> list[str]:
     """Completed commits of the data table that the metadata table lacks, oldest first."""
     recorded = {instant.requested for instant in metadata.completed()}
+    return [time for time in _wanted(data, metadata) if time not in recorded]
+
+
+def _wanted(data: Timeline, metadata: Timeline) -> Iterator[str]:
+    """Commits of the data table that the metadata table has to have."""
+    first = metadata.commits[0] if metadata.commits else None
+    is_dated = metadata.completes_in_names and first and first.requested.startswith(_ORIGIN)
+    # Of a service that was planned before it was made, and completed after, the plan tells too much.
+    begin = (first.completed or first.requested) if first and is_dated else ""
     since = _first_ordinary(metadata)
-    if since is not None:
-        missing = [i.requested for i in data.commits if i.requested > since]
-    else:
-        missing = list(_after_initialisation(data, metadata))
-    return [time for time in missing if time not in recorded]
+    if since is None:
+        since = first.requested[:_MILLISECOND_TIME] if first and not is_dated else ""
+    for commit in data.commits:
+        if commit.requested > since and (commit.completed or commit.requested) > begin:
+            yield commit.requested
 
 
 def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
@@ -86,20 +95,6 @@ def _first_ordinary(metadata: Timeline) -> str | None:
         if is_ordinary(instant.requested)
     )
     return next(times, None)
-
-
-def _after_initialisation(data: Timeline, metadata: Timeline) -> Iterator[str]:
-    """Commits that a metadata table knows only if they were written to it."""
-    first = metadata.commits[0] if metadata.commits else None
-    if first is None:
-        yield from (instant.requested for instant in data.commits)
-    elif first.requested.startswith(_ORIGIN) and metadata.completes_in_names:
-        for commit in data.commits:
-            if (commit.completed or commit.requested) > (first.completed or first.requested):
-                yield commit.requested
-    else:
-        start = first.requested[:_MILLISECOND_TIME]
-        yield from (commit.requested for commit in data.commits if commit.requested > start)
 
 
 def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[str, int]]) -> None:

@@ -210,10 +210,9 @@ def condition_of(node: Node, schema: pa.Schema) -> Condition | None:
             return IsNull(path)
         case Call("is_nan", (Field(path),)):
             return Compare(path, "=", math.nan)
-        case Call("if_else", (Call("is_valid", (field,)), Call("is_in", (same,), options), other)):
+        case Call("if_else", (Call("is_valid", (Field() as field,)), then, Literal(other))):
             # SQL's IN as DuckDB and pyhudi write it: null where the column is.
-            is_null = isinstance(other, Literal) and not other.value.is_valid
-            return _among(field, options, schema) if field == same and is_null else None
+            return None if other.is_valid else _one_of(field, then, schema)
         case Call("is_in", (Field(path) as field,), options):
             found = _among(field, options, schema)
             return None if found is None else And((Not(IsNull(path)), found))
@@ -229,6 +228,25 @@ def _comparison(
     path: tuple[str, ...], op: str, value: pa.Scalar, schema: pa.Schema
 ) -> Condition | None:
     return Compare(path, op, value.as_py()) if _is_kept(value, column_type(path, schema)) else None
+
+
+def _one_of(field: Field, node: Node, schema: pa.Schema) -> Condition | None:
+    """That a column that is not null is one of some values; null where it is null.
+
+    DuckDB looks for some of them apart, such as zeros, of which there are two.
+    """
+    match node:
+        case Call("or_kleene", (part, Literal(no)) | (Literal(no), part)) if no.as_py() is False:
+            return _one_of(field, part, schema)
+        case Call("or_kleene", (left, right)):
+            found = _one_of(field, left, schema), _one_of(field, right, schema)
+            return None if found[0] is None or found[1] is None else Or((found[0], found[1]))
+        case Call("is_in", (same,), options) if same == field:
+            return _among(field, options, schema)
+        case Call("equal", (same, Literal(value))) if same == field:
+            return _comparison(field.path, "=", value, schema)
+        case _:
+            return None
 
 
 def _among(field: Node, options: Mapping[str, pa.Scalar], schema: pa.Schema) -> Condition | None:

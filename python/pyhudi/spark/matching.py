@@ -170,7 +170,9 @@ def _absent(source: Source, given: pa.Table) -> Iterator[pa.Table]:
     marked = source.context.marked_deleted(rows)
     paths = rows.column(PARTITION_PATH)
     back = pc.fill_null(pc.equal(at.column(DESTINATION), paths), fill_value=False)
-    back = pc.and_(back, pc.is_valid(at.column(GROUP)))
+    # A record index has forgotten keys that were deleted, and is told of new ones alone.
+    goes_back = pa.scalar(not source.context.index.is_record_index)
+    back = pc.and_(pc.and_(back, pc.is_valid(at.column(GROUP))), goes_back)
     action = pc.if_else(back, pa.scalar(_MAY_HIT, pa.int32()), pa.scalar(_MAY_BE_NEW, pa.int32()))
     group = pc.if_else(back, at.column(GROUP), pa.scalar(None, pa.string()))
     none = pa.nulls(rows.num_rows, pa.int64())

@@ -137,7 +137,7 @@ class FrameRows:
         if index.finds_by_key(any_partition=index.is_global):
             return self.looked_up(remote, locate.for_upsert)
         rows = self._joined(remote, any_partition=index.is_global)
-        if not index.is_global:
+        if not index.is_global and not any(slice_.logs for slice_ in remote.groups(None)[1]):
             return rows.placed(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
         by_key = rows.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
         return replace(rows, frame=by_key).placed(Settle(remote, self.schema))

@@ -1,0 +1,136 @@
+"""Which of the places that files name for a key have a live row of it.
+
+On merge-on-read tables a base file keeps a key that a log file has deleted. An index that reads the
+keys of files finds such a place, too: whoever wrote to all places of a key would bring dead rows
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.engine.protocol import Attempt
+from pyhudi.index.located import Located, group_numbers
+from pyhudi.index.protocol import IndexedTable
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read import read_task
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
+
+
+@dataclass(frozen=True)
+class LiveTask:
+    """Find out which keys have records in one slice."""
+
+    slice: ReadTask
+    """That gives their record keys."""
+    group: int
+    """Number of the slice's file group."""
+    rows: pa.Array[Any]
+    """Numbers of the incoming rows that may be there."""
+    keys: pa.Array[Any]
+    """Their record keys."""
+
+
+def find_live(task: LiveTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Numbers of the task's rows whose keys have records in the slice, with the group's number."""
+    tagger = _native.KeyTagger(task.keys)
+    schema = pa.schema([task.slice.schema.field(RECORD_KEY)])
+    tagger.probe(pa.RecordBatchReader.from_batches(schema, read_task(task.slice)), 0)
+    rows = task.rows.filter(pc.is_valid(tagger.locations()))
+    return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
+
+
+def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
+    """Where live records of the keys are, by reading the records.
+
+    rows: columns record key and partition path. partitioned: each row is looked for in its own
+    partition.
+    """
+    keys = flat(rows.column(RECORD_KEY))
+    every = row_numbers(len(keys))
+    own = dict(split(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
+    groups, slices = table.groups(None if own is None else sorted(own))
+    numbers = group_numbers(groups)
+    asked = {
+        numbers[slice_.key]: (slice_, every if own is None else own[slice_.partition])
+        for slice_ in slices
+    }
+    return Located(_asked(table, keys, asked), groups)
+
+
+def only_live(table: IndexedTable, keys: pa.Table, located: Located) -> Located:
+    """Without places where the keys have no live row. keys: with the column record key."""
+    tagged, groups = located.tagged, located.groups
+    if not _may_be_dead(table, located):
+        return located
+    asked = {
+        number: (groups[number].read or groups[number].slice, rows)
+        for number, rows in tagged.by_group()
+        if (groups[number].read or groups[number].slice).logs
+    }
+    live = _asked(table, flat(keys.column(RECORD_KEY)), asked)
+    unasked = pc.invert(pc.is_in(tagged.groups, value_set=pa.array([*asked], pa.int64())))
+    found = pc.is_in(_pairs(tagged, len(groups)), value_set=_pairs(live, len(groups)))
+    return replace(located, tagged=tagged.only(pc.or_(unasked, found)))
+
+
+def without_dead_copies(table: IndexedTable, keys: pa.Table, located: Located) -> Located:
+    """Of keys with several places those with live rows, or one place where none has.
+
+    Like this a key that was deleted comes back where it was, once.
+    """
+    tagged = located.tagged
+    counts = pc.value_counts(tagged.rows)
+    often = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    if not len(often) or not _may_be_dead(table, located):
+        return located
+    several = pc.is_in(tagged.rows, value_set=often)
+    live = only_live(table, keys, replace(located, tagged=tagged.only(several))).tagged
+    dead = pc.and_(several, pc.invert(pc.is_in(tagged.rows, value_set=live.rows)))
+    lone = tagged.only(dead)
+    first = pa.table({"row": lone.rows, "group": lone.groups}).group_by("row")
+    chosen = first.aggregate([("group", "min")])
+    kept = Tagged(*(flat(column) for column in chosen.columns))
+    every = _pairs(tagged, len(located.groups))
+    wanted = [_pairs(part, len(located.groups)) for part in (live, kept)]
+    stays = pc.is_in(every, value_set=pa.concat_arrays(wanted))
+    return replace(located, tagged=tagged.only(pc.or_(pc.invert(several), stays)))
+
+
+def _may_be_dead(table: IndexedTable, located: Located) -> bool:
+    config = table.config
+    if not config.is_merge_on_read or not config.populate_meta_fields:
+        return False
+    return any((group.read or group.slice).logs for group in located.groups)
+
+
+def _pairs(tagged: Tagged, groups: int) -> pa.Array[Any]:
+    """One number for row and group, since Arrow looks up single columns only."""
+    return pc.add(pc.multiply(tagged.rows, pa.scalar(groups, pa.int64())), tagged.groups)
+
+
+def _asked(
+    table: IndexedTable,
+    keys: pa.Array[Any],
+    asked: Mapping[int, tuple[FileSlice, pa.Array[Any]]],
+) -> Tagged:
+    """Which rows have live records in which groups. asked: by their numbers, with what is read."""
+    numbers = {slice_.key: number for number, (slice_, _) in asked.items()}
+    request, rule = ScanRequest(output=(RECORD_KEY,)), merge_rule(table.table)
+    slices = [slice_ for slice_, _ in asked.values()]
+    tasks = []
+    for read in slice_tasks(table.table, request, slices, rule):
+        number = numbers[read.slice.key]
+        rows = asked[number][1]
+        tasks.append(LiveTask(replace(read, path_values=()), number, rows, keys.take(rows)))
+    found = table.engine.run(find_live, tasks, label="look for record keys")
+    columns = (pa.chunked_array([part[at] for part in found], pa.int64()) for at in range(2))
+    return Tagged(*map(flat, columns))

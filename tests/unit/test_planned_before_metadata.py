@@ -1,0 +1,48 @@
+"""Services that were planned before the metadata table was made, and carried out after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+
+
+def rows(ids: str, value: int) -> pa.Table:
+    return pa.table({"id": list(ids), "v": [value] * len(ids)})
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("made", ["anew", "later"])
+def test_it_is_not_behind_because_of_them(
+    tmp_path: Path, kind: Any, version: int, made: str
+) -> None:
+    options = {"hoodie.parquet.small.file.limit": "0"}
+    without = {} if made == "anew" else {"hoodie.metadata.enable": "false"}
+    base = tmp_path / "t"
+    table = pyhudi.create_table(
+        base, rows("a", 0).schema, key="id", type=kind, version=version, options=options | without
+    )
+    table.insert(rows("ab", 0))
+    table.upsert(rows("a", 1))
+    table.insert(rows("x", 1))
+    (table.compact if kind == "mor" else table.cluster)(execute=False)
+    table.insert(rows("y", 2))
+    table.insert(rows("z", 2))
+    if made == "anew":
+        table.rebuild_metadata()
+    else:
+        table = pyhudi.open_table(base, options={**options, "hoodie.metadata.enable": "true"})
+        table.insert(rows("w", 2))
+    (table.compact if kind == "mor" else table.cluster)(schedule=False)
+    opened = pyhudi.open_table(base)
+    assert opened.check(deep=True).findings == ()
+    assert opened.upsert(rows("an", 3)).rows_inserted == 1
+    found = opened.scan(["id", "v"]).to_arrow().to_pylist()
+    wanted = {"a": 3, "b": 0, "x": 1, "y": 2, "z": 2, "n": 3}
+    assert {row["id"]: row["v"] for row in found} == wanted | ({} if made == "anew" else {"w": 2})
