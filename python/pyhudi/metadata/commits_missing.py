@@ -43,7 +43,7 @@ def _wanted(data: Timeline, metadata: Timeline) -> Iterator[str]:
     """Commits of the data table that the metadata table has to have."""
     first = metadata.commits[0] if metadata.commits else None
     is_dated = metadata.completes_in_names and first and first.requested.startswith(_ORIGIN)
-    # Of a service that was planned before it was made, and completed after, the plan tells too much.
+    # A service that was planned before it was made is older than what it was made with.
     begin = (first.completed or first.requested) if first and is_dated else ""
     since = _first_ordinary(metadata)
     if since is None:
