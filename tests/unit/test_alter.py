@@ -296,6 +296,24 @@ def test_a_filter_on_a_renamed_column_finds_rows_of_older_files(tmp_path: Path) 
     assert table.scan(where="m > 2").to_arrow()["id"].to_pylist() == ["c"]
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_struct_may_take_the_name_of_a_column_with_statistics(
+    tmp_path: Path, version: int
+) -> None:
+    rows = pa.table({"id": ["a", "b"], "b": ["x", "y"], "c": [1, 2]})
+    table = pyhudi.create_table(tmp_path / "t", rows.schema, key="id", version=version)
+    table.upsert(rows)
+    table.alter().drop_column("b").execute()
+    table.alter().add_column("b", pa.struct([("n", pa.int32())])).execute()
+    table = pyhudi.open_table(table.uri)
+    given = pa.table({"id": ["a"], "c": [3], "b": [{"n": 7}]}, schema=table.schema)
+    table.upsert(given)
+    found = table.scan(["id", "c", "b"]).to_arrow().sort_by("id").to_pylist()
+    assert found == [{"id": "a", "c": 3, "b": {"n": 7}}, {"id": "b", "c": 2, "b": None}]
+    assert table.scan(where="c = 3").to_arrow().num_rows == 1
+    assert table.check(deep=True).findings == ()
+
+
 def test_what_cannot_be_altered(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     with pytest.raises(ConfigError, match="nothing to alter"):

@@ -428,6 +428,10 @@ def test_import_makes_the_table_once(tmp_path: Path, run: Run) -> None:
     assert run("import", tmp_path / "t", more, *options).value["rows_inserted"] == 1
     table = pyhudi.open_table(tmp_path / "t")
     assert (table.count(), table.config.partition_fields) == (3, ("city",))
+    refused = run("import", tmp_path / "t", more, "--key", "city", *options)
+    assert refused.code == 2
+    assert "has id" in refused.err
+    assert pyhudi.open_table(tmp_path / "t").count() == 3
 
 
 def test_upsert_and_insert_from_files(plain: HudiTable, tmp_path: Path, run: Run) -> None:

@@ -373,7 +373,7 @@ def test_a_device_in_place_of_a_file_is_an_error_at_once(piped: Path) -> None:
         pyhudi.open_table(piped)
 
 
-@pytest.mark.parametrize("value", ["..", ".", "a/../..", "/a", "a//b", ".hoodie"])
+@pytest.mark.parametrize("value", ["..", ".", "a/../..", "/a", "a//b", ".hoodie", "a\0"])
 def test_rows_whose_partition_leads_elsewhere_are_refused(tmp_path: Path, value: str) -> None:
     base = tmp_path / "t"
     table = TABLE.make(base)

@@ -140,6 +140,15 @@ def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:
         table.upgrade(9)
 
 
+def test_a_table_of_the_version_stays_as_it_is(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "v": [1]})
+    table = pyhudi.create_table(tmp_path / "t", rows.schema, key="id")
+    table.upsert(rows)
+    for change in (table.upgrade(9, dry_run=True), table.upgrade(9), table.downgrade(9)):
+        assert (change.before, change.after, change.metadata_removed) == (9, 9, ())
+        assert (change.properties_set, change.metadata_made) == ({}, ())
+
+
 def test_wrong_directions_and_numbers(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v8_mor_event_time", tmp_path))
     with pytest.raises(ConfigError, match="downgrade"):

@@ -179,6 +179,8 @@ def _check_step(
 
 
 def _change(storage: Storage, config: TableConfig, to: int, *, dry_run: bool) -> VersionChange:
+    if config.version.code == to:
+        return VersionChange(to, to, {}, (), (), (), None, dry_run)
     before = {k: v for k, v in config.properties.items() if k != UNFINISHED}
     metadata = all_of(storage, config)
     after = changed({k: v for k, v in before.items() if k not in _OF_METADATA}, to)

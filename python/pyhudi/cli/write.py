@@ -165,6 +165,7 @@ def import_(
     """Bulk inserts a file into the table, which is made first if there is none."""
     try:
         opened = call.open(table)
+        _check_alike(opened, key=key, partition_by=partition_by, order_by=order_by)
     except TableNotFound:
         columns = FileRows(file, format_of(file, form)).schema
         opened = new_table(
@@ -188,6 +189,22 @@ def import_(
         progress=call.progress,
     )
     call.out.result(result)
+
+
+def _check_alike(table: HudiTable, **given: str | None) -> None:
+    """Refuses what is said of a table that is another one."""
+    config = table.state.config
+    known = {
+        "key": config.record_key_fields,
+        "partition_by": config.partition_fields,
+        "order_by": config.ordering_fields,
+    }
+    for name, columns in known.items():
+        said_of_it = names(given[name])
+        if said_of_it is not None and tuple(said_of_it) != tuple(columns):
+            has = ", ".join(columns) or "none"
+            msg = f"the table is there, and has {has}; leave the option out"
+            raise typer.BadParameter(msg, param_hint=f"--{name.replace('_', '-')}")
 
 
 def update(

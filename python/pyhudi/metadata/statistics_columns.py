@@ -43,11 +43,12 @@ def new_statistics_columns(schema: pa.Schema, options: MetadataOptions) -> tuple
 def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Schema) -> pa.Schema:
     """The columns of column statistics: those of the definition, else every one.
 
-    A column that the table lost is left out. One that came after the definition was made is there
-    where the definition has the table's first columns: Hudi's next writer lists it, and takes the
-    bounds of a partition from the files that have statistics of it
-    (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0). The field of a struct has its dotted path
-    as name. Raises `UnsupportedTableFeature` for what a list or map holds.
+    A column that the table lost is left out, and one whose name a struct, list or map has by now.
+    One that came after the definition was made is there where the definition has the table's first
+    columns: Hudi's next writer lists it, and takes the bounds of a partition from the files that
+    have statistics of it (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0). The field of a
+    struct has its dotted path as name. Raises `UnsupportedTableFeature` for what a list or map
+    holds.
     """
     definition = definitions.get(COLUMN_STATS)
     able = [field for field in schema if has_bounds(field.type)]
@@ -57,7 +58,8 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
         if within_collection(schema, name):
             raise not_kept(COLUMN_STATS, f"it is of {name}, which a list or map holds")
     found = [(name, field_at(schema, name)) for name in definition.columns]
-    named = [field.with_name(name) for name, field in found if field is not None]
+    plain = [(name, field) for name, field in found if field and not at.is_nested(field.type)]
+    named = [field.with_name(name) for name, field in plain]
     first = [field.name for field in named if field.name not in META_COLUMNS]
     data_columns = [field for field in able if field.name not in META_COLUMNS]
     if first and first == [field.name for field in data_columns[: len(first)]]:

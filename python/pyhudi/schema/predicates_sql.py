@@ -7,6 +7,7 @@ compares a column with a value becomes a node of the tree, which can rule out fi
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from sqlglot import exp
@@ -14,6 +15,7 @@ from sqlglot import exp
 from pyhudi.errors import ConfigError
 from pyhudi.schema import predicates
 from pyhudi.schema.predicate_computed import computed, constant, is_constant, path_of
+from pyhudi.schema.predicate_literals import OPERATORS
 from pyhudi.schema.sql_comparisons import FLIPPED
 from pyhudi.schema.sql_evaluator import COMPARISONS
 from pyhudi.schema.sql_text import parse_one, too_deep
@@ -60,7 +62,7 @@ def _condition(node: Any) -> predicates.Condition:
     if isinstance(node, exp.Column):
         return predicates.Compare(_column(node), "=", value=True)
     if is_constant(node):
-        return _refuse(node)
+        return _of_constants(node)
     plain = _predicate(node)
     return computed(node) if plain is None else plain
 
@@ -111,6 +113,22 @@ def _comparison(node: Any, op: str) -> predicates.Condition | None:
     if isinstance(right, exp.Column) and is_constant(left):
         return predicates.Compare(_column(right), FLIPPED[op], _value(left))
     return None
+
+
+def _of_constants(node: Any) -> predicates.Condition:
+    """A comparison without a column, as programs that make SQL write it."""
+    if type(node) not in COMPARISONS:
+        _refuse(node)
+    _check_arguments(node)
+    left, right = _value(node.this), _value(node.expression)
+    if left is None or right is None:
+        return predicates.Const(None)
+    if not any(isinstance(left, kind) and isinstance(right, kind) for kind in _ALIKE):
+        _refuse(node)
+    return predicates.Const(bool(OPERATORS[COMPARISONS[type(node)]](left, right)))
+
+
+_ALIKE = (str, (int, float, Decimal))
 
 
 def _is(node: Any) -> predicates.Condition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -63,5 +64,8 @@ def _shown(text: str) -> str:
 
 
 def _plain(error: SqlglotError) -> str:
-    """The message without the escape codes that underline the place in a terminal."""
-    return str(error).split("\n", 1)[0]
+    """The message without names of the parser's, and without what underlines the place."""
+    return _INNER.sub("something is missing", str(error).split("\n", 1)[0])
+
+
+_INNER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")

@@ -54,6 +54,8 @@ class Storage:
 
     def __init__(self, uri: str, options: Mapping[str, object] | None = None) -> None:
         """Raises `ConfigError` for an option that storage of the URI's kind does not have."""
+        if uri == "~" or uri.startswith("~/"):
+            uri = str(Path(uri).expanduser())
         # A relative path means the folder of now, also after a chdir or in another process.
         self.uri = uri if ":" in uri.split("/", 1)[0] else str(Path.cwd() / uri)
         self.options = check_storage_options(uri, options)

@@ -215,7 +215,7 @@ impl PartitionPaths {
                 match column.is_valid(row).then(|| column.value(row)) {
                     None | Some("") => path.push_str(NULL_PARTITION),
                     Some(value) => {
-                        doubtful |= value.starts_with('.') || value.contains('/');
+                        doubtful |= value.starts_with('.') || value.contains(['/', '\0']);
                         if self.url_encode {
                             escape(value, &mut path);
                         } else {
@@ -245,9 +245,11 @@ impl PartitionPaths {
     }
 }
 
-/// Whether a path leads out of the table, into Hudi's own folder, or differs from its folder's name.
+/// Whether a path leads out of the table, into Hudi's own folder, or differs from its folder's name,
+/// or is none that a file system has.
 fn leads_elsewhere(path: &str) -> bool {
-    path.split('/').next() == Some(".hoodie")
+    path.contains('\0')
+        || path.split('/').next() == Some(".hoodie")
         || path.split('/').any(|part| matches!(part, "" | "." | ".."))
 }
 
@@ -452,9 +454,11 @@ mod tests {
             "./a",
             ".hoodie",
             ".hoodie/a",
+            "a\0",
         ] {
             let error = of(value, false, false).unwrap_err().to_string();
-            assert!(error.contains("row 1") && error.contains(value), "{error}");
+            let shown = format!("{value:?}");
+            assert!(error.contains("row 1") && error.contains(&shown), "{error}");
         }
         for value in ["a/b", "...", "..a", ".a/b", "a.", ".hoodies", "a/.hoodie"] {
             assert_eq!(of(value, false, false).unwrap(), value);
