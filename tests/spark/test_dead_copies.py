@@ -35,9 +35,8 @@ def test_upserts_and_merges_write_where_a_key_lives(
     spark: SparkSession, tmp_path: Path, index: str | None, version: int
 ) -> None:
     uri = str(tmp_path / "t")
-    chosen = {} if index is None else {"index": index}
     schema = rows("a", 0).schema
-    table = pyhudi.create_table(uri, schema, key="id", type="mor", version=version, **chosen)
+    table = pyhudi.create_table(uri, schema, key="id", type="mor", version=version, index=index)
     for value in (1, 2):
         table.insert(rows("ab" if value == 1 else "a", value))
         table.delete_keys(pa.table({"id": ["a"]}))

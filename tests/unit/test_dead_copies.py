@@ -69,7 +69,7 @@ def test_a_merge_that_may_delete_inserts_a_dead_key_anew(
     make: Any, index: str | None, limit: int | None
 ) -> None:
     """The record index has forgotten it, and has to be told of it."""
-    table = make(**({} if index is None else {"index": index}))
+    table = make(index=index)
     table.insert(rows("abc", 1))
     table.insert(rows("d", 1))
     table.delete_keys(keys("a"))
@@ -85,7 +85,7 @@ def test_a_merge_that_may_delete_inserts_a_dead_key_anew(
 
 @pytest.mark.parametrize("index", [None, "SIMPLE", "GLOBAL_BLOOM"])
 def test_a_delete_counts_live_rows(make: Any, index: str | None) -> None:
-    table = make(**({} if index is None else {"index": index}))
+    table = make(index=index)
     table.insert(rows("ab", 1))
     table.delete_keys(keys("a"))
     table.insert(rows("c", 2))
