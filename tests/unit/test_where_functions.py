@@ -137,8 +137,8 @@ class TestFailures:
         [
             "sum(n) = 1",
             "unheard_of(n) = 1",
-            "1 = 1",
-            "lower('A') = 'a'",
+            "1 IN (1)",
+            "1 BETWEEN 0 AND 2",
             "contains(name, other)",
             "name LIKE other",
             "substring(name, n) = 'a'",

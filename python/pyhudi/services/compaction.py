@@ -137,7 +137,10 @@ def _carry_out(
         extra_metadata=schema.extra_metadata(instant),
         operation_type="COMPACT",
     )
-    compaction.keep_only(metadata, _begun(compaction, work, slices))
+    begun = _begun(compaction, work, slices)
+    # Who stood still may find files of whoever carried the plan out meanwhile.
+    table.guard.check()
+    compaction.keep_only(metadata, begun)
     metadata = in_step(table.reloaded(), Commit(instant, metadata, schema))
     compaction.complete(metadata.encode(table.config.version, COMPACTION, table.clock))
     compaction.clear()

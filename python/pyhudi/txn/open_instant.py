@@ -67,9 +67,13 @@ class OpenInstant:
         """
         storage = self.table.storage
         if begun is None:
-            begun = (marker.path for marker in markers.read_all(storage, self.time) or ())
+            begun = self.begun()
         listed = metadata.paths
         storage.delete_all(path for path in begun if path not in listed)
+
+    def begun(self) -> list[str]:
+        """Paths of the files that markers name, of whoever has begun them."""
+        return [marker.path for marker in markers.read_all(self.table.storage, self.time) or ()]
 
     def complete(self, content: bytes) -> str:
         """Creates the completed file, and gives the completion time.
@@ -128,8 +132,7 @@ class OpenInstant:
         Raises `CommitConflict` where the lock may be another's: its files may have the same names.
         """
         if begun is None:
-            named = markers.read_all(self.table.storage, self.time) or ()
-            begun = [marker.path for marker in named]
+            begun = self.begun()
         self.table.guard.check()
         self.keep_only(CommitMetadata(), begun)
         self._remove(State.INFLIGHT)

@@ -213,7 +213,10 @@ class Transaction:
                 table, metadata, files=[properties_file.FILE], trees=[markers.folder(self.instant)]
             ):
                 now = self._checked(metadata, schema)
-                self._open.keep_only(metadata)
+                begun = self._open.begun()
+                # Whoever took a plan over meanwhile has begun files of the same instant.
+                self._check_alive()
+                self._open.keep_only(metadata, begun)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
                 self._told_companions = True
                 try:
