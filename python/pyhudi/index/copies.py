@@ -55,7 +55,7 @@ def groups_with_copies(
     """
     if not table.config.is_merge_on_read or _are_unique(table):
         return frozenset()
-    read = {number: groups[number].read or groups[number].slice for number in keys}
+    read = {number: groups[number].read_slice for number in keys}
     asked = [number for number, slice_ in read.items() if slice_.base is not None]
     tasks = [CopiesTask(table.key_source, read[number], keys[number]) for number in asked]
     found = table.engine.run(has_copies, tasks, label="look for keys that repeat")

@@ -72,9 +72,9 @@ def only_live(table: IndexedTable, keys: pa.Table, located: Located) -> Located:
     if not _may_be_dead(table, located):
         return located
     asked = {
-        number: (groups[number].read or groups[number].slice, rows)
+        number: (groups[number].read_slice, rows)
         for number, rows in tagged.by_group()
-        if (groups[number].read or groups[number].slice).logs
+        if groups[number].read_slice.logs
     }
     live = _asked(table, flat(keys.column(RECORD_KEY)), asked)
     unasked = pc.invert(pc.is_in(tagged.groups, value_set=pa.array([*asked], pa.int64())))
@@ -109,7 +109,7 @@ def _may_be_dead(table: IndexedTable, located: Located) -> bool:
     config = table.config
     if not config.is_merge_on_read or not config.populate_meta_fields:
         return False
-    return any((group.read or group.slice).logs for group in located.groups)
+    return any(group.read_slice.logs for group in located.groups)
 
 
 def _pairs(tagged: Tagged, groups: int) -> pa.Array[Any]:

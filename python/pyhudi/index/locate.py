@@ -61,15 +61,7 @@ def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) 
     located = table.index.look_up(table, keys, pc.invert(marked_deleted))
     if pc.any(marked_deleted).as_py() and misses_copies(table):
         return _with_copies(table, keys, marked_deleted, located)
-    return _without_dead_copies(table, keys, located)
-
-
-def _without_dead_copies(table: IndexedTable, keys: pa.Table, located: Located) -> Located:
-    """Under an index over all partitions that is `settled`'s part; buckets have a key once."""
-    index = table.index
-    if index.is_global or index.is_record_index or index.has_buckets:
-        return located
-    return live.without_dead_copies(table, keys, located)
+    return located
 
 
 def misses_copies(table: IndexedTable) -> bool:
@@ -119,11 +111,14 @@ def settled(
 ) -> Located:
     """Where rows go, with those that leave the partition in which the index has their key.
 
+    Where several places have a key, as files tell, its row goes to those where it lives.
     The first arguments are those of `for_upsert`; located: as `look_up` gives it.
     """
     index = table.index
     if not index.is_global:
-        return _without_dead_copies(table, rows, located)
+        # A bucket or a record index has a key once.
+        has_once = index.has_buckets or index.is_record_index
+        return located if has_once else live.without_dead_copies(table, rows, located)
     # The record index forgets deleted keys; files of copy-on-write tables have none.
     certain = index.is_record_index or not table.config.is_merge_on_read
     return moves.settle(table, rows, marked_deleted, located, moves=index.moves, certain=certain)

@@ -44,7 +44,7 @@ def _wanted(data: Timeline, metadata: Timeline) -> Iterator[str]:
     first = metadata.commits[0] if metadata.commits else None
     is_dated = metadata.completes_in_names and first and first.requested.startswith(_ORIGIN)
     # A service that was planned before it was made is older than what it was made with.
-    begin = (first.completed or first.requested) if first and is_dated else ""
+    begin = _begin(metadata) if is_dated else ""
     since = _first_ordinary(metadata)
     if since is None:
         since = first.requested[:_MILLISECOND_TIME] if first and not is_dated else ""

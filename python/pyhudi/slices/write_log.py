@@ -33,7 +33,7 @@ def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...
     names = _Names(task, attempt)
     new = task.rows
     if new is not None and target.partial:
-        new = completed(target, pa.table(new), task.group.read or slice_)
+        new = completed(target, pa.table(new), task.group.read_slice)
     if new is not None:
         new, task = _without_deletes(task, new)
     knows_rows = target.version.writes_positions and options.positions

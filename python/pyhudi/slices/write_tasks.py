@@ -41,6 +41,11 @@ class FileGroup:
     """What a snapshot reads of the group, where a pending compaction makes that another slice."""
 
     @property
+    def read_slice(self) -> FileSlice:
+        """What a snapshot reads of the group."""
+        return self.read or self.slice
+
+    @property
     def is_new(self) -> bool:
         """It has no file yet."""
         return self.slice.base is None and not self.slice.logs and not self.slice.base_instant

@@ -38,7 +38,7 @@ class MergeClause:
 def matched_slices(context: WriteContext, groups: Sequence[FileGroup]) -> list[ReadTask]:
     """How file groups are read that have keys of the source."""
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
-    slices = [group.read or group.slice for group in groups]
+    slices = [group.read_slice for group in groups]
     return plan_slices(context.table, slices, columns, context.task_memory, context.made_keys)
 
 

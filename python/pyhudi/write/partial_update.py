@@ -23,7 +23,6 @@ from pyhudi.slices.file_sizes import check_listed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partial_rows import NUMBER, CompletingTask, stored_columns
 from pyhudi.slices.tagged import row_numbers
-from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write import checks
 from pyhudi.write.clustered import check_free
 from pyhudi.write.plan import Counts
@@ -45,11 +44,7 @@ def check_read(context: WriteContext, counts: Counts) -> None:
 
     counts: of the rows that the file groups get.
     """
-    _check_slices(context, [_read(counts.groups[number]) for number in counts.updates])
-
-
-def _read(group: FileGroup) -> FileSlice:
-    return group.read or group.slice
+    _check_slices(context, [counts.groups[number].read_slice for number in counts.updates])
 
 
 def _check_slices(context: WriteContext, slices: Sequence[FileSlice]) -> None:
@@ -116,7 +111,7 @@ def _found(context: WriteContext, rows: pa.Table, lacking: tuple[str, ...]) -> p
         group = located.groups[number]
         check_free(context, [group])
         own = keys.column(RECORD_KEY).combine_chunks().take(at)
-        tasks.append(CompletingTask(target, _read(group), at, own, lacking))
+        tasks.append(CompletingTask(target, group.read_slice, at, own, lacking))
     _check_slices(context, [task.slice for task in tasks])
     stored = context.table.columns
     fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
