@@ -50,13 +50,24 @@ class Tagged:
 
 def split(keys: pa.Array[Any], values: pa.Array[Any]) -> Iterator[tuple[Any, pa.Array[Any]]]:
     """The values of each key, in their order; keys ascending."""
+    names = None
+    if pa.types.is_string(keys.type):
+        keys, names = _ranked(keys)
     order = pc.sort_indices(keys)
     runs = pc.run_end_encode(keys.take(order)) if len(keys) else None
     ordered = values.take(order)
     start = 0
     for key, end in zip(runs.values, runs.run_ends, strict=True) if runs is not None else ():
-        yield key.as_py(), ordered.slice(start, end.as_py() - start)
+        name = key if names is None else names[key.as_py()]
+        yield name.as_py(), ordered.slice(start, end.as_py() - start)
         start = end.as_py()
+
+
+def _ranked(texts: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """For each text its place among the different texts, and those; sorting numbers is faster."""
+    encoded = texts.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    return pc.sort_indices(order).take(encoded.indices), encoded.dictionary.take(order)
 
 
 def flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:

@@ -4,11 +4,13 @@
 
 mod date_patterns;
 mod error;
+mod java_order;
 mod java_text;
 mod record_keys;
 
 pub use date_patterns::{as_times, format_times, parse_times};
 pub use error::{KeysError, Result};
+pub use java_order::{double_order, text_order};
 pub use java_text::{double_text, float_text, java_text, shown_text};
 pub use record_keys::{PartitionPaths, RecordKeys, add_keys, column, text_field, texts};
 

@@ -1,9 +1,8 @@
 //! Which of some keys a base file may hold, by the bloom filter and the key range in its footer.
 
-use std::cmp::Ordering;
-
 use arrow::array::{BooleanArray, StringArray};
 use pyhudi_format::BloomFilter;
+use pyhudi_keys::text_order;
 use pyhudi_store::Store;
 
 use crate::base::format_of;
@@ -30,7 +29,7 @@ pub fn key_candidates(store: &Store, path: &str, keys: &StringArray) -> Result<B
     };
     let within = |key: &str| match (&least, &greatest) {
         (Some(least), Some(greatest)) => {
-            java_order(key, least).is_ge() && java_order(key, greatest).is_le()
+            text_order(key, least).is_ge() && text_order(key, greatest).is_le()
         }
         _ => true,
     };
@@ -44,21 +43,9 @@ fn parse(text: &str, kind: &str, path: &str) -> Result<BloomFilter> {
         .map_err(|error| SliceError::format(path, 0, error))
 }
 
-/// `String.compareTo`: by UTF-16 units, which is not the order of the bytes.
-fn java_order(left: &str, right: &str) -> Ordering {
-    left.encode_utf16().cmp(right.encode_utf16())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn surrogates_sort_before_private_characters() {
-        assert_eq!(java_order("\u{1f600}", "\u{ff00}"), Ordering::Less);
-        assert_eq!("\u{1f600}".cmp("\u{ff00}"), Ordering::Greater);
-        assert_eq!(java_order("a", "ab"), Ordering::Less);
-    }
 
     #[test]
     fn a_filter_of_another_kind_is_damage() {

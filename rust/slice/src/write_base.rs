@@ -1,11 +1,11 @@
 //! Writing a base file as Hudi's Avro writer does: Parquet with the Avro schema, the bloom filter and
 //! the key range in its footer.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use parquet::errors::ParquetError;
+use pyhudi_keys::text_order;
 use pyhudi_store::{Store, StoreError, StoreWriter};
 
 use crate::FILE_NAME;
@@ -219,10 +219,10 @@ impl<'a> BaseWriter<'a> {
             .ok_or_else(|| SliceError::Schema(format!("there is no text column {name}")))?;
         let (mut least, mut greatest): (Option<&str>, Option<&str>) = (None, None);
         for key in keys.iter().flatten() {
-            if least.is_none_or(|least| java_order(key, least) == Ordering::Less) {
+            if least.is_none_or(|least| text_order(key, least).is_lt()) {
                 least = Some(key);
             }
-            if greatest.is_none_or(|greatest| java_order(key, greatest) == Ordering::Greater) {
+            if greatest.is_none_or(|greatest| text_order(key, greatest).is_gt()) {
                 greatest = Some(key);
             }
         }
@@ -239,10 +239,10 @@ impl<'a> BaseWriter<'a> {
         let range = self
             .keys
             .get_or_insert_with(|| (least.to_owned(), greatest.to_owned()));
-        if java_order(least, &range.0) == Ordering::Less {
+        if text_order(least, &range.0).is_lt() {
             least.clone_into(&mut range.0);
         }
-        if java_order(greatest, &range.1) == Ordering::Greater {
+        if text_order(greatest, &range.1).is_gt() {
             greatest.clone_into(&mut range.1);
         }
     }
@@ -284,52 +284,5 @@ fn writing(path: &str, error: ParquetError) -> SliceError {
             Err(other) => SliceError::Schema(format!("{path} cannot be written: {other}")),
         },
         other => SliceError::Schema(format!("{path} cannot be written: {other}")),
-    }
-}
-
-/// `String.compareTo`: by UTF-16 units, which differs from the order of UTF-8 bytes only where a
-/// supplementary character (first byte F0 and up) meets one of U+E000 to U+FFFF (EE and EF).
-fn java_order(a: &str, b: &str) -> Ordering {
-    for (x, y) in a.bytes().zip(b.bytes()) {
-        if x != y {
-            let inverted = x >= 0xee && y >= 0xee && (x >= 0xf0) != (y >= 0xf0);
-            return if inverted { y.cmp(&x) } else { x.cmp(&y) };
-        }
-    }
-    a.len().cmp(&b.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cmp::Ordering;
-
-    use super::java_order;
-
-    #[test]
-    fn keys_are_ordered_as_java_orders_them() {
-        assert_eq!(java_order("a", "b"), Ordering::Less);
-        assert_eq!(java_order("a", "ab"), Ordering::Less);
-        assert_eq!(java_order("ab", "ab"), Ordering::Equal);
-        assert_eq!(java_order("x\u{1F600}", "x\u{FFFD}"), Ordering::Less);
-        assert_eq!(java_order("\u{E000}", "\u{10FFFF}"), Ordering::Greater);
-        assert_eq!(java_order("\u{D7FF}", "\u{1F600}"), Ordering::Less);
-        let texts = [
-            "",
-            "a",
-            "é",
-            "\u{D7FF}",
-            "\u{E000}",
-            "\u{FFFD}",
-            "\u{10000}",
-            "\u{1F600}z",
-        ];
-        for (a, b) in texts.iter().flat_map(|a| texts.iter().map(move |b| (a, b))) {
-            assert_eq!(
-                java_order(a, b),
-                a.encode_utf16().cmp(b.encode_utf16()),
-                "{a:?} {b:?}"
-            );
-        }
-        assert_eq!("\u{1F600}".cmp("\u{FFFD}"), Ordering::Greater);
     }
 }

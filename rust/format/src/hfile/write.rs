@@ -121,19 +121,21 @@ impl HFileWriter {
             self.close_block()?;
         }
         if self.block.is_empty() {
-            self.first = key.to_vec();
+            key.clone_into(&mut self.first);
         }
         let key_len = key.len() + 12;
-        self.block.extend((key_len as u32).to_be_bytes());
-        self.block.extend((value.len() as u32).to_be_bytes());
+        self.block
+            .extend_from_slice(&(key_len as u32).to_be_bytes());
+        self.block
+            .extend_from_slice(&(value.len() as u32).to_be_bytes());
         put_row(&mut self.block, key);
-        self.block.extend(KEY_END);
-        self.block.extend(value);
+        self.block.extend_from_slice(&KEY_END);
+        self.block.extend_from_slice(value);
         self.block.push(0);
         self.entries += 1;
         self.keys += key_len as u64;
         self.values += value.len() as u64;
-        self.last = Some(key.to_vec());
+        key.clone_into(self.last.get_or_insert_default());
         Ok(())
     }
 

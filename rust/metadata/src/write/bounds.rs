@@ -6,10 +6,11 @@ use std::cmp::Ordering;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType,
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type,
+    Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
 };
 use pyhudi_avro::{Datum, Value};
+use pyhudi_keys::double_order;
 
 /// A value that can be a bound.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,38 +27,53 @@ pub(super) enum Bound {
 impl Bound {
     /// The value in a row, None for null and for types without bounds.
     pub(super) fn at(column: &ArrayRef, row: usize) -> Option<Self> {
-        if column.is_null(row) {
-            return None;
-        }
-        Some(match column.data_type() {
-            DataType::Boolean => Self::Boolean(column.as_boolean().value(row)),
-            DataType::Int32 => Self::Whole(column.as_primitive::<Int32Type>().value(row).into()),
-            DataType::Int64 => Self::Whole(column.as_primitive::<Int64Type>().value(row)),
-            DataType::Date32 => Self::Whole(column.as_primitive::<Date32Type>().value(row).into()),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => {
-                Self::Whole(column.as_primitive::<TimestampMicrosecondType>().value(row))
-            }
-            DataType::Timestamp(TimeUnit::Millisecond, _) => {
-                Self::Whole(column.as_primitive::<TimestampMillisecondType>().value(row))
-            }
-            DataType::Float32 => Self::Single(column.as_primitive::<Float32Type>().value(row)),
-            DataType::Float64 => Self::Double(column.as_primitive::<Float64Type>().value(row)),
-            DataType::Utf8 => Self::Text(column.as_string::<i32>().value(row).to_owned()),
-            DataType::Binary => Self::Bytes(column.as_binary::<i32>().value(row).to_vec()),
-            DataType::Decimal128(..) => {
-                Self::Decimal(column.as_primitive::<Decimal128Type>().value(row))
-            }
-            _ => return None,
-        })
+        Self::least_and_greatest(&column.slice(row, 1)).map(|(value, _)| value)
     }
 
-    /// The order of Spark and Java: NaN is greatest, -0.0 is less than 0.0.
+    /// Of a column's values, None where all are null and for types without bounds.
+    pub(super) fn least_and_greatest(column: &ArrayRef) -> Option<(Self, Self)> {
+        let whole = Self::Whole;
+        match column.data_type() {
+            DataType::Boolean => extremes(column.as_boolean().iter(), bool::cmp, Self::Boolean),
+            DataType::Int32 => primitive::<Int32Type>(column, |value| whole(value.into())),
+            DataType::Int64 => primitive::<Int64Type>(column, whole),
+            DataType::Date32 => primitive::<Date32Type>(column, |value| whole(value.into())),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                primitive::<TimestampMicrosecondType>(column, whole)
+            }
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                primitive::<TimestampMillisecondType>(column, whole)
+            }
+            DataType::Decimal128(..) => primitive::<Decimal128Type>(column, Self::Decimal),
+            DataType::Float32 => {
+                let order = |a: &f32, b: &f32| double_order((*a).into(), (*b).into());
+                let values = column.as_primitive::<Float32Type>().iter();
+                extremes(values, order, Self::Single)
+            }
+            DataType::Float64 => {
+                let order = |a: &f64, b: &f64| double_order(*a, *b);
+                let values = column.as_primitive::<Float64Type>().iter();
+                extremes(values, order, Self::Double)
+            }
+            DataType::Utf8 => {
+                let texts = column.as_string::<i32>().iter();
+                extremes(texts, Ord::cmp, |text| Self::Text(text.to_owned()))
+            }
+            DataType::Binary => {
+                let values = column.as_binary::<i32>().iter();
+                extremes(values, Ord::cmp, |bytes| Self::Bytes(bytes.to_vec()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The order of Spark and Java.
     fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Boolean(a), Self::Boolean(b)) => a.cmp(b),
             (Self::Whole(a), Self::Whole(b)) => a.cmp(b),
-            (Self::Single(a), Self::Single(b)) => java_order(f64::from(*a), f64::from(*b)),
-            (Self::Double(a), Self::Double(b)) => java_order(*a, *b),
+            (Self::Single(a), Self::Single(b)) => double_order(f64::from(*a), f64::from(*b)),
+            (Self::Double(a), Self::Double(b)) => double_order(*a, *b),
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
             (Self::Bytes(a), Self::Bytes(b)) => a.cmp(b),
             (Self::Decimal(a), Self::Decimal(b)) => a.cmp(b),
@@ -131,12 +147,33 @@ pub(super) enum Bytes {
     Raw(Vec<u8>),
 }
 
-/// `Double.compareTo`.
-fn java_order(a: f64, b: f64) -> Ordering {
-    match (a.is_nan(), b.is_nan()) {
-        (false, false) => a.total_cmp(&b),
-        (a, b) => a.cmp(&b),
+fn primitive<T: ArrowPrimitiveType>(
+    column: &ArrayRef,
+    bound: impl Fn(T::Native) -> Bound,
+) -> Option<(Bound, Bound)>
+where
+    T::Native: Ord,
+{
+    extremes(column.as_primitive::<T>().iter(), Ord::cmp, bound)
+}
+
+/// The least and the greatest of the values that are not null; of equal ones the first.
+fn extremes<V: Copy>(
+    values: impl Iterator<Item = Option<V>>,
+    order: impl Fn(&V, &V) -> Ordering,
+    bound: impl Fn(V) -> Bound,
+) -> Option<(Bound, Bound)> {
+    let mut values = values.flatten();
+    let first = values.next()?;
+    let (mut least, mut greatest) = (first, first);
+    for value in values {
+        if order(&value, &least).is_lt() {
+            least = value;
+        } else if order(&value, &greatest).is_gt() {
+            greatest = value;
+        }
     }
+    Some((bound(least), bound(greatest)))
 }
 
 /// The shortest two's complement, as `BigInteger.toByteArray`.

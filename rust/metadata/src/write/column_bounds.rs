@@ -76,10 +76,9 @@ impl Stats {
     }
 
     fn add_values(&mut self, column: &ArrayRef) {
-        for row in 0..column.len() {
-            let value = Bound::at(column, row);
-            self.min = Bound::least(self.min.take(), value.clone());
-            self.max = Bound::greatest(self.max.take(), value);
+        if let Some((least, greatest)) = Bound::least_and_greatest(column) {
+            self.min = Bound::least(self.min.take(), Some(least));
+            self.max = Bound::greatest(self.max.take(), Some(greatest));
         }
         self.nulls += column.logical_null_count() as i64;
         self.values += column.len() as i64;

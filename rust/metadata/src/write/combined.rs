@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use pyhudi_avro::{Datum, Value};
+use pyhudi_keys::{double_order, text_order};
 
 use crate::files;
 
@@ -196,9 +197,9 @@ fn outer<'d, 'a>(
 fn java_compare(branch: usize, a: &Datum<'_>, b: &Datum<'_>) -> Option<Ordering> {
     match (a, b) {
         (Datum::Boolean(a), Datum::Boolean(b)) => Some(a.cmp(b)),
-        (Datum::Float(a), Datum::Float(b)) => Some(java_order(f64::from(*a), f64::from(*b))),
-        (Datum::Double(a), Datum::Double(b)) => Some(java_order(*a, *b)),
-        (Datum::String(a), Datum::String(b)) => Some(a.encode_utf16().cmp(b.encode_utf16())),
+        (Datum::Float(a), Datum::Float(b)) => Some(double_order(f64::from(*a), f64::from(*b))),
+        (Datum::Double(a), Datum::Double(b)) => Some(double_order(*a, *b)),
+        (Datum::String(a), Datum::String(b)) => Some(text_order(a, b)),
         (Datum::Bytes(a), Datum::Bytes(b)) if branch == DECIMAL => {
             Some(number(a)?.cmp(&number(b)?))
         }
@@ -207,13 +208,6 @@ fn java_compare(branch: usize, a: &Datum<'_>, b: &Datum<'_>) -> Option<Ordering>
             Some(signed(a).cmp(&signed(b)))
         }
         _ => Some(a.number()?.cmp(&b.number()?)),
-    }
-}
-
-fn java_order(a: f64, b: f64) -> Ordering {
-    match (a.is_nan(), b.is_nan()) {
-        (false, false) => a.total_cmp(&b),
-        (a, b) => a.cmp(&b),
     }
 }
 
