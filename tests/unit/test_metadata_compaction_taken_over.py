@@ -1,6 +1,7 @@
 """A compaction of the metadata table that others carry out while who began it stands still.
 
-Seed 22001007 of v8-mor-record_index-metadata-forgets: it removed what they had published.
+Seeds of v8-mor-record_index-metadata-forgets. 22001007: it removed what they had published.
+24000003: it published what they had removed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.config.actions import COMPACTION
 from pyhudi.services import compaction
 from pyhudi.txn.locks.storage_lock import PATH
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.transaction import in_step
 
 OPTIONS = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
@@ -37,9 +41,7 @@ def test_the_files_of_who_took_it_over_stay(
     def late(opened: Any, *given: Any) -> Any:
         calls.append(opened.time)
         if len(calls) == 1:
-            lock = json.loads((base / PATH).read_text())
-            (base / PATH).write_text(json.dumps({**lock, "expired": True}))
-            opened.table.guard._lock._content = None
+            lose_lock(base, opened)
             pyhudi.open_table(base, options=OPTIONS).upsert(rows("c", 9))
         return real(opened, *given)
 
@@ -49,6 +51,65 @@ def test_the_files_of_who_took_it_over_stay(
         value += 1
         table.upsert(rows("ab", value))
     assert calls.count(calls[0]) > 1
+    go_on(base, value)
+
+
+@pytest.mark.filterwarnings("ignore:.*services wait:pyhudi.errors.MetadataTableWarning")
+@pytest.mark.parametrize("late_at", ["in_step", "publish"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_nothing_is_published_without_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, late_at: str
+) -> None:
+    base = tmp_path / "t"
+    schema = rows("a", 0).schema
+    table = pyhudi.create_table(base, schema, key="id", version=version, options=OPTIONS)
+    begin, publish = OpenInstant.begin, OpenInstant.publish
+    begun: list[OpenInstant] = []
+    calls: list[str] = []
+
+    def noted(opened: OpenInstant, content: bytes = b"") -> None:
+        begin(opened, content)
+        if opened.action == COMPACTION:
+            begun.append(opened)
+            if calls:
+                raise KeyboardInterrupt
+
+    def stands_still() -> None:
+        if begun and not calls:
+            calls.append(begun[0].time)
+            lose_lock(base, begun[0])
+            with pytest.raises(KeyboardInterrupt):
+                pyhudi.open_table(base, options=OPTIONS).upsert(rows("c", 9))
+
+    def late_publish(opened: OpenInstant, *given: Any) -> None:
+        stands_still()
+        publish(opened, *given)
+
+    def late_in_step(*given: Any) -> Any:
+        stands_still()
+        return in_step(*given)
+
+    monkeypatch.setattr(OpenInstant, "begin", noted)
+    if late_at == "publish":
+        monkeypatch.setattr(OpenInstant, "publish", late_publish)
+    else:
+        monkeypatch.setattr(compaction, "in_step", late_in_step)
+    value = 0
+    while not calls:
+        value += 1
+        table.upsert(rows("ab", value))
+    monkeypatch.undo()
+    go_on(base, value)
+
+
+def lose_lock(base: Path, opened: Any) -> None:
+    """As it is for who stood still until the lock's time was over."""
+    lock = json.loads((base / PATH).read_text())
+    (base / PATH).write_text(json.dumps({**lock, "expired": True}))
+    opened.table.guard._lock._content = None
+
+
+def go_on(base: Path, value: int) -> None:
     opened = pyhudi.open_table(base, options=OPTIONS)
     assert opened.check(deep=True).findings == ()
     assert opened.upsert(rows("ac", 10)).rows_updated == 2

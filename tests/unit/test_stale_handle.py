@@ -18,6 +18,7 @@ from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.behind import check_still_there, later_timeline
+from pyhudi.txn.open_instant import OpenInstant
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import TableBuilder, numbered
@@ -185,6 +186,31 @@ class TestFilesThatWent:
             stale.scan().to_arrow()
         assert "refresh" in raised.value.hint
         assert stale.refresh().scan(where="v = 2").count() == COUNT
+
+    @pytest.mark.parametrize("policy", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"])
+    @pytest.mark.parametrize("version", [6, 8, 9])
+    def test_a_clean_that_is_at_work_is_told(
+        self, tmp_path: Path, version: int, policy: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = TABLE.make(tmp_path, version=version, options=NO_METADATA)
+        table.upsert(rows(1))
+        stale = pyhudi.open_table(tmp_path, options=NO_METADATA)
+        table.upsert(rows(2))
+        table.upsert(rows(3))
+        before = pyhudi.open_table(tmp_path, options=NO_METADATA)
+
+        def dies(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(OpenInstant, "complete", dies)
+            with pytest.raises(KeyboardInterrupt):
+                table.clean(policy=policy, retain=1)
+        with pytest.raises(HistoryUnavailable, match="removed files"):
+            stale.scan().to_arrow()
+        if policy == "KEEP_LATEST_COMMITS":
+            assert before.scan(where="v = 3").count() == COUNT
+        assert pyhudi.open_table(tmp_path, options=NO_METADATA).scan().count() == COUNT
 
     def _clean(self, table: HudiTable, horizon: str, paths: list[Path]) -> None:
         """As a cleaner leaves storage, without its record in the metadata table."""

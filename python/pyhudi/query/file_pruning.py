@@ -20,7 +20,8 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.partition_values import partition_filter
 from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table import Table
-from pyhudi.timeline.behind import check_still_there, later_timeline
+from pyhudi.timeline import Timeline
+from pyhudi.timeline.behind import check_still_there
 
 _LISTED = "files are listed instead"
 
@@ -83,11 +84,9 @@ def _check_still_there(table: Table, access: MetadataAccess, *, is_listed: bool)
     A listing of storage does not tell whether others have written since, as the metadata table
     does; so the timeline is listed after it.
     """
-    later = access.later
-    if is_listed:
-        later = later_timeline(table.storage, table.config, table.timeline)
-    if later is not None:
-        check_still_there(table.timeline.uncut, later)
+    now = Timeline.load(table.storage, table.config) if is_listed else access.later
+    if now is not None:
+        check_still_there(table.timeline.uncut, now)
 
 
 def _by_metadata(

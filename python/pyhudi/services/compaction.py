@@ -142,7 +142,8 @@ def _carry_out(
     table.guard.check()
     compaction.keep_only(metadata, begun)
     metadata = in_step(table.reloaded(), Commit(instant, metadata, schema))
-    compaction.complete(metadata.encode(table.config.version, COMPACTION, table.clock))
+    content = metadata.encode(table.config.version, COMPACTION, table.clock)
+    compaction.complete(content, metadata.paths)
     compaction.clear()
 
 

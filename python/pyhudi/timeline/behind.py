@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pyhudi.config.actions import CLEAN
+from pyhudi.config.actions import CLEAN, Instant, State
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.storage.storage import Storage
@@ -62,16 +62,17 @@ def check_still_there(then: Timeline, now: Timeline) -> None:
 
 
 def _later_cleans(then: Timeline, now: Timeline) -> Iterator[tuple[str | None, str]]:
-    """What cleans since then have spared, and their times.
+    """What cleans since then have spared, those that are at work too, and their times.
 
     Spared is what is read as of an instant and later ones; None where a clean has no such horizon,
     as when it keeps a number of file versions. Where cleans may have been archived, the newest of
     those tells enough: horizons only rise.
     """
-    known = {clean.requested for clean in then.completed(CLEAN)}
-    for clean in now.completed(CLEAN):
-        if clean.requested not in known:
-            yield from _horizon(now.read(clean), clean.requested)
+    # One that was planned by then takes nothing that was current then.
+    known = {clean.requested for clean in then.instants if clean.action == CLEAN}
+    for clean in now.instants:
+        if clean.action == CLEAN and clean.requested not in known:
+            yield from _horizon_of(now, clean)
     archived = now.archive.last_clean() if _is_archived(then, now) else None
     if archived is not None and archived.requested not in known:
         yield from _horizon(now.archive.read(archived), archived.requested)
@@ -79,6 +80,15 @@ def _later_cleans(then: Timeline, now: Timeline) -> Iterator[tuple[str | None, s
 
 def _is_archived(then: Timeline, now: Timeline) -> bool:
     return then.last_commit is not None and now.is_before_start(then.last_commit.requested)
+
+
+def _horizon_of(now: Timeline, clean: Instant) -> Iterator[tuple[str | None, str]]:
+    if clean.is_completed:
+        yield from _horizon(now.read(clean), clean.requested)
+    elif clean.state is State.INFLIGHT:
+        plan = now.plan(clean) or {}
+        retained = plan.get("earliestInstantToRetain") or {}
+        yield retained.get("timestamp"), clean.requested
 
 
 def _horizon(clean: dict[str, Any] | None, time: str) -> Iterator[tuple[str | None, str]]:

@@ -75,19 +75,22 @@ class OpenInstant:
         """Paths of the files that markers name, of whoever has begun them."""
         return [marker.path for marker in markers.read_all(self.table.storage, self.time) or ()]
 
-    def complete(self, content: bytes) -> str:
+    def complete(self, content: bytes, files: Iterable[str] = ()) -> str:
         """Creates the completed file, and gives the completion time.
 
-        Raises `CommitConflict` where another writer took the instant back or completed it, also
-        while the file was made.
+        files: paths that the content names. Raises `CommitConflict` where another writer took the
+        instant back or completed it, also while the file was made; or took it over and has begun it
+        anew, without these files.
         """
         completion = self.table.generator.next()
         self.check_inflight()
+        self.table.guard.check()
         self.publish(completion, content)
         try:
             self.table.guard.check()
         except CommitConflict:
-            if self.was_overtaken(completion):
+            exists = self.table.storage.exists
+            if self.was_overtaken(completion) or not all(map(exists, files)):
                 self.take_publication_back(completion)
                 raise
         return completion
