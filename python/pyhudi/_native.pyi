@@ -175,7 +175,7 @@ class FieldRules:
 
     def __new__(
         cls,
-        fill: Literal["absent", "defaults", "marker"] = "absent",
+        fill: Literal["absent", "defaults", "marker", "newer_marker"] = "absent",
         *,
         marker: str | None = None,
         defaults: Any | None = None,
@@ -612,11 +612,18 @@ def parse_times(texts: pa.Array[Any], patterns: Sequence[Sequence[str]]) -> pa.S
     `SchemaMismatch` with the row of a text that none takes.
     """
 
-def combine(rows: Any, *, ordering_fields: Sequence[str], merge_mode: BuiltInMode) -> pa.Table:
+def combine(
+    rows: Any,
+    *,
+    ordering_fields: Sequence[str],
+    merge_mode: BuiltInMode,
+    sequence_ordering: bool = False,
+) -> pa.Table:
     """One row a (`_hoodie_partition_path`, `_hoodie_record_key`), as Hudi combines a batch.
 
     EVENT_TIME_ORDERING keeps the row with the greatest ordering value (ties: the later row),
-    COMMIT_TIME_ORDERING the last row. The order of first appearance is kept.
+    COMMIT_TIME_ORDERING the last row. The order of first appearance is kept. sequence_ordering: the
+    value is text of two numbers, `file.position`.
     """
 
 def key_parts(keys: Any, parts: int) -> pa.Int32Array:

@@ -147,13 +147,14 @@ def rules(draw: st.DrawFn) -> Rules:
         delete_marker=draw(st.sampled_from([None, ("op", "D"), ("b", "2")])),
         deletes_always_win=draw(st.booleans()),
     )
-    match draw(st.sampled_from(["absent", "absent", "nulls", "defaults", "marker", "merger"])):
+    fills = ["absent", "absent", "nulls", "defaults", "marker", "newer_marker", "merger"]
+    match draw(st.sampled_from(fills)):
         case "nulls":
             return replace(found, fill="defaults", newest_meta=draw(st.booleans()))
         case "defaults":
             return replace(found, fill="defaults", defaults=DEFAULTS)
-        case "marker":
-            return replace(found, fill="marker", marker=UNAVAILABLE)
+        case "marker" | "newer_marker" as fill:
+            return replace(found, fill=fill, marker=UNAVAILABLE)
         case "merger":
             return Rules(found.columns, deletes_always_win=True, merger=sum_of_b)
         case _:

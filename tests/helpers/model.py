@@ -40,7 +40,7 @@ class Rules:
     sequence: bool = False
     """The ordering field is text, `file.position`."""
     delete_marker: tuple[str, str] | None = None
-    fill: Literal["absent", "defaults", "marker"] = "absent"
+    fill: Literal["absent", "defaults", "marker", "newer_marker"] = "absent"
     defaults: Mapping[str, Any] = field(default_factory=dict)
     marker: str | None = None
     newest_meta: bool = False
@@ -221,6 +221,8 @@ def _newer_wins(older: _Record, newer: _Record, rules: Rules) -> bool:
         return True
     if rules.deletes_always_win and (older.row is None or newer.row is None):
         return True
+    if older.commit_time_delete and newer.row is None and not newer.commit_time_delete:
+        return False
     if older.loses or older.commit_time_delete or newer.commit_time_delete:
         return True
     return newer.ordering >= older.ordering
@@ -235,18 +237,18 @@ def _merge(older: _Record, newer: _Record, rules: Rules, by_fields: bool) -> _Re
         return replace(winner, row=rules.merger(older.row, newer.row))
     row = {}
     for name in rules.columns:
-        if rules.newest_meta and name.startswith(META):
+        if rules.newest_meta and name.startswith(META) and name != IS_DELETED:
             row[name] = newer.row.get(name)
         elif name not in first and name not in second:
             continue
-        elif _gives_way(name, first, rules):
+        elif _gives_way(name, first, rules, newer=wins):
             row[name] = second.get(name)
         else:
             row[name] = first[name]
     return replace(winner, row=row)
 
 
-def _gives_way(name: str, winner: Row, rules: Rules) -> bool:
+def _gives_way(name: str, winner: Row, rules: Rules, *, newer: bool) -> bool:
     """Whether the winner's value is to be taken from the loser."""
     if name not in winner:
         return True
@@ -256,5 +258,7 @@ def _gives_way(name: str, winner: Row, rules: Rules) -> bool:
             return False
         case "defaults":
             return value is None or (name in rules.defaults and value == rules.defaults[name])
-        case "marker":
+        case "marker" | "newer_marker":
+            if rules.fill == "newer_marker" and not newer:
+                return False
             return value in (rules.marker, (rules.marker or "").encode())

@@ -35,8 +35,8 @@ COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 _MODEL = "org.apache.hudi.common.model."
 EVENT_TIME_PAYLOAD = _MODEL + "DefaultHoodieRecordPayload"
 COMMIT_TIME_PAYLOAD = _MODEL + "OverwriteWithLatestAvroPayload"
-_AWS_DMS_PAYLOAD = _MODEL + "AWSDmsAvroPayload"
-_DEBEZIUM_PAYLOADS = (
+AWS_DMS_PAYLOAD = _MODEL + "AWSDmsAvroPayload"
+DEBEZIUM_PAYLOADS = (
     _MODEL + "debezium.MySqlDebeziumAvroPayload",
     _MODEL + "debezium.PostgresDebeziumAvroPayload",
 )
@@ -46,7 +46,7 @@ _MODE_OF_PAYLOAD: dict[str, MergeMode] = {
     _MODEL + "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
     COMMIT_TIME_PAYLOAD: "COMMIT_TIME_ORDERING",
     # Its only rule beyond "the last commit wins" is the delete marker, which is expressed apart.
-    _AWS_DMS_PAYLOAD: "COMMIT_TIME_ORDERING",
+    AWS_DMS_PAYLOAD: "COMMIT_TIME_ORDERING",
 }
 _MODE_OF_STRATEGY: dict[str, MergeMode] = {
     EVENT_TIME_STRATEGY: "EVENT_TIME_ORDERING",
@@ -145,7 +145,7 @@ def _inferred_mode(
         mode = of_payload or of_strategy or stored
     else:
         mode = stored or of_strategy or of_payload
-        if mode == "CUSTOM" and payload == _AWS_DMS_PAYLOAD:
+        if mode == "CUSTOM" and payload == AWS_DMS_PAYLOAD:
             mode = of_payload
     return mode or _mode_of_ordering(has_ordering=has_ordering)
 
@@ -173,8 +173,8 @@ def _delete_rule(
     if any(found):
         msg = f"{DELETE_FIELD} and {DELETE_MARKER} are not both set"
         raise UnsupportedTableFeature(msg)
-    if payload == _AWS_DMS_PAYLOAD:
+    if payload == AWS_DMS_PAYLOAD:
         return "Op", "D"
-    if payload in _DEBEZIUM_PAYLOADS:
+    if payload in DEBEZIUM_PAYLOADS:
         return "_change_operation_type", "d"
     return None, None

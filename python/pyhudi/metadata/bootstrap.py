@@ -25,6 +25,7 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.metadata_table_config import own_config
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata.definitions import index_definitions, parse_definitions
 from pyhudi.metadata.definitions_file import Definitions, change_definitions
@@ -39,6 +40,7 @@ from pyhudi.metadata.kinds.registry import in_order, kinds_of, new_definitions
 from pyhudi.metadata.records import RECORD_ROWS, record_schema
 from pyhudi.metadata.start_group import StartTarget, start_log, store_start_log, write_base
 from pyhudi.metadata.table_writer import (
+    clear_partitions,
     complete_delta_commit,
     open_metadata_table,
     remove_metadata_table,
@@ -122,9 +124,9 @@ def _cleared(data: Table, listed: Sequence[str]) -> Table:
         _make_table(data)
         return open_metadata_table(data)
     metadata_table = open_metadata_table(data)
-    for folder in metadata_table.storage.list_dir("")[0]:
-        if folder != ".hoodie" and folder not in listed:
-            metadata_table.storage.delete_dir(folder)
+    folders = metadata_table.storage.list_dir("")[0]
+    left = [folder for folder in folders if folder not in {META_FOLDER, *listed}]
+    clear_partitions(data.storage, left, data.guard)
     for instant in metadata_table.timeline.pending(DELTA_COMMIT):
         if _is_initial(instant.requested):
             OpenInstant(metadata_table, instant.requested, DELTA_COMMIT).remove()
@@ -155,7 +157,7 @@ class Making:
     def carry_out(self) -> int:
         """The number of its records."""
         delta = self.delta
-        self.metadata_table.storage.delete_dir(self.partition.name)
+        clear_partitions(self.data.storage, [self.partition.name], self.data.guard)
         delta.request()
         delta.begin()
         self.tell_folder()

@@ -109,6 +109,21 @@ def remove_metadata_table(data: Storage, guard: Guard) -> None:
     data.delete_dir(FOLDER)
 
 
+def clear_partitions(data: Storage, names: Iterable[str], guard: Guard) -> None:
+    """Takes away what there is of partitions that no property lists.
+
+    Raises `CommitConflict` where the lock may be another's, who may make them anew: what came after
+    the lock was looked at stays.
+    """
+    for name in names:
+        folder = f"{FOLDER}/{name}"
+        left = data.list(folder)
+        guard.check()
+        data.delete_all(entry.path for entry in left)
+        if not data.list(folder):
+            data.delete_dir(folder)
+
+
 def roll_back_delta_commit(table: Table, target: str, time: str) -> None:
     """Takes a delta commit back as the rollback `time`, be it pending, completed or not there.
 

@@ -27,11 +27,11 @@ from pyhudi.schema.alter_changes import (
 from pyhudi.schema.column_json import read_type
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of, with_parts
+from pyhudi.schema.record_keys import IS_DELETED
 from pyhudi.schema.storable import avro_schema
 
 META_PREFIX = "_hoodie_"
 """Names that are Hudi's own. `_hoodie_is_deleted` is a column like any other."""
-_IS_DELETED = "_hoodie_is_deleted"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _in_fields(
             raise SchemaMismatch(msg)
         return replace(slot, kind=change(slot.kind))
 
-    if not steps and path.startswith(META_PREFIX) and path != _IS_DELETED:
+    if not steps and path.startswith(META_PREFIX) and path != IS_DELETED:
         msg = f"column {path!r} is Hudi's own"
         raise SchemaMismatch(msg)
     return change(tree.root) if not steps else _at(tree, steps, path, of_slot)
@@ -115,7 +115,7 @@ def _in_fields(
 
 def _at(tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], Slot]) -> Struct:
     """The root with the slot at `steps` changed."""
-    if steps[0].startswith(META_PREFIX) and steps[0] != _IS_DELETED:
+    if steps[0].startswith(META_PREFIX) and steps[0] != IS_DELETED:
         msg = f"column {steps[0]!r} is Hudi's own"
         raise SchemaMismatch(msg)
     parts = _below(tree.root, steps, path, change)
@@ -167,7 +167,7 @@ def _added(struct: Struct, change: Add, name: str, rules: Rules) -> Struct:
 
 
 def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> None:
-    if not name or (name.startswith(META_PREFIX) and name != _IS_DELETED):
+    if not name or (name.startswith(META_PREFIX) and name != IS_DELETED):
         msg = f"{name!r} is no name for a column"
         raise SchemaMismatch(msg)
     for slot in struct.fields:

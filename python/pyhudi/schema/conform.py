@@ -16,7 +16,7 @@ from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.casts import cast_exactly
 from pyhudi.schema.elements import check_elements
 from pyhudi.schema.given import given_batches
-from pyhudi.schema.record_keys import META_COLUMNS
+from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
 
 
 def to_table(data: Any, like: pa.Schema | None = None, *, uneven: bool = False) -> pa.Table:
@@ -85,8 +85,8 @@ def marked_deleted(rows: pa.Table, delete_field: str | None, marker: str | None)
     in tables that name one.
     """
     deleted = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])  # noqa: FBT003
-    if "_hoodie_is_deleted" in rows.column_names:
-        said = pc.equal(rows.column("_hoodie_is_deleted"), pa.scalar(True))  # noqa: FBT003
+    if IS_DELETED in rows.column_names:
+        said = pc.equal(rows.column(IS_DELETED), pa.scalar(True))  # noqa: FBT003
         deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
     if delete_field is not None and marker is not None and delete_field in rows.column_names:
         said = pc.equal(rows.column(delete_field).cast(pa.string()), marker)

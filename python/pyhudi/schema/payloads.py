@@ -15,7 +15,14 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pyhudi.config import arguments as arg
-from pyhudi.config.merge_mode import EVENT_TIME_PAYLOAD, MERGE_PROPERTY, BuiltInMode
+from pyhudi.config.merge_mode import (
+    AWS_DMS_PAYLOAD,
+    DEBEZIUM_PAYLOADS,
+    EVENT_TIME_PAYLOAD,
+    MERGE_PROPERTY,
+    BuiltInMode,
+    MergeMode,
+)
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
 
@@ -23,6 +30,8 @@ Merger = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
 """`(older, newer) -> merged`, or `-> (merged, deleted)`; see `register_merger`."""
 
 UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
+DEBEZIUM_UNAVAILABLE_VALUE = "__debezium_unavailable_value"
+"""What Debezium has in the place of a large value that a change has left as it was."""
 
 _MODEL = EVENT_TIME_PAYLOAD.removesuffix("DefaultHoodieRecordPayload")
 
@@ -38,14 +47,17 @@ class FieldMerge:
     """Which of them wins."""
     ordering_fields: tuple[str, ...] | None = None
     """In the place of the table's, for classes that bring their own."""
-    fill: Literal["absent", "defaults", "marker"] = "absent"
+    fill: Literal["absent", "defaults", "marker", "newer_marker"] = "absent"
     """Which values of the winner are taken from the loser: none but those of columns that it was
-    written without, nulls and the schema's defaults, or texts and bytes equal to `marker`."""
+    written without, nulls and the schema's defaults, or texts and bytes equal to `marker`, of any
+    winner or of newer ones."""
     marker: str | None = None
     defaults: pa.RecordBatch | None = None
     """One row with the schema's defaults that are not null."""
     newest_meta: bool = False
     """Meta columns come from the newer record whichever wins."""
+    whole_in_batch: bool = False
+    """Of rows of one key in one write one stands, deletes among them, by their ordering values."""
     deletes_always_win: bool = False
     sequence_ordering: bool = False
     """The ordering field is text, `file.position`, whose parts are compared as numbers."""
@@ -54,21 +66,26 @@ class FieldMerge:
     """What the merger looks at and makes, None for every column."""
 
 
+_MYSQL, _POSTGRES = DEBEZIUM_PAYLOADS
 _OF_PAYLOAD = {
     _MODEL + "OverwriteNonDefaultsWithLatestAvroPayload": FieldMerge(
-        "COMMIT_TIME_ORDERING", fill="defaults", deletes_always_win=True
+        "COMMIT_TIME_ORDERING", fill="defaults", deletes_always_win=True, whole_in_batch=True
     ),
     _MODEL + "PartialUpdateAvroPayload": FieldMerge(
         "EVENT_TIME_ORDERING", fill="defaults", newest_meta=True, deletes_always_win=True
     ),
-    _MODEL + "debezium.MySqlDebeziumAvroPayload": FieldMerge(
+    _MYSQL: FieldMerge(
         "EVENT_TIME_ORDERING",
         ordering_fields=("_event_seq",),
         sequence_ordering=True,
+        whole_in_batch=True,
         deletes_always_win=True,
     ),
-    _MODEL + "debezium.PostgresDebeziumAvroPayload": FieldMerge(
-        "EVENT_TIME_ORDERING", ordering_fields=("_event_lsn",), deletes_always_win=True
+    _POSTGRES: FieldMerge(
+        "EVENT_TIME_ORDERING",
+        ordering_fields=("_event_lsn",),
+        whole_in_batch=True,
+        deletes_always_win=True,
     ),
 }
 """Classes whose rules are more than a merge mode, in tables before version 9."""
@@ -118,6 +135,35 @@ def field_merge(config: TableConfig) -> FieldMerge | None:
             return rule if marker is None else replace(rule, fill="marker", marker=marker)
         case _:
             return None
+
+
+def written_merge(config: TableConfig) -> FieldMerge | None:
+    """The same for rows that meet a base file as it is rewritten by a write.
+
+    There Hudi asks the class, where readers go by its kind: a late delete of a Debezium class loses
+    to a newer row, and what Postgres left out is taken from the stored row.
+    """
+    rule = field_merge(config)
+    if rule is None or not config.version.merge_inferred or rule.merger is not None:
+        return rule
+    if rule is _OF_PAYLOAD[_MYSQL]:
+        return replace(rule, deletes_always_win=False)
+    if rule is _OF_PAYLOAD[_POSTGRES]:
+        left_out = DEBEZIUM_UNAVAILABLE_VALUE
+        return replace(rule, deletes_always_win=False, fill="newer_marker", marker=left_out)
+    return rule
+
+
+def batch_mode(config: TableConfig) -> MergeMode:
+    """Which of several rows of one key in one write stands, where columns are not merged."""
+    merge = config.merge
+    if (
+        merge.payload_class == AWS_DMS_PAYLOAD
+        and config.version.merge_inferred
+        and config.ordering_fields
+    ):
+        return "EVENT_TIME_ORDERING"
+    return merge.mode
 
 
 def _custom(config: TableConfig) -> FieldMerge | None:

@@ -31,6 +31,9 @@ RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 
+IS_DELETED = "_hoodie_is_deleted"
+"""A column of the user's by whose truth a row deletes its key, in every table."""
+
 META_COLUMNS = (
     "_hoodie_commit_time",
     "_hoodie_commit_seqno",

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.record_keys import META_COLUMNS
+from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
 from pyhudi.schema.table_schema import OPERATION_FIELD
 
-DELETE_MARK = "_hoodie_is_deleted"
 """The column that says of a row that it is a delete."""
 
 MOST_DIGITS = 38
@@ -49,7 +48,7 @@ def check_new_table(schema: pa.Schema) -> None:
         ):
             msg = f"column {field.name!r}: the name is that of a column of Hudi's own"
             raise SchemaMismatch(msg, hint="Rename it.")
-        if field.name == DELETE_MARK and not pa.types.is_boolean(field.type):
+        if field.name == IS_DELETED and not pa.types.is_boolean(field.type):
             msg = f"column {field.name!r} is {field.type}: it tells which rows are deletes"
             raise SchemaMismatch(msg, hint="Make it bool, or rename it.")
 

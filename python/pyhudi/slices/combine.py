@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.conform import marked_deleted
-from pyhudi.schema.payloads import FieldMerge, field_merge
+from pyhudi.schema.payloads import FieldMerge, batch_mode, field_merge, written_merge
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, schema_defaults
 from pyhudi.slices.merge_rules import field_rules
@@ -43,8 +42,8 @@ def _shows_changes(rule: FieldMerge) -> bool:
 
 
 def written_fields(config: TableConfig, schema: TableSchema) -> FieldMerge | None:
-    """The rules of a table that merges column by column, with all that they need of its schema."""
-    rule = field_merge(config)
+    """`written_merge` with all that it needs of the table's schema."""
+    rule = written_merge(config)
     if rule is None or rule.fill != "defaults":
         return rule
     return replace(rule, defaults=schema_defaults(schema.avro, schema.arrow))
@@ -60,23 +59,19 @@ def combined(
     """
     rule = written_fields(config, schema)
     if rule is None:
-        if config.merge.mode == "CUSTOM":
-            raise AssertionError(config.merge.mode)
-        return _combined_whole(rows, config.merge.mode, config.ordering_fields)
+        mode = batch_mode(config)
+        if mode == "CUSTOM":
+            raise AssertionError(mode)
+        return _native.combine(rows, ordering_fields=config.ordering_fields, merge_mode=mode)
     ordering = config.ordering_fields if rule.ordering_fields is None else rule.ordering_fields
-    inferred = config.version.merge_inferred
-    if inferred and rule.fill == "defaults" and rule.mode == "COMMIT_TIME_ORDERING":
-        # OverwriteNonDefaultsWithLatestAvroPayload compares ordering values within a batch, and
-        # looks at columns only when it meets what is stored.
-        mode: BuiltInMode = "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"
-        return _combined_whole(rows, mode, ordering)
+    if rule.whole_in_batch:
+        return _native.combine(
+            rows,
+            ordering_fields=ordering,
+            merge_mode="EVENT_TIME_ORDERING",
+            sequence_ordering=rule.sequence_ordering,
+        )
     return _combined_fields(storage, config, rows, rule, ordering)
-
-
-def _combined_whole(
-    rows: pa.Table, mode: BuiltInMode, ordering_fields: tuple[str, ...]
-) -> pa.Table:
-    return _native.combine(rows, ordering_fields=ordering_fields, merge_mode=mode)
 
 
 def _combined_fields(
@@ -95,7 +90,8 @@ def _combined_fields(
     deleted = keys.filter(marked_deleted(rows, merge.delete_field, merge.delete_marker))
     merged_keys = repeated.filter(pc.invert(pc.is_in(repeated, value_set=deleted.combine_chunks())))
     several = pc.is_in(keys, value_set=merged_keys)
-    alone = _combined_whole(rows.filter(pc.invert(several)), rule.mode, ordering)
+    rest = rows.filter(pc.invert(several))
+    alone = _native.combine(rest, ordering_fields=ordering, merge_mode=rule.mode)
     reader, _ = _native.read_slice(
         storage.native,
         base=None,

@@ -1,7 +1,10 @@
-"""Rows that a table's own marker says to be deletes, taken out of what goes to log files.
+"""Rows that say to be deletes, taken out of what goes to log files.
 
-Hudi's writers make delete records of such rows, and its readers look for no marker in data blocks
-of version 9: they would show the rows. (`_hoodie_is_deleted` they do look at.)
+Hudi's writers make delete records of such rows. Its readers look for no marker of the table's own
+in data blocks of version 9: they would show the rows. `_hoodie_is_deleted` they do look at, and let
+such a row take the place of a delete by key, so that it loses to an older row where that delete did
+not (`BufferedRecordMergerFactory`, 1.2.0). Up to version 6 those rows stay in data blocks all the
+same: Hudi 0.15 lets every delete record win, however late.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.schema.conform import marked_deleted
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, column_at
+from pyhudi.schema.record_keys import IS_DELETED, PARTITION_PATH, RECORD_KEY, column_at
 from pyhudi.slices.write_tasks import BASE_ROW, RowStream, WriteTarget
 
 _ORDERING = "_pyhudi_ordering"
@@ -32,11 +35,11 @@ _KINDS: tuple[tuple[Any, pa.DataType], ...] = (
 
 
 def apart(target: WriteTarget, rows: RowStream) -> tuple[RowStream, pa.Table | None]:
-    """Rows without those that the table's marker deletes, and those as keys with ordering values.
+    """Rows without those that are deletes, and those as keys with ordering values.
 
     The keys are in memory; rows that come as a stream stay one. None where there are no deletes.
     """
-    if target.merge.delete_field not in target.schema.names or _ordering(target) is None:
+    if not _may_delete(target) or _ordering(target) is None:
         return rows, None
     if isinstance(rows, pa.Table):
         marked = _marked(target, rows)
@@ -49,6 +52,12 @@ def apart(target: WriteTarget, rows: RowStream) -> tuple[RowStream, pa.Table | N
         live = _Live(target, rows)
         gone = _deletes(target, pa.concat_tables([reader.schema.empty_table(), *marked_rows]))
     return (live, gone) if gone.num_rows else (rows, None)
+
+
+def _may_delete(target: WriteTarget) -> bool:
+    names = target.schema.names
+    by_flag = IS_DELETED in names and not target.version.logs_named_by_base_instant
+    return by_flag or target.merge.delete_field in names
 
 
 def _marked(target: WriteTarget, rows: pa.Table) -> pa.Array[Any]:

@@ -53,7 +53,7 @@ from pyhudi.metadata.kinds.registry import (
 )
 from pyhudi.metadata.records import RECORD_ROWS, RecordTask
 from pyhudi.metadata.start_group import START_TOKEN, start_log
-from pyhudi.metadata.table_writer import delta_commit, open_metadata_table
+from pyhudi.metadata.table_writer import clear_partitions, delta_commit, open_metadata_table
 from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.slices.file_slice import FileSlice, LogFile
@@ -110,6 +110,7 @@ def _begun(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock:
             build.heartbeat.start()
             guard.check()
             context.config.updated(table.storage, build.undone.properties, clock)
+            clear_partitions(table.storage, build.names, guard)
             build.action.request_planned(build.record("HoodieIndexPlan"), context.timeline)
             build.action.begin()
         except BaseException:
@@ -176,7 +177,6 @@ class _Build:
         metadata_table = open_metadata_table(self.table)
         made = []
         for kind, name in kinds_of(self.names):
-            metadata_table.storage.delete_dir(name)
             partition = kind.initial(self.first, name)
             made.append(Making(self.table, metadata_table, partition, self.first, self.instant))
         return tuple(made)
@@ -304,11 +304,11 @@ class _Build:
         self.heartbeat.stop()
 
     def _remove_files(self, config: TableConfig, name: str) -> None:
-        storage, folder = self.table.storage, f"{FOLDER}/{name}"
+        storage = self.table.storage
         if name not in config.metadata_partitions:
-            storage.delete_dir(folder)
+            clear_partitions(storage, [name], self.table.guard)
             return
-        for file in storage.list_dir(folder)[1]:
+        for file in storage.list_dir(f"{FOLDER}/{name}")[1]:
             if f"_{self.instant}." in file.name:
                 storage.delete(file.path)
 

@@ -20,7 +20,7 @@ from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.metadata.checks_before_write import BEING_MADE
 from pyhudi.metadata.definitions_file import change_definitions
 from pyhudi.metadata.kinds.registry import KINDS
-from pyhudi.metadata.table_writer import remove_metadata_table
+from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
@@ -87,5 +87,4 @@ def _remove_files(table: Table, gone: set[str]) -> None:
         remove_metadata_table(table.storage, table.guard)
         return
     change_definitions(table.storage, table.config, {}, removed=gone)
-    for name in gone:
-        table.storage.delete_dir(f"{FOLDER}/{name}")
+    clear_partitions(table.storage, gone, table.guard)

@@ -22,7 +22,6 @@ from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import (
     COLUMN_STATS,
     FILES,
-    FOLDER,
     PARTITION_STATS,
     RECORD_INDEX,
 )
@@ -47,7 +46,7 @@ from pyhudi.metadata.kinds.registry import (
     wanted_partitions,
 )
 from pyhudi.metadata.statistics_columns import check_nested
-from pyhudi.metadata.table_writer import remove_metadata_table
+from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.table_schema import field_at
 from pyhudi.services.compaction import complete_pending
@@ -338,8 +337,7 @@ def _take_away(
     changes = {names.METADATA_PARTITIONS: ",".join(left), **undone.properties}
     config = config.updated(storage, changes, clock)
     change_definitions(storage, config, {}, removed=gone)
-    for name in gone:
-        storage.delete_dir(f"{FOLDER}/{name}")
+    clear_partitions(storage, gone, handle.guarded)
     return config
 
 
@@ -426,7 +424,6 @@ def _settled(table: Table, config: TableConfig, undone: Unfinished) -> TableConf
     listed = config.metadata_partitions
     if not listed:
         remove_metadata_table(storage, table.guard)
-    for name in undone.removed:
-        if name not in listed:
-            storage.delete_dir(f"{FOLDER}/{name}")
+    left = [name for name in undone.removed if name not in listed]
+    clear_partitions(storage, left, table.guard)
     return config.updated(storage, {}, clock, removed=(UNFINISHED,))

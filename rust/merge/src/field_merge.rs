@@ -7,7 +7,7 @@ use arrow::array::{
 };
 use arrow::compute::kernels::cmp;
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{cast, is_null, or};
+use arrow::compute::{and, cast, is_null, or};
 use arrow::datatypes::{DataType, SchemaRef};
 
 use crate::column_sets::ColumnSets;
@@ -22,6 +22,8 @@ pub enum Fill {
     Defaults(Vec<Option<ArrayRef>>),
     /// Texts and bytes equal to this marker.
     Marker(String),
+    /// The same of records that are newer; one that wins by its ordering value stays as it is.
+    NewerMarker(String),
 }
 
 /// A merger that is not built in. It sees pairs of live records of one key.
@@ -98,11 +100,14 @@ impl Pair {
             (Fill::Defaults(defaults), _) => {
                 is_default(&winner, defaults.get(column).and_then(Option::as_ref))?
             }
-            (Fill::Marker(marker), _) => {
+            (Fill::Marker(marker) | Fill::NewerMarker(marker), _) => {
                 let absent = self.absent(sets, column);
-                match is_marker(&winner, marker)? {
-                    Some(found) => or(&found, &absent)?,
-                    None => absent,
+                match (is_marker(&winner, marker)?, &rules.fill) {
+                    (Some(found), Fill::NewerMarker(_)) => {
+                        or(&and(&found, &self.newer_wins)?, &absent)?
+                    }
+                    (Some(found), _) => or(&found, &absent)?,
+                    (None, _) => absent,
                 }
             }
         };

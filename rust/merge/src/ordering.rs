@@ -86,9 +86,11 @@ impl Weighed<'_> {
         let (Some((mine, row)), Some((theirs, other))) = (self.ordering, older.ordering) else {
             return true;
         };
-        self.is_commit_time_delete()
-            || older.is_commit_time_delete()
-            || mine.at_least(row, theirs, other)
+        if older.is_commit_time_delete() {
+            // Another delete would weaken it: a base row may be greater than that one's value.
+            return !self.deleted || self.is_commit_time_delete();
+        }
+        self.is_commit_time_delete() || mine.at_least(row, theirs, other)
     }
 
     /// Whether this record of the log side stands against a base row.

@@ -43,6 +43,7 @@ impl FieldRules {
             ("absent", None) => FillRule::Absent,
             ("defaults", None) => FillRule::Defaults(defaults.as_ref().map(one_row).transpose()?),
             ("marker", Some(marker)) => FillRule::Marker(marker),
+            ("newer_marker", Some(marker)) => FillRule::NewerMarker(marker),
             (other, _) => return Err(config_error(format!("fill {other} with this marker"))),
         };
         Ok(Self {

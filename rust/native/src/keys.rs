@@ -7,7 +7,7 @@ use arrow::array::{
 use arrow::datatypes::Schema;
 use arrow_pyarrow::{FromPyArrow, IntoPyArrow, PyArrowType, Table, ToPyArrow};
 use pyhudi_keys::{KeysError, PartitionPaths, RecordKeys};
-use pyhudi_slice::{Result as SliceResult, SliceError};
+use pyhudi_slice::{MergeSpec, Result as SliceResult, SliceError};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -136,17 +136,23 @@ fn array(data: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (rows, *, ordering_fields, merge_mode))]
+#[pyo3(signature = (rows, *, ordering_fields, merge_mode, sequence_ordering=false))]
 pub fn combine<'py>(
     py: Python<'py>,
     rows: &Bound<'py, PyAny>,
     ordering_fields: Vec<String>,
     merge_mode: &str,
+    sequence_ordering: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mode = self::merge_mode(merge_mode)?;
+    let spec = MergeSpec {
+        mode: self::merge_mode(merge_mode)?,
+        ordering_fields,
+        sequence_ordering,
+        ..MergeSpec::default()
+    };
     let rows = stream(rows)?;
     let batch = py
-        .detach(|| pyhudi_slice::combine(&one_batch(rows)?, mode, &ordering_fields))
+        .detach(|| pyhudi_slice::combine(&one_batch(rows)?, &spec))
         .map_err(slice_error)?;
     table(py, vec![batch])
 }

@@ -4,27 +4,21 @@ use std::fmt::Write;
 
 use arrow::array::{Array, BooleanArray, RecordBatch, StringBuilder};
 use arrow::compute::filter_record_batch;
-use pyhudi_keys::{column, texts};
-use pyhudi_merge::{MergeMode, MergeRules, combine_rows};
+use pyhudi_keys::texts;
+use pyhudi_merge::{MergeRules, combine_rows};
 
 use crate::error::Result;
+use crate::merge_spec::MergeSpec;
 use crate::{PARTITION_PATH, RECORD_KEY};
 
 /// One row a (partition path, record key): see [`combine_rows`].
 ///
 /// # Errors
 /// Missing key, partition or ordering columns.
-pub fn combine(
-    batch: &RecordBatch,
-    mode: MergeMode,
-    ordering_fields: &[String],
-) -> Result<RecordBatch> {
+pub fn combine(batch: &RecordBatch, spec: &MergeSpec) -> Result<RecordBatch> {
     let keys = texts(batch, &[RECORD_KEY.to_owned()])?.swap_remove(0);
     let paths = texts(batch, &[PARTITION_PATH.to_owned()])?.swap_remove(0);
-    let ordering = ordering_fields
-        .iter()
-        .map(|f| column(batch, f))
-        .collect::<Result<Vec<_>, _>>()?;
+    let ordering = spec.ordering(batch)?;
     // A key is unique within its partition: both, with a character between that no path has.
     let mut both = StringBuilder::with_capacity(keys.len(), keys.len() * 32);
     for (path, key) in paths.iter().zip(keys.iter()) {
@@ -38,7 +32,7 @@ pub fn combine(
         }
     }
     let rules = MergeRules {
-        mode,
+        mode: spec.mode,
         ordering: ordering.iter().map(|c| c.data_type().clone()).collect(),
         null_ordering_loses: false,
     };

@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use pyhudi_merge::{FieldRules, Fill, MergeMode, MergeRules, RowMerger};
 
+use crate::columns::IS_DELETED;
 use crate::error::{Result, SliceError};
 use crate::log_map::MapKind;
 use crate::names::nested;
@@ -31,6 +32,8 @@ pub enum FillRule {
     Defaults(Option<RecordBatch>),
     /// Texts and bytes equal to the marker.
     Marker(String),
+    /// The same, where the newer record wins.
+    NewerMarker(String),
 }
 
 /// The merge rules of a table.
@@ -133,6 +136,7 @@ impl MergeSpec {
         match &self.fill {
             FillRule::Absent => Fill::Absent,
             FillRule::Marker(marker) => Fill::Marker(marker.clone()),
+            FillRule::NewerMarker(marker) => Fill::NewerMarker(marker.clone()),
             FillRule::Defaults(row) => Fill::Defaults(
                 schema
                     .fields()
@@ -146,7 +150,7 @@ impl MergeSpec {
     fn newest(&self, schema: &SchemaRef) -> Vec<usize> {
         let fields = schema.fields().iter().enumerate();
         fields
-            .filter(|(_, field)| self.newest_meta && field.name().starts_with(META_PREFIX))
+            .filter(|(_, field)| self.newest_meta && is_meta(field.name()))
             .map(|(at, _)| at)
             .collect()
     }
@@ -166,6 +170,11 @@ impl MergeSpec {
             _ => Ok(columns),
         }
     }
+}
+
+/// A column that Hudi fills. Whether a row is deleted is told by its writer.
+fn is_meta(name: &str) -> bool {
+    name.starts_with(META_PREFIX) && name != IS_DELETED
 }
 
 /// `file.position` as two numbers (`MySqlDebeziumAvroPayload`, Hudi 1.2.0).
