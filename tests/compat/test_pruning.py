@@ -170,7 +170,7 @@ def test_an_expression_index_on_days_loses_no_second(name: str, golden: GoldenTa
     for second in seconds:
         for op in ("=", "<=", ">="):
             scan = table.scan(where=[("ts", op, second)])
-            assert "expr_index_idx_day" in str(scan.explain())
+            assert ("expr_index_idx_day" in str(scan.explain())) == (op == "=")
             expected = {"=": seconds.count(second), "<=": sum(s <= second for s in seconds)}
             assert scan.count() == expected.get(op, sum(s >= second for s in seconds))
 
@@ -178,14 +178,14 @@ def test_an_expression_index_on_days_loses_no_second(name: str, golden: GoldenTa
 def test_an_expression_index_leaves_files_out_by_itself(golden: GoldenTables) -> None:
     table = pyhudi.open_table(str(golden.unpack("v9_cow_expression_index")))
     greatest = max(whole(table)["ts"].to_pylist())
-    state, where = table.state, parse_where([("ts", ">", greatest + 10**7)], table.schema)
+    state, where = table.state, parse_where([("ts", "=", greatest + 10**7)], table.schema)
     access = MetadataAccess(state.storage, state.config, state.timeline, {})
     view = FileSystemView(state.storage, state.config, state.timeline)
 
     def look(metadata: MetadataTable) -> list[bool]:
         index = metadata.definitions["expr_index_idx_day"]
-        (conjunct,) = implied(index, where.conjuncts[0])
-        return within_bounds(metadata, view.slices(), conjunct, index.name)
+        above, _ = implied(index, where.conjuncts[0])
+        return within_bounds(metadata, view.slices(), above, index.name)
 
     assert access.use("", look) == [False] * len(view.slices())
 

@@ -10,6 +10,7 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
+from pyhudi.config.merge_mode import PAYLOAD_CLASS
 from pyhudi.config.properties import has_valid_checksum
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, LockTimeout, UnsupportedTableFeature
@@ -155,3 +156,26 @@ def test_not_beside_others(tmp_path: Path) -> None:
         lock.release()
     with pytest.raises(ConfigError, match="as of"):
         pyhudi.open_table(tmp_path, as_of=table.history()["instant"][0].as_py()).set_properties({})
+
+
+def test_a_class_is_named_where_none_is(tmp_path: Path) -> None:
+    """Hudi 0.15 does not store it for copy-on-write."""
+    name = "org.apache.hudi.common.model.AWSDmsAvroPayload"
+    rows = pa.table({"id": ["a", "b"], "ts": [1, 1], "Op": ["I", "I"]})
+    pyhudi.create_table(tmp_path, rows, key="id", order_by="ts", version=6)
+    path = tmp_path / ".hoodie" / "hoodie.properties"
+    lines = [line for line in path.read_text().splitlines() if "payload.class" not in line]
+    path.write_text("\n".join(lines) + "\n")
+    table = pyhudi.open_table(tmp_path)
+    table.set_properties({PAYLOAD_CLASS: name})
+    table.upsert(pa.table({"id": ["a"], "ts": [2], "Op": ["D"]}))
+    assert table.scan(["id"]).to_arrow().column("id").to_pylist() == ["b"]
+    with pytest.raises(ConfigError, match="which of two rows"):
+        table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.OtherPayload"})
+
+
+@pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (8, "cow"), (9, "cow"), (9, "mor")])
+def test_where_a_class_would_change_rows_it_stays(tmp_path: Path, version: int, kind: Any) -> None:
+    table = made(tmp_path, version=version, type=kind)
+    with pytest.raises(ConfigError, match="which of two rows"):
+        table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.AWSDmsAvroPayload"})

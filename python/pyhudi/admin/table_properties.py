@@ -1,8 +1,8 @@
 """Changing properties of a living table: the few for which that is safe, and why the others stay.
 
 Safe is what no file of the table depends on: whether changes are noted from now on, how much of
-them as long as none is noted, and names that are the user's own, which Apache Hudi keeps and does
-not read.
+them as long as none is noted, by which class writers merge where the table names none, and names
+that are the user's own, which Apache Hudi keeps and does not read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ _REASONS = {
 }
 _HINT = (
     f"{names.CDC_ENABLED}, {names.CDC_MODE}, and names that begin with neither hoodie. nor "
-    "pyhudi. can be set."
+    f"pyhudi. can be set; {merge_mode.PAYLOAD_CLASS} where a copy-on-write table up to version 6 "
+    "names none."
 )
 
 
@@ -106,7 +107,8 @@ def _checked(name: str, value: object) -> str | None:
         return "true" if switch({name: text}, name, default=False) else "false"
     if name == names.CDC_MODE and text is not None:
         return choice({name: text}, name, MODES, MODES[0])
-    if name and not name.lower().startswith(("hoodie.", "pyhudi.", "_hoodie")):
+    own = not name.lower().startswith(("hoodie.", "pyhudi.", "_hoodie"))
+    if name and (own or name == merge_mode.PAYLOAD_CLASS):
         return text
     reason = _REASONS.get(name, "pyhudi does not know that it is safe to change")
     if name in (names.CDC_ENABLED, names.CDC_MODE):
@@ -119,6 +121,8 @@ def _after(
     config: TableConfig, wanted: Mapping[str, str | None]
 ) -> tuple[TableConfig, tuple[str, ...]]:
     """The properties as they are to be, and the names of those that go."""
+    if merge_mode.PAYLOAD_CLASS in wanted:
+        _check_may_name_class(config)
     removed = tuple(name for name, value in wanted.items() if value is None)
     kept = {name: value for name, value in config.properties.items() if name not in removed}
     after = TableConfig({**kept, **{k: v for k, v in wanted.items() if v is not None}})
@@ -129,6 +133,16 @@ def _after(
         msg = f"{names.CDC_MODE} is {after.cdc_mode!r}, but {names.CDC_ENABLED} is not true"
         raise ConfigError(msg, hint=f"Give {names.CDC_ENABLED} too, or leave the mode out.")
     return after, removed
+
+
+def _check_may_name_class(config: TableConfig) -> None:
+    """Raises `ConfigError` unless no class is named, and rows are merged as they are written.
+
+    Hudi 0.15 stores the class for merge-on-read alone, and its writers give it each time.
+    """
+    old = config.version.payload_outranks_strategy
+    if config.merge.payload_class is not None or config.is_merge_on_read or not old:
+        raise ConfigError(f"{merge_mode.PAYLOAD_CLASS} cannot be set: {_WINNER}", hint=_HINT)
 
 
 def _check_no_changes(timeline: Timeline, config: TableConfig) -> None:

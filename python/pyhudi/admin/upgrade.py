@@ -38,6 +38,7 @@ from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.services.compaction import compact, complete_pending, with_logs
 from pyhudi.services.row_compaction import row_compaction
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import add_to_history
@@ -149,6 +150,28 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
         raise UnsupportedTableFeature(msg, hint="Change the version with Apache Hudi.")
     for step in steps(code, to):
         _check_step(storage, config, timeline, step)
+    if (6, 8) in steps(code, to) and config.is_merge_on_read:
+        _check_known(storage, config, timeline)
+
+
+def _check_known(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+    """Raises `UnsupportedTableFeature` for log files of commits that nothing tells of any more.
+
+    From version 8 on a log file is placed by when its commit was complete. One from before a
+    downgrade is named by its commit, of which Hudi's downgrade drops the archived ones (1.2.0).
+    """
+    archived = {instant.requested for instant in timeline.archive.instants()}
+    for group in FileSystemView(storage, config, timeline).groups.values():
+        bases = {base.instant for base in group.bases}
+        for log in group.logs:
+            known = log.instant in bases or log.instant in archived
+            if not known and timeline.is_before_start(log.instant):
+                msg = f"{log.path}: neither the timeline nor the archive tells of its commit, so "
+                hint = (
+                    "compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), by which "
+                    "old file slices go; then upgrade."
+                )
+                raise UnsupportedTableFeature(f"{msg}version 8 could not place it", hint=hint)
 
 
 def _check_step(

@@ -70,7 +70,9 @@ class PropertyVerbs:
         What files, keys or folders of the table depend on is refused by name. These can change:
         `hoodie.table.cdc.enabled`, from then on; `hoodie.table.cdc.supplemental.logging.mode`, as
         long as no commit of the active timeline has noted changes; names of your own, which begin
-        with neither `hoodie.` nor `pyhudi.`. Other handles see it once they are refreshed.
+        with neither `hoodie.` nor `pyhudi.`; and `hoodie.compaction.payload.class` of a
+        copy-on-write table up to version 6 that names no class, as Hudi 0.15 leaves them: its
+        writers are told each time. Other handles see it once they are refreshed.
 
         Args:
             properties: values by name; None removes a name of your own.

@@ -1,8 +1,8 @@
 """Conditions on a column as conditions on an expression of it, for expression indexes.
 
 Filters hold no functions, so an expression index helps where a condition on its source column
-implies one on its value. Known here are `identity`, `lower` and `upper` (equality of plain ASCII
-text) and `from_unixtime` (ranges). Others are left alone. Functions: `HoodieSparkExpressionIndex`
+implies one on its value. Known here are `identity`, and for equality `lower` and `upper` (plain
+ASCII text) and `from_unixtime`. Others are left alone. Functions: `HoodieSparkExpressionIndex`
 (Hudi 1.2.0).
 """
 
@@ -24,8 +24,6 @@ _ZONES = timedelta(days=1)
 _FIELDS = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"))
 DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
 """Of `from_unixtime`."""
-_BELOW = {"<": "<=", "<=": "<="}
-_ABOVE = {">": ">=", ">=": ">="}
 
 
 def implied(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
@@ -61,21 +59,15 @@ def _mapped(conjunct: Conjunct, function: Callable[[str], str]) -> list[Conjunct
 
 
 def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]:
-    form = _growing_format(pattern)
-    if form is None or op == "!=":
+    """Of equality alone: texts of years beyond 9999, which a range may hold, begin with a plus."""
+    if op not in ("=", "in"):
         return []
-    found: list[Conjunct] = []
     numbers = seconds.to_pylist()
-    try:
-        if op not in _BELOW:
-            low = _text(min(numbers), -_ZONES, form)
-            found.append((name, ">=", pa.array([low], pa.string())))
-        if op not in _ABOVE:
-            high = _text(max(numbers), _ZONES, form)
-            found.append((name, "<=", pa.array([high], pa.string())))
-    except (OverflowError, ValueError):
-        return []  # beyond the years with four digits
-    return found
+    bounds = unixtime_bounds(min(numbers), max(numbers), pattern) if numbers else None
+    if bounds is None:
+        return []
+    low, high = (pa.array([text], pa.string()) for text in bounds)
+    return [(name, ">=", low), (name, "<=", high)]
 
 
 def unixtime_bounds(least: int, greatest: int, pattern: str) -> tuple[str, str] | None:

@@ -186,10 +186,13 @@ def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str | No
 
     None where that is not committed. Without one that fits, the log opens a slice at its own
     instant. Times of different lengths do not compare, so there the log's instant stands in for its
-    completion.
+    completion. A log file from before an upgrade is named by the base instant itself, of which no
+    archive may tell any more: Hudi's downgrades leave none (1.2.0).
     """
     if not facts.is_committed(instant):
         return None
+    if instant in openings:
+        return instant
     for opening in openings:
         if opening <= instant:
             return opening

@@ -24,6 +24,8 @@ _Bound: TypeAlias = "tuple[str, str, pa.Array[Any]]"
 
 _TIME, _COMPLETION, _ACTION = "instantTime", "completionTime", "action"
 _METADATA = "metadata"
+_LATEST = "~"
+"""Greater than any time."""
 _FACTS = (_TIME, _COMPLETION, _ACTION)
 _SCHEMA = pa.schema([*((name, pa.string()) for name in _FACTS), (_METADATA, pa.binary())])
 
@@ -62,11 +64,13 @@ class LsmHistory:
 
     def completion_time(self, requested: str) -> str | None:
         """When an instant was completed, None when the history lacks it."""
-        for name in self._files():
-            if _may_hold(name, Span(until=requested)) and requested <= _range(name)[1]:
-                found = self._completions(name).get(requested)
-                if found is not None:
-                    return found
+        at = Span(until=requested)
+        likely = [n for n in self._files() if _may_hold(n, at) and requested <= _range(n)[1]]
+        # Names that an upgrade by Hudi has given may say less than the files hold.
+        for name in (*likely, *(other for other in self._files() if other not in likely)):
+            found = self._completions(name).get(requested)
+            if found is not None:
+                return found
         return None
 
     def _completions(self, name: str) -> dict[str, str]:
@@ -121,8 +125,10 @@ class LsmHistory:
 
 
 def _range(name: str) -> tuple[str, str]:
+    """Times of the first and the last row, which are in no order where Hudi moved an archive."""
     first, _, rest = name.partition("_")
-    return first, rest.partition("_")[0]
+    last = rest.partition("_")[0]
+    return (first, last) if first <= last else ("", _LATEST)
 
 
 def _may_hold(name: str, span: Span) -> bool:
