@@ -212,6 +212,28 @@ def test_one_that_stood_still_at_its_end_leaves_the_index_of_others(
     assert_kept(base)
 
 
+def test_one_that_stood_still_once_it_had_begun_leaves_the_index_of_others(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It removed their files (seed 25000311 of v9-mor-simple-metadata)."""
+    ahead_ms = 0
+    now_ms, begun = SystemClock.now_ms, index_beside._begun
+
+    def stood_still(*given: Any) -> Any:
+        nonlocal ahead_ms
+        build = begun(*given)
+        ahead_ms = 3_600_000
+        opened(base).upsert(people([41], 4, 4))
+        assert "record_index" in opened(base).config.metadata_partitions
+        return build
+
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
+    monkeypatch.setattr(index_beside, "_begun", stood_still)
+    with pytest.raises(CommitConflict, match="another writer"):
+        opened(base).create_index("record_index", concurrently=True)
+    assert_kept(base)
+
+
 def test_one_that_fails_leaves_nothing(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = opened(base).config.properties
 
