@@ -118,6 +118,17 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "aggregates by name": lambda f: f.agg({"n": "max", "day": "min"}),
     "only counted": lambda f: f.agg(sf.count("*")),
     "distinct": lambda f: f.agg(sf.countDistinct("part", "flag")),
+    "distinct of one": lambda f: f.agg(
+        sf.countDistinct("part"), sf.countDistinct("part").alias("c"), sf.sum_distinct("n")
+    ),
+    "distinct as text": lambda f: f.groupBy("flag").agg(
+        sf.expr("count(distinct part)").alias("c"), sf.expr("sum(DISTINCT n)")
+    ),
+    "some of a group": lambda f: f.agg(
+        sf.expr("sum(n) FILTER (WHERE flag)").alias("s"),
+        sf.expr("count(n) FILTER (WHERE flag)"),
+        sf.expr("max(n) FILTER (WHERE flag)"),
+    ),
     "groups": lambda f: f.groupBy("part").agg(sf.sum("n"), sf.max(sf.col("x"))),
     "groups of a column": lambda f: f.filter(f.n > 3).groupBy(f.part).count(),
     "sums of groups": lambda f: f.groupBy("part").sum("n"),
@@ -144,7 +155,10 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-BOTH = ("count", "filter count", "filter of two", "aggregates", "limit")
+BOTH = (
+    *("count", "filter count", "filter of two", "aggregates", "limit"),
+    *("distinct of one", "distinct as text", "some of a group"),
+)
 CASES = [
     (name, kind)
     for at, name in enumerate(QUERIES)

@@ -90,7 +90,8 @@ def test_who_publishes_finds_that_it_is_complete_already(table: Any) -> None:
     opened, compaction = begun(table)
     metadata = CommitMetadata({}, operation_type="COMPACT")
     content = metadata.encode(opened.config.version, COMPACTION, opened.clock)
-    own = compaction.complete(content)
+    with opened.guard.section():
+        own = compaction.complete(content)
     assert not compaction.was_overtaken(own)
     if opened.config.layout.completion_in_name:
         late = opened.generator.next()

@@ -15,6 +15,7 @@ _STAR = re.compile(
     r"unresolvedstar|unresolvedregex|(?<![\w)'\"`\]\s])\s*\*|^\s*\*|\*\s*(?:[),.]|$)", re.IGNORECASE
 )
 """A star or a pattern that stands for columns, and not a multiplication."""
+_DISTINCT = re.compile(r"\(distinct ", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -89,9 +90,12 @@ def _classic_sql(column: Any) -> str | None:
             classic = SparkContext._jvm.org.apache.spark.sql.classic  # noqa: SLF001
             converter = getattr(classic, "ColumnNodeToExpressionConverter$")
             expression = getattr(converter, "MODULE$").apply(column.node())
-        return _expression_sql(expression)
+        text, whole = _expression_sql(expression), expression.toString()
     except (Py4JError, PySparkException):
         return None
+    # The SQL of a function that is not resolved leaves it out.
+    is_lost = _DISTINCT.search(whole) and not _DISTINCT.search(text)
+    return f"DISTINCT {text}" if is_lost else text
 
 
 def _expression_sql(expression: Any) -> str:

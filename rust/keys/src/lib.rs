@@ -1,4 +1,4 @@
-//! Record keys and partition paths of rows, and values as Java writes them.
+//! Record keys and partition paths of rows, and values as Java writes and orders them.
 //!
 //! Arrow in, Arrow out: no file, no merge. Which fields make a key is the caller's to say.
 
