@@ -124,6 +124,7 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "distinct as text": lambda f: f.groupBy("flag").agg(
         sf.expr("count(distinct part)").alias("c"), sf.expr("sum(DISTINCT n)")
     ),
+    "distinct rows": lambda f: f.agg(sf.expr("count(DISTINCT *)").alias("c")),
     "some of a group": lambda f: f.agg(
         sf.expr("sum(n) FILTER (WHERE flag)").alias("s"),
         sf.expr("count(n) FILTER (WHERE flag)"),
@@ -157,7 +158,7 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
 
 BOTH = (
     *("count", "filter count", "filter of two", "aggregates", "limit"),
-    *("distinct of one", "distinct as text", "some of a group"),
+    *("distinct of one", "distinct as text", "distinct rows", "some of a group"),
 )
 CASES = [
     (name, kind)

@@ -15,6 +15,8 @@ _STAR = re.compile(
     r"unresolvedstar|unresolvedregex|(?<![\w)'\"`\]\s])\s*\*|^\s*\*|\*\s*(?:[),.]|$)", re.IGNORECASE
 )
 """A star or a pattern that stands for columns, and not a multiplication."""
+_OF_DISTINCT = "DISTINCT "
+"""What a text begins with that leaves it out."""
 _DISTINCT = re.compile(r"\(distinct ", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
@@ -45,10 +47,15 @@ def names_in(given: Iterable[Any], columns: Sequence[str]) -> frozenset[str] | N
             found |= inner
             continue
         text = _words_of(item)
-        if text is None or _STAR.search(_HARMLESS.sub("", text)):
+        if text is None or _speaks_of_all(text):
             return None
         found.update(lower[word] for word in _all_words(text) if word in lower)
     return frozenset(found)
+
+
+def _speaks_of_all(text: str) -> bool:
+    counts_rows = not text.startswith(_OF_DISTINCT)
+    return _STAR.search(_HARMLESS.sub("", text) if counts_rows else text) is not None
 
 
 def flat(cols: Sequence[Any]) -> list[Any]:
@@ -95,7 +102,7 @@ def _classic_sql(column: Any) -> str | None:
         return None
     # The SQL of a function that is not resolved leaves it out.
     is_lost = _DISTINCT.search(whole) and not _DISTINCT.search(text)
-    return f"DISTINCT {text}" if is_lost else text
+    return f"{_OF_DISTINCT}{text}" if is_lost else text
 
 
 def _expression_sql(expression: Any) -> str:
