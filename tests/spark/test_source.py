@@ -95,7 +95,26 @@ def test_a_view_that_sql_makes(source: SparkSession, golden: GoldenTables) -> No
 
 
 @needs_spark4
-def test_filters_reach_the_files(source: SparkSession, golden: GoldenTables) -> None:
+def test_no_query_has_the_filters_of_another(source: SparkSession, golden: GoldenTables) -> None:
+    """As Spark has it where it hands filters over (4.1 to 4.3)."""
+    base = golden.unpack(PARTITIONED)
+    frame = load(source, base)
+    every = pyhudi.open_table(base).scan().count()
+    wanted = pyhudi.open_table(base).scan(where="city = 'osaka'").count()
+    assert 0 < wanted < every
+    source.sql(f"CREATE OR REPLACE TEMPORARY VIEW twice USING pyhudi OPTIONS (path '{base}')")
+    for one in (frame, source.table("twice")):
+        assert one.where("city = 'osaka'").count() == wanted
+        assert one.count() == every
+        assert one.where("coalesce(age, 0) >= 0 OR age < 0").count() == every
+
+
+@needs_spark4
+def test_filters_reach_the_files(
+    source: SparkSession, golden: GoldenTables, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(lambda: register_source(source))
+    register_source(source, push_filters=True)
     base = golden.unpack(PARTITIONED)
     frame = load(source, base).where("age > 30 AND city IN ('osaka', 'lima') AND name <> 'x'")
     wanted = pyhudi.open_table(base).scan(

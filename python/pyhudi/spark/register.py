@@ -83,14 +83,21 @@ def _frame(
     )
 
 
-def register_source(spark: SparkSession, *, push_filters: bool = True) -> None:
+def register_source(spark: SparkSession, *, push_filters: bool = False) -> None:
     """Makes `spark.read.format("pyhudi")` and `spark.readStream.format("pyhudi")` known.
 
     Needs PySpark 4. Tasks are packed and split by the settings of Spark's file sources, as they are
-    now. push_filters: from Spark 4.1 on, let Spark hand its filters to Python sources: sets
-    `spark.sql.python.filterPushdown.enabled` in the session.
+    now.
 
-    Raises `ConfigError` for PySpark 3.5.
+    Args:
+        spark: the session.
+        push_filters: from Spark 4.1 on, let Spark hand its filters to Python sources: sets
+            `spark.sql.python.filterPushdown.enabled` in the session. Then a DataFrame or view of
+            this format must not be queried twice: Spark (4.1 to 4.3) keeps the filters of one query
+            for the next one that has none to hand over, which then lacks rows.
+
+    Raises:
+        ConfigError: PySpark is 3.5.
     """
     try:
         from pyhudi.spark.source import SourceSettings, source_class  # noqa: PLC0415 - PySpark 4
