@@ -155,6 +155,22 @@ fn long_zero_is_a_value_and_integer_zero_is_none() {
 }
 
 #[test]
+fn a_delete_with_a_value_does_not_weaken_one_without() {
+    let mut map = event_time();
+    map.add_deletes(keys(&["a"]), &[OrderingValue::Int(0)])
+        .unwrap();
+    map.add_deletes(keys(&["a"]), &[OrderingValue::Long(1)])
+        .unwrap();
+    let deleted = BooleanArray::from(vec![true]);
+    map.add_rows(keys(&["a"]), &longs(&[2]), Some(&deleted))
+        .unwrap();
+    assert_eq!(
+        kept(map.merge_base(keys(&["a"]), &longs(&[9])).unwrap(), 1),
+        [false]
+    );
+}
+
+#[test]
 fn a_delete_whose_value_is_of_another_class_wins() {
     let mut map = event_time();
     map.add_deletes(keys(&["a"]), &[OrderingValue::String("1".into())])
@@ -295,7 +311,16 @@ struct Model {
 }
 
 fn newer_stands(new: Model, old: Model) -> bool {
-    new.deleted && new.without_value || old.deleted && old.without_value || new.ts >= old.ts
+    let (strong, stronger) = (
+        new.deleted && new.without_value,
+        old.deleted && old.without_value,
+    );
+    strong
+        || if stronger {
+            !new.deleted
+        } else {
+            new.ts >= old.ts
+        }
 }
 
 /// (key, ordering value, deleted, deleted without a value)
