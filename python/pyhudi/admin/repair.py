@@ -20,7 +20,7 @@ from pyhudi.admin.check_files import (
 from pyhudi.admin.check_findings import Finding
 from pyhudi.admin.check_metadata import check_folders
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config.metadata_names import FOLDER
+from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.slices.table import Table
 from pyhudi.txn import conflicts, heartbeat
 from pyhudi.write.write_context import Handle, WritableTable
@@ -66,6 +66,6 @@ def _left(table: Table, stored: StoredTable) -> Iterator[Finding]:
 
 def _remove(table: Table, finding: Finding) -> None:
     if finding.kind == "metadata_partition_unlisted":
-        table.storage.delete_dir(f"{FOLDER}/{finding.item}")
+        clear_partitions(table.storage, [finding.item], table.guard)
     else:
         table.storage.delete(f"{finding.partition}/{finding.item}".lstrip("/"))

@@ -160,18 +160,22 @@ def _check_known(storage: Storage, config: TableConfig, timeline: Timeline) -> N
     From version 8 on a log file is placed by when its commit was complete. One from before a
     downgrade is named by its commit, of which Hudi's downgrade drops the archived ones (1.2.0).
     """
-    archived = {instant.requested for instant in timeline.archive.instants()}
-    for group in FileSystemView(storage, config, timeline).groups.values():
-        bases = {base.instant for base in group.bases}
-        for log in group.logs:
-            known = log.instant in bases or log.instant in archived
-            if not known and timeline.is_before_start(log.instant):
-                msg = f"{log.path}: neither the timeline nor the archive tells of its commit, so "
-                hint = (
-                    "compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), by which "
-                    "old file slices go; then upgrade."
-                )
-                raise UnsupportedTableFeature(f"{msg}version 8 could not place it", hint=hint)
+    old = [
+        log
+        for group in FileSystemView(storage, config, timeline).groups.values()
+        for log in group.logs
+        if timeline.is_before_start(log.instant)
+        and all(base.instant != log.instant for base in group.bases)
+    ]
+    archived = {instant.requested for instant in timeline.archive.instants()} if old else set()
+    lost = next((log for log in old if log.instant not in archived), None)
+    if lost is not None:
+        raise UnsupportedTableFeature(
+            f"{lost.path}: neither the timeline nor the archive tells of its commit, so version 8 "
+            "could not place it",
+            hint="compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), by which "
+            "old file slices go; then upgrade.",
+        )
 
 
 def _check_step(

@@ -120,7 +120,7 @@ def clear_partitions(data: Storage, names: Iterable[str], guard: Guard) -> None:
         left = data.list(folder)
         guard.check()
         data.delete_all(entry.path for entry in left)
-        if not data.list(folder):
+        if not left or not data.list(folder):
             data.delete_dir(folder)
 
 

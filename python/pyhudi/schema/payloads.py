@@ -144,8 +144,6 @@ def written_merge(config: TableConfig) -> FieldMerge | None:
     to a newer row, and what Postgres left out is taken from the stored row.
     """
     rule = field_merge(config)
-    if rule is None or not config.version.merge_inferred or rule.merger is not None:
-        return rule
     if rule is _OF_PAYLOAD[_MYSQL]:
         return replace(rule, deletes_always_win=False)
     if rule is _OF_PAYLOAD[_POSTGRES]:

@@ -17,8 +17,6 @@ from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
 from pyhudi.schema.table_schema import OPERATION_FIELD
 
-"""The column that says of a row that it is a delete."""
-
 MOST_DIGITS = 38
 """Of Spark's decimals, and so of Hudi's."""
 

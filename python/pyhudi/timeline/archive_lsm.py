@@ -64,10 +64,8 @@ class LsmHistory:
 
     def completion_time(self, requested: str) -> str | None:
         """When an instant was completed, None when the history lacks it."""
-        at = Span(until=requested)
-        likely = [n for n in self._files() if _may_hold(n, at) and requested <= _range(n)[1]]
         # Names that an upgrade by Hudi has given may say less than the files hold.
-        for name in (*likely, *(other for other in self._files() if other not in likely)):
+        for name in sorted(self._files(), key=lambda name: not _covers(name, requested)):
             found = self._completions(name).get(requested)
             if found is not None:
                 return found
@@ -129,6 +127,11 @@ def _range(name: str) -> tuple[str, str]:
     first, _, rest = name.partition("_")
     last = rest.partition("_")[0]
     return (first, last) if first <= last else ("", _LATEST)
+
+
+def _covers(name: str, requested: str) -> bool:
+    first, last = _range(name)
+    return first <= requested <= last
 
 
 def _may_hold(name: str, span: Span) -> bool:

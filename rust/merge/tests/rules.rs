@@ -311,16 +311,10 @@ struct Model {
 }
 
 fn newer_stands(new: Model, old: Model) -> bool {
-    let (strong, stronger) = (
-        new.deleted && new.without_value,
-        old.deleted && old.without_value,
-    );
-    strong
-        || if stronger {
-            !new.deleted
-        } else {
-            new.ts >= old.ts
-        }
+    if old.deleted && old.without_value {
+        return !new.deleted || new.without_value;
+    }
+    new.deleted && new.without_value || new.ts >= old.ts
 }
 
 /// (key, ordering value, deleted, deleted without a value)

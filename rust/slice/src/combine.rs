@@ -5,7 +5,7 @@ use std::fmt::Write;
 use arrow::array::{Array, BooleanArray, RecordBatch, StringBuilder};
 use arrow::compute::filter_record_batch;
 use pyhudi_keys::texts;
-use pyhudi_merge::{MergeRules, combine_rows};
+use pyhudi_merge::combine_rows;
 
 use crate::error::Result;
 use crate::merge_spec::MergeSpec;
@@ -31,11 +31,7 @@ pub fn combine(batch: &RecordBatch, spec: &MergeSpec) -> Result<RecordBatch> {
             None => both.append_null(),
         }
     }
-    let rules = MergeRules {
-        mode: spec.mode,
-        ordering: ordering.iter().map(|c| c.data_type().clone()).collect(),
-        null_ordering_loses: false,
-    };
+    let rules = spec.order(batch.schema_ref())?;
     let mask = BooleanArray::new(combine_rows(rules, both.finish(), &ordering)?, None);
     Ok(filter_record_batch(batch, &mask)?)
 }

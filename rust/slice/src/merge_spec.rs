@@ -115,7 +115,8 @@ impl MergeSpec {
         Ok(MapKind::Fields(rules, Arc::clone(merged)))
     }
 
-    fn order(&self, schema: &SchemaRef) -> Result<MergeRules> {
+    /// Which of two records wins, by the ordering columns as they are in a schema.
+    pub(crate) fn order(&self, schema: &SchemaRef) -> Result<MergeRules> {
         let types = if !self.compares() {
             Vec::new()
         } else if self.sequence_ordering {
