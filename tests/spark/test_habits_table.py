@@ -133,6 +133,8 @@ def test_what_keys_cannot_tell_is_an_error(spark: SparkSession, tmp_path: Path) 
         table.update("id = 'k1'", {"w": "1"})
     with pytest.raises(ConfigError, match="sets no column"):
         table.update("id = 'k1'")
+    with pytest.raises(ConfigError, match="the column 'v' twice"):
+        table.update("id = 'k1'", {"v": "v + 1", "V": "v + 2"})
     assert content(base) == before
     assert table.update("id = 'k1'", {"id": "concat('k', 1)", "v": "v + 1"}).rows_updated == 1
 

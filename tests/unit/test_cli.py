@@ -494,6 +494,27 @@ def test_text_files_lose_nothing(tmp_path: Path, run: Run) -> None:
     assert (refused.code, "'raw' is of bytes" in refused.err) == (3, True)
 
 
+@pytest.mark.parametrize("text", ["", "\n", " \n\n"])
+def test_json_files_without_rows_write_none(
+    text: str, plain: HudiTable, tmp_path: Path, run: Run
+) -> None:
+    file = tmp_path / "none.jsonl"
+    file.write_text(text)
+    before = run("count", plain.uri).out
+    assert run("upsert", plain.uri, file).code == 0
+    assert run("count", plain.uri).out == before
+    told = run("import", tmp_path / "new", file, "--key", "id")
+    assert told.code == 3
+    assert "no rows" in told.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_pipe_is_no_file_of_rows(plain: HudiTable, run: Run) -> None:
+    told = run("upsert", plain.uri, "/dev/null", "--format", "csv")
+    assert told.code == 3
+    assert "no regular file" in told.err
+
+
 def test_damaged_files_are_wrong_use(plain: HudiTable, tmp_path: Path, run: Run) -> None:
     before = instants(plain)
     file = tmp_path / "rows.parquet"

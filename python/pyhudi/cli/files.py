@@ -21,13 +21,16 @@ class FileRows:
     """The rows of one file, as anything that takes Arrow streams takes them; read anew each time.
 
     Text files know few types: columns that the table has are read with its types. Raises
-    `ConfigError` for those of bytes, which text files cannot tell from text. JSON files are read
-    into memory, since any line may have a field that those before lack.
+    `ConfigError` for those of bytes, which text files cannot tell from text, and for a pipe. JSON
+    files are read into memory, since any line may have a field that those before lack.
     """
 
     def __init__(self, path: Path, form: Format, wanted: pa.Schema | None = None) -> None:
         import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
+        if not path.is_file():
+            msg = f"{path} is no regular file, and rows are read more than once"
+            raise ConfigError(msg, hint="Save them in a file first.")
         if form is Format.json:
             self._rows = ds.dataset(_json_rows(path, wanted))
         elif form is Format.csv:
@@ -61,9 +64,15 @@ def _csv_rows(path: Path, wanted: pa.Schema | None) -> Any:
 
 
 def _json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
+    """All rows. A file without rows has no columns, so those that are wanted stand in."""
     from pyarrow import json  # noqa: PLC0415 - as above
 
-    found = json.read_json(str(path))
+    found = json.read_json(str(path)) if path.stat().st_size else pa.table({})
+    if found.num_rows == 0:
+        if wanted is None:
+            msg = f"{path} has no rows, which would tell what columns they have"
+            raise ConfigError(msg, hint="Make the table with --schema first.")
+        return wanted.empty_table()
     if wanted is None:
         return found
     typed = _typed(found.schema, wanted)

@@ -71,7 +71,8 @@ def resolved(
 ) -> list[SparkClause]:
     """The clauses with values under the table's names.
 
-    Raises `SchemaMismatch` for a column that a side lacks, `ConfigError` for no values.
+    Raises `SchemaMismatch` for a column that a side lacks, `ConfigError` for no values or two of one
+    column.
     """
     case = case_counts(target.sparkSession)
     found = []
@@ -89,7 +90,12 @@ def resolved(
                     )
                 values[name] = quoted(_SOURCE + at)
         elif clause.kind != "delete":
-            values = {_known(name, facts, case=case): value for name, value in _given(clause)}
+            values = {}
+            for name, value in _given(clause):
+                known = _known(name, facts, case=case)
+                if known in values:
+                    raise ConfigError(f"a clause sets the column {known!r} twice")
+                values[known] = value
         found.append(SparkClause(clause.when, clause.kind, clause.condition, values))
     return found
 
