@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from pyhudi.api.table import HudiTable
+from pyhudi.config.commit_entries import STREAM_BATCHES
 from pyhudi.errors import ConfigError
 from pyhudi.spark import register_source, sink
-from pyhudi.spark.sink import CHECKPOINT, DEFAULT_IDENTIFIER
+from pyhudi.spark.sink import DEFAULT_IDENTIFIER, Sink, SinkVerb
 from tests.spark.arrow import frame_of
 
 needs_spark4 = pytest.mark.skipif(
@@ -129,7 +130,7 @@ def test_a_sink_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> N
     sink(base, identifier="other")(frame_of(spark, rows(("d", 5))), 0)
     assert content(base) == {"a": 4, "b": 2, "c": 3, "d": 5}
     told = [
-        table.refresh().state.timeline.commit_metadata(one).extra_metadata.get(CHECKPOINT)
+        table.refresh().state.timeline.commit_metadata(one).extra_metadata.get(STREAM_BATCHES)
         for one in table.refresh().state.timeline.commits
     ]
     assert told[:3] == [
@@ -137,6 +138,31 @@ def test_a_sink_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> N
         json.dumps({DEFAULT_IDENTIFIER: "1"}),
         None,
     ]
+
+
+@pytest.mark.spark35
+@pytest.mark.parametrize("verb", ["upsert", "insert"])
+def test_a_batch_that_another_driver_was_faster_with(
+    verb: SinkVerb, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver stood still after its look, and Spark has started another one."""
+    base = tmp_path / "table"
+    table = create(base)
+    late, other, looked = sink(base, verb), sink(base, verb), Sink._is_written
+
+    def overtaken(self: Sink, *given: Any) -> bool:
+        found = looked(self, *given)
+        monkeypatch.setattr(Sink, "_is_written", looked)
+        other(frame_of(spark, rows(("a", 1), ("b", 1))), 0)
+        other(frame_of(spark, rows(("c", 2))), 1)
+        return found
+
+    monkeypatch.setattr(Sink, "_is_written", overtaken)
+    late(frame_of(spark, rows(("a", 1), ("b", 1))), 0)
+    timeline = table.refresh().state.timeline
+    assert len(timeline.commits) == 2
+    assert timeline.pending() == ()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["a", "b", "c"]
 
 
 def test_a_query_and_its_sink(spark: SparkSession, tmp_path: Path) -> None:

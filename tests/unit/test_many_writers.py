@@ -21,6 +21,7 @@ from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
+from pyhudi.write import once
 from tests.helpers.pairwise import pairwise
 from tests.helpers.pending_compaction import request_compaction
 
@@ -406,6 +407,24 @@ class TestOnce:
         second = pyhudi.open_table(table.uri, options=table.options)
         rows = rows_of({"e": ("rome", 1)})
         meeting(monkeypatch, lambda: second.bulk_insert(rows, commit_id="job/1"))
+        assert table.bulk_insert(rows, commit_id="job/1").was_written_before
+        assert len(read(table)) == len(START) + 1
+
+    def test_also_where_another_one_brings_it_before_this_one_begins(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It has looked already."""
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        second = pyhudi.open_table(table.uri, options=table.options)
+        rows, looked = rows_of({"e": ("rome", 1)}), once.written_before
+
+        def overtaken(*given: Any) -> Any:
+            monkeypatch.setattr(once, "written_before", looked)
+            found = looked(*given)
+            second.bulk_insert(rows, commit_id="job/1")
+            return found
+
+        monkeypatch.setattr(once, "written_before", overtaken)
         assert table.bulk_insert(rows, commit_id="job/1").was_written_before
         assert len(read(table)) == len(START) + 1
 

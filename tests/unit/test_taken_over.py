@@ -10,7 +10,7 @@ import pytest
 import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMPACTION, Instant
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import AfterCommitError, CommitConflict
 from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.heartbeat import Heartbeat
@@ -84,6 +84,29 @@ def test_who_takes_over_has_file_names_of_its_own(table: Any) -> None:
     opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
     with PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION) as txn:
         assert txn.stage == FIRST_STAGE
+
+
+def test_who_comes_late_leaves_no_files(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one has taken the compaction over and completed it (seed 24001983 of v9-mor-bucket).
+
+    In between the first one stood still, and its file names are not those that were completed.
+    """
+    start, ahead_ms, now_ms = OpenInstant.begin, 0, SystemClock.now_ms
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
+
+    def overtaken(self: OpenInstant, content: bytes = b"") -> None:
+        nonlocal ahead_ms
+        start(self, content)
+        if self.action == COMPACTION and not ahead_ms:
+            ahead_ms = 3_600_000
+            pyhudi.open_table(table.uri).compact()
+
+    monkeypatch.setattr(OpenInstant, "begin", overtaken)
+    with pytest.raises(AfterCommitError, match="complete already by another writer"):
+        table.compact()
+    assert ahead_ms
+    assert not table.refresh().check(deep=True).findings
+    assert not list(Path(table.uri).glob(".hoodie/.temp/*"))
 
 
 def test_who_publishes_finds_that_it_is_complete_already(table: Any) -> None:

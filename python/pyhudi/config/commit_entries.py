@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,9 @@ _FOR_ONE_CALL = "pyhudi.commit.metadata."
 
 COMMIT_ID = "_pyhudi_commit_id"
 """Of a commit that is made once: its caller's name for it."""
+
+STREAM_BATCHES = "_hudi_streaming_sink_checkpoint"
+"""Of a commit: JSON of the last batch of each stream. `HoodieStreamingSink.SINK_CHECKPOINT_KEY`."""
 
 _TAKEN = frozenset({"schema", "latest_schema", KEYS, COMMIT_ID})
 """Names of what every commit says of itself."""
@@ -43,6 +47,13 @@ def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
 def with_commit_id(options: Mapping[str, str], commit_id: str) -> dict[str, str]:
     """The options of one call whose commit says that id."""
     return {**options, f"{_FOR_ONE_CALL}{COMMIT_ID}": commit_id}
+
+
+def stream_entries(said: Mapping[str, str], name: str) -> dict[str, str]:
+    """What an entry of a commit's extra metadata says of each stream. said: all entries."""
+    text = said.get(name)
+    found = json.loads(text) if text else {}
+    return {stream: str(value) for stream, value in found.items()}
 
 
 def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:

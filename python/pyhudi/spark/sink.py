@@ -16,14 +16,13 @@ from typing import Any, Literal, get_args
 from pyspark.sql import DataFrame
 
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.errors import ConfigError
+from pyhudi.config.commit_entries import STREAM_BATCHES, stream_entries
+from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.timeline import CommitMetadata
 
 SinkVerb = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
 
-CHECKPOINT = "_hudi_streaming_sink_checkpoint"
-"""Of a commit: JSON of the last batch of each stream. `HoodieStreamingSink.SINK_CHECKPOINT_KEY`."""
 QUERY = "_pyhudi_streaming_sink_query"
 """Of a commit: JSON of the Spark query that each stream was then. Hudi passes it over."""
 DEFAULT_IDENTIFIER = "default_single_writer"
@@ -42,16 +41,23 @@ class Sink:
     how: Mapping[str, Any]
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        """Writes a batch in one commit, unless one of its number is on the timeline."""
+        """Writes a batch in one commit, unless one of its number is on the timeline.
+
+        Also where another driver is faster, which Spark has started in place of this one.
+        """
         engine = SparkEngine(batch.sparkSession)
         query = _query_id(batch)
         if self._is_written(self._open(engine, {}), batch_id, query):
             return
-        told = {CHECKPOINT: json.dumps({self.identifier: str(batch_id)})}
+        told = {STREAM_BATCHES: json.dumps({self.identifier: str(batch_id)})}
         if query:
             told[QUERY] = json.dumps({self.identifier: query})
         write = getattr(self._open(engine, told), self.verb)
-        write(batch, **self.how)
+        try:
+            write(batch, **self.how)
+        except CommitConflict:
+            if not self._is_written(self._open(engine, {}), batch_id, query):
+                raise
 
     def _open(self, engine: SparkEngine, told: Mapping[str, str]) -> HudiTable:
         return open_table(
@@ -77,9 +83,10 @@ class Sink:
     def _checkpoints(self, table: HudiTable) -> Iterator[tuple[str, str | None]]:
         """Batch and query of the stream's commits, newest first; archived ones come last."""
         for metadata in _commits(table):
-            batch = _entry(metadata, CHECKPOINT, self.identifier)
+            said = metadata.extra_metadata
+            batch = stream_entries(said, STREAM_BATCHES).get(self.identifier)
             if batch is not None:
-                yield batch, _entry(metadata, QUERY, self.identifier)
+                yield batch, stream_entries(said, QUERY).get(self.identifier)
 
 
 def sink(
@@ -119,13 +126,6 @@ def _commits(table: HudiTable) -> Iterator[CommitMetadata]:
         yield timeline.commit_metadata(instant)
     for instant in reversed(timeline.archive.commits()):
         yield timeline.archive.commit_metadata(instant)
-
-
-def _entry(metadata: CommitMetadata, key: str, identifier: str) -> str | None:
-    text = metadata.extra_metadata.get(key)
-    entries = json.loads(text) if text else {}
-    found = entries.get(identifier)
-    return None if found is None else str(found)
 
 
 def _query_id(batch: DataFrame) -> str | None:

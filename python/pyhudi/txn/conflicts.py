@@ -27,7 +27,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.config.commit_entries import COMMIT_ID
+from pyhudi.config.commit_entries import COMMIT_ID, STREAM_BATCHES, stream_entries
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
@@ -243,12 +243,22 @@ def check_writers(now: Table, groups: Collection[GroupKey]) -> None:
             _refuse(other, common, "is changing")
 
 
-def check_commit_id(since: Since, metadata: CommitMetadata) -> None:
-    """Raises `CommitConflict` where another write has brought what this one is to bring once."""
+def check_once(now: Timeline, metadata: CommitMetadata) -> None:
+    """Raises `CommitConflict` where another write has brought what this one is to bring once.
+
+    Whoever looked before the write may have done so before it was planned.
+    """
     mine = metadata.extra_metadata.get(COMMIT_ID)
-    for other, theirs in since.commits if mine is not None else ():
-        if theirs.extra_metadata.get(COMMIT_ID) == mine:
+    batches = stream_entries(metadata.extra_metadata, STREAM_BATCHES)
+    for other in reversed(now.commits):
+        if mine is None and not batches:
+            return
+        theirs = now.commit_metadata(other).extra_metadata
+        if mine is not None and theirs.get(COMMIT_ID) == mine:
             raise overtaken(f"{other} is the same write {mine!r}")
+        for stream, last in stream_entries(theirs, STREAM_BATCHES).items():
+            if int(batches.pop(stream, int(last) + 1)) <= int(last):
+                raise CommitConflict(f"{other} has brought batch {last} of the stream {stream!r}")
 
 
 def check_schema(since: Since, seen: Table, instant: str, avro: str) -> None:

@@ -251,7 +251,7 @@ class Transaction:
         return since.table
 
     def _check_others(self, since: conflicts.Since, metadata: CommitMetadata) -> None:
-        conflicts.check_commit_id(since, metadata)
+        conflicts.check_once(since.table.timeline, metadata)
         conflicts.check_since(
             since,
             self._table.timeline,
@@ -398,6 +398,7 @@ class Transaction:
             self._remove_what_came_late(timeline)
             return False
         if instant.is_completed:
+            self._remove_what_is_not_named(timeline.commit_metadata(instant))
             return True
         self._take_back(timeline, instant)
         return False
@@ -419,6 +420,15 @@ class Transaction:
         self.withdraw(marker.path for marker in begun)
         partitions = {marker.partition for marker in begun}
         remove_staged_of(table.storage, partitions, self.instant, table.clock)
+
+    def _remove_what_is_not_named(self, metadata: CommitMetadata) -> None:
+        """Removes what this writer wrote of a plan that another one has taken over and completed.
+
+        Up to table version 6 Hudi's completed file may be empty for a moment.
+        """
+        if metadata.paths:
+            self._open.keep_only(metadata, [*self._open.begun(), *self._written.paths])
+            self._open.clear()
 
     def _remove_what_came_late(self, timeline: Timeline) -> None:
         """Removes what was written after another writer had taken the write back."""
