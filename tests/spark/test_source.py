@@ -55,6 +55,34 @@ def test_a_snapshot(source: SparkSession, golden: GoldenTables, name: str) -> No
 
 
 @needs_spark4
+def test_a_view_stays_at_its_first_query(source: SparkSession, tmp_path: Path) -> None:
+    """Spark keeps what it planned, as the docs say: should it do so no more, they are wrong."""
+    base, schema = tmp_path / "t", pa.schema([("id", pa.string())])
+    pyhudi.create_table(base, schema, key="id")
+    source.sql(f"CREATE OR REPLACE TEMPORARY VIEW held USING pyhudi OPTIONS (path '{base}')")
+    count = "SELECT count(*) FROM held"
+    assert source.sql(count).first() == (0,)
+    source.sql("INSERT INTO held VALUES ('a')")
+    assert load(source, base).count() == 1
+    assert source.sql(count).first() == (0,)
+
+
+@needs_spark4
+def test_spark_s_catalog_has_no_tables_of_it(source: SparkSession, tmp_path: Path) -> None:
+    base, schema = tmp_path / "t", pa.schema([("id", pa.string())])
+    pyhudi.create_table(base, schema, key="id")
+    at = f"USING pyhudi OPTIONS (path '{base}')"
+    with pytest.raises(Exception, match="cannot be of this format"):
+        source.sql(f"CREATE TABLE bare {at}")
+    source.sql(f"CREATE TABLE named (id string) {at}")
+    try:
+        with pytest.raises(Exception, match="TEMPORARY VIEW"):
+            source.sql("SELECT * FROM named").collect()
+    finally:
+        source.sql("DROP TABLE named")
+
+
+@needs_spark4
 def test_every_type_of_query(source: SparkSession, golden: GoldenTables) -> None:
     base = golden.unpack(CHANGED)
     table = pyhudi.open_table(base)

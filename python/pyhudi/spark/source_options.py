@@ -161,6 +161,8 @@ _TYPES = {field.name: str(field.type) for field in fields(Query)}
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"options": {}, "storage_options": {}}
+    if _OF_A_CATALOG in given:
+        raise ConfigError("a table in Spark's catalog cannot be of this format", hint=_A_VIEW)
     for name, value in ((str(name).lower(), str(value)) for name, value in given.items()):
         own = _HUDIS_NAMES.get(name, name)
         if name.startswith(_STORAGE):
@@ -178,10 +180,14 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
             hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_OWN_NAMES)}."
             raise ConfigError(f"the option {name!r} is not known", hint=hint)
     if "path" not in arguments:
-        raise ConfigError("no path was given", hint='.load("/folder/of/the/table")')
+        hint = f'.load("/folder/of/the/table"); Spark\'s catalog keeps none: {_A_VIEW}'
+        raise ConfigError("no path was given", hint=hint)
     return arguments
 
 
+_OF_A_CATALOG = "owner"
+"""Spark 4 gives it instead of path and options where a table of its catalog is made."""
+_A_VIEW = "CREATE TEMPORARY VIEW name USING pyhudi OPTIONS (path '/folder/of/the/table')"
 _OWN_NAMES = tuple(name for name in _TYPES if name not in ("options", "storage_options", "pushed"))
 _KNOWN_OPTIONS = {name.lower(): name for name in sorted(KNOWN_OPTIONS)}
 
