@@ -168,6 +168,7 @@ KEPT = [
     Kind(9, "mor", "RECORD_INDEX", metadata=True),
     Kind(9, "mor", "SIMPLE", metadata=True),
     Kind(6, "mor", "BLOOM", metadata=True),
+    Kind(6, "mor", "SIMPLE", metadata=True),
     Kind(9, "mor", "BUCKET", metadata=True, gives_way=False),
     Kind(8, "mor", "RECORD_INDEX", metadata=True, forgets=True),
 ]
@@ -548,7 +549,10 @@ def judge(history: History, base: Path, kind: Kind) -> None:
         )
         assert rows_in(opened.scan().to_arrow()) == history.states[-1]
     assert leftovers(base) == []
-    assert not pyhudi.open_table(str(base)).check(deep=True).findings
+    found = pyhudi.open_table(str(base)).check(deep=True).findings
+    # Up to version 6 log files that are there when statistics are made have none, and are read.
+    logs = {one for one in found if kind.version == 6 and one.kind == "statistics_missing"}
+    assert not [one for one in found if one not in logs or ".log." not in one.item], found
 
 
 @pytest.fixture(autouse=True)

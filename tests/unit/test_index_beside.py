@@ -14,9 +14,9 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import INDEXING
-from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.metadata_options import PARTITIONED_RECORD_INDEX_ENABLE, MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
-from pyhudi.errors import CommitConflict, ConfigError, StorageError, UnsupportedTableFeature
+from pyhudi.errors import CommitConflict, ConfigError, StorageError
 from pyhudi.metadata.bootstrap import Making, initialise
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
@@ -30,6 +30,7 @@ from tests.sim.states import recorded
 
 pytestmark = pytest.mark.slow
 
+BY_PARTITION = "by_partition"
 OPTIONS = {
     "hoodie.metadata.record.index.min.filegroup.count": "2",
     "hoodie.metadata.record.index.max.filegroup.count": "2",
@@ -37,27 +38,48 @@ OPTIONS = {
 }
 
 
-@pytest.fixture(params=[(9, "mor"), (8, "cow"), (9, "cow")], ids=str)
+KINDS: list[tuple[Literal[6, 8, 9], Literal["cow", "mor"], str]] = [
+    (9, "mor", "whole"),
+    (9, "mor", BY_PARTITION),
+    (9, "cow", "whole"),
+    (9, "cow", BY_PARTITION),
+    (8, "cow", "whole"),
+    (6, "cow", "whole"),
+    (6, "mor", "whole"),
+]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: f"{kind[0]}-{kind[1]}-{kind[2]}")
 def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A table with updates and without a record index."""
-    version: Literal[8, 9]
-    kind: Literal["cow", "mor"]
-    version, kind = request.param
+    """A table with updates and without a record index; its name tells what that is to be."""
+    version, kind, index = request.param
     base = tmp_path / "table"
-    table = PEOPLE.make(base, version=version, kind=kind, first=range(8), options=OPTIONS)
+    options = {**OPTIONS, "hoodie.table.name": index}
+    table = PEOPLE.make(base, version=version, kind=kind, first=range(8), options=options)
     table.upsert(people([1, 2], 2, 2))
     table.drop_index("record_index")
     return base
 
 
+def is_by_partition(base: Path) -> bool:
+    return f"hoodie.table.name={BY_PARTITION}" in (base / ".hoodie/hoodie.properties").read_text()
+
+
+def options_of(base: Path) -> dict[str, str]:
+    """Options of the index, too, which is one of each data partition or of the whole table."""
+    by_partition = is_by_partition(base)
+    return {**OPTIONS, PARTITIONED_RECORD_INDEX_ENABLE: str(by_partition).lower()}
+
+
 def opened(base: Path) -> HudiTable:
-    return pyhudi.open_table(str(base), options=OPTIONS)
+    return pyhudi.open_table(str(base), options=options_of(base))
 
 
-def moved(number: int) -> pa.Table:
-    """A row that the table has elsewhere."""
-    rows = people([number], 9, 9)
-    return rows.set_column(1, "city", pa.array(["milan"]))
+def moved(base: Path, row: dict[str, Any]) -> pa.Table:
+    """A row that the table has: elsewhere, if the index looks there."""
+    city = row["city"] if is_by_partition(base) else "milan"
+    rows = people([int(row["id"][1:])], 9, 9)
+    return rows.set_column(1, "city", pa.array([city]))
 
 
 def once_meanwhile(
@@ -85,7 +107,7 @@ def assert_kept(base: Path) -> None:
     assert table.check(deep=True).findings == ()
     assert rows_read(base, "true") == before
     for row in before:
-        table.upsert(moved(int(row["id"][1:])))
+        table.upsert(moved(base, row))
     assert [row["id"] for row in rows_read(base, "true")] == [row["id"] for row in before]
     assert table.check(deep=True).ok
 
@@ -100,6 +122,8 @@ def test_what_others_write_meanwhile_is_in_it(base: Path, monkeypatch: pytest.Mo
         other.delete_keys(pa.table({"id": ["k00", "k21"], "city": ["oslo", "rome"]}))
         other.delete(pa.compute.field("id") == "k05")
         other.upsert(people([22], 4, 4))
+        # A data partition that the index has not seen.
+        other.upsert(people([23], 4, 4).set_column(1, "city", pa.array(["arles"])))
         if other.config.is_merge_on_read:
             other.compact()
         other.upsert(people([1, 20], 5, 5))
@@ -175,9 +199,10 @@ def test_the_index_of_one_who_was_faster_stays(base: Path, monkeypatch: pytest.M
         undone = table.config.properties[UNFINISHED]
         folder = base / ".hoodie/metadata/record_index"
         kept = {path.name: path.read_bytes() for path in folder.iterdir()}
-        context = WriteContext.open(Handle(table.storage, OPTIONS), SystemClock())
+        options = options_of(base)
+        context = WriteContext.open(Handle(table.storage, options), SystemClock())
         with context.table.guard.section():
-            initialise(context.table, {"record_index"}, MetadataOptions.of(OPTIONS), 1 << 30)
+            initialise(context.table, {"record_index"}, MetadataOptions.of(options), 1 << 30)
         table.refresh().config.updated(table.storage, {UNFINISHED: undone}, SystemClock())
         for name, data in kept.items():
             if not (folder / name).exists():
@@ -255,20 +280,14 @@ def test_what_is_not_made_beside_writers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="already"):
         table.create_index("record_index", concurrently=True)
     table.drop_index("record_index")
-    with pytest.raises(UnsupportedTableFeature, match="record_index is not made beside writers"):
-        table.create_index("record_index", partitioned=True, concurrently=True)
     table.drop_index("files")
     with pytest.raises(ConfigError, match="no metadata table"):
         table.create_index("record_index", concurrently=True)
-    old = PEOPLE.make(tmp_path / "old", version=6, first=range(3), options=OPTIONS)
-    old.drop_index("record_index")
-    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.version is 6"):
-        old.create_index("record_index", concurrently=True)
 
 
 def test_one_that_dies_is_made_by_the_next_write(base: Path, tmp_path: Path) -> None:
     def create(storage: Storage) -> object:
-        handle = Handle(storage, OPTIONS)
+        handle = Handle(storage, options_of(base))
         return metadata_lifecycle.create_index(
             handle, IndexRequest("record_index"), concurrently=True
         )
@@ -284,7 +303,7 @@ def test_one_that_dies_is_made_by_the_next_write(base: Path, tmp_path: Path) -> 
         assert UNFINISHED not in table.config.properties, f"change {n}"
         assert table.state.timeline.pending(INDEXING) == (), f"change {n}"
         if "record_index" in listed:
-            opened(died).upsert(moved(0))
+            opened(died).upsert(moved(died, rows[0]))
         found = [row["id"] for row in rows_read(died, "true")]
         assert found == [row["id"] for row in rows], f"change {n}"
         assert opened(died).check(deep=True).ok, f"change {n}"

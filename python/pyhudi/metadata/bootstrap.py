@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from pyhudi.clock import INSTANT_DIGITS
@@ -46,6 +46,7 @@ from pyhudi.metadata.table_writer import (
     remove_metadata_table,
 )
 from pyhudi.slices.table import Table
+from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.unique_keys import counted_words
 from pyhudi.txn.open_instant import OpenInstant
@@ -218,6 +219,17 @@ class Making:
                 rows, "route", write, stage=STAGE + turn, label=label
             )
         return stats
+
+    def grown(self, groups: Sequence[FileGroup]) -> Making:
+        """The same with file groups that it needs more, begun."""
+        if not groups:
+            return self
+        ids = tuple(sorted([*self.target.file_ids, *(group.slice.file_id for group in groups)]))
+        partition = replace(self.partition, groups=len(ids), ids=ids)
+        grown = replace(self, partition=partition, time=self.delta.time)
+        for group in groups:
+            store_start_log(grown.target, group.slice.logs[0].path)
+        return grown
 
     def begun(self) -> list[str]:
         """Files of this instant that hold records, those of failed or repeated attempts too."""

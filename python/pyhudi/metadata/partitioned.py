@@ -8,7 +8,7 @@ its partition alone. A partition's first commit makes them. Layout: `HoodieTable
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import count, groupby
 
 from pyhudi.config.file_names import log_file_name
@@ -80,7 +80,7 @@ def _data_partition(known_id: str) -> str:
 
 
 def new_groups(
-    known: Mapping[str, GroupRange], paths: Sequence[str], instant: str
+    known: Mapping[str, GroupRange], paths: Iterable[str], instant: str
 ) -> list[FileGroup]:
     """File groups, still to be made, for the data partitions that have none."""
     return [

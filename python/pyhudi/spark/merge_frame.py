@@ -71,8 +71,8 @@ def resolved(
 ) -> list[SparkClause]:
     """The clauses with values under the table's names.
 
-    Raises `SchemaMismatch` for a column that a side lacks, `ConfigError` for no values or two of one
-    column.
+    Raises `SchemaMismatch` for a column that a side lacks, `ConfigError` for no values, and for two
+    of one column.
     """
     case = case_counts(target.sparkSession)
     found = []

@@ -66,7 +66,7 @@ from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.incoming import memory_limit
-from pyhudi.write.index_wanted import Wanted, check_can_catch_up, wanted
+from pyhudi.write.index_wanted import Wanted, wanted
 from pyhudi.write.write_context import Handle, WriteContext, open_whole
 
 PATIENCE_MS = 900_000
@@ -105,7 +105,7 @@ def _begun(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock:
         table.generator.observe(context.timeline)
         began_ms = clock.now_ms()
         build = _Build(handle.plain(), table, table.generator.next(), made_of)
-        check_can_catch_up(build.names, build.first)
+        build.look()
         try:
             build.heartbeat.start()
             guard.check()
@@ -172,14 +172,19 @@ class _Build:
     def first(self) -> Source:
         return self.source(self.table)
 
+    def look(self) -> None:
+        """Lists what catching up will go by."""
+        for kind, name in kinds_of(self.names):
+            kind.catch_up(self.first, self.first, name, ())
+
     @cached_property
-    def makings(self) -> tuple[Making, ...]:
+    def makings(self) -> list[Making]:
         metadata_table = open_metadata_table(self.table)
         made = []
         for kind, name in kinds_of(self.names):
             partition = kind.initial(self.first, name)
             made.append(Making(self.table, metadata_table, partition, self.first, self.instant))
-        return tuple(made)
+        return made
 
     # --- the end ---
 
@@ -250,12 +255,19 @@ class _Build:
         # Columns may have been altered.
         check_kept(self.names, config, source.definitions, now.schema)
         stats: list[WriteStat] = []
-        for making, (kind, name) in zip(self.makings, kinds_of(self.names), strict=True):
-            groups = making.partition.groups
-            stats += self._written(making, kind.catch_up(self.first, source, name, groups) or ())
+        paths = {slice_.partition for slice_ in source.slices}
+        for place, (kind, name) in enumerate(kinds_of(self.names)):
+            definition, known = source.definitions.get(name), _groups(self.makings[place])
+            more = kind.new_groups(definition, known, paths, self.instant)
+            making = self.makings[place] = self.makings[place].grown(more)
+            groups = _groups(making)
+            tasks = kind.catch_up(self.first, source, name, groups)
+            stats += self._written(making, groups, tasks)
         return stats
 
-    def _written(self, making: Making, tasks: Sequence[RecordTask]) -> list[WriteStat]:
+    def _written(
+        self, making: Making, groups: list[FileGroup], tasks: Sequence[RecordTask]
+    ) -> list[WriteStat]:
         if not tasks:
             return []
         target, name, engine = making.target, making.partition.name, making.metadata_table.engine
@@ -264,10 +276,10 @@ class _Build:
             making.metadata_table.config.version,
             target.instant,
             target.avro_schema,
-            {name: _groups(making)},
+            {name: groups},
         )
         label = f"bring {name} up to date"
-        routes = tuple(f"{name}/{number}" for number in range(making.partition.groups))
+        routes = tuple(f"{name}/{number}" for number in range(len(groups)))
         own = [PortionTask(task, routes) for task in tasks]
         rows = engine.scan(derive_initial, own, RECORD_ROWS, label=label)
         stage = STAGE + making.partition.portions

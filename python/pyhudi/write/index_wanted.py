@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyhudi.config import property_names as names
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.metadata.checks_before_write import check_kept
 from pyhudi.metadata.definitions import parse_definitions
 from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import Source
 from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import (
     kind_asked,
-    kinds_of,
     new_definitions,
     wanted_partitions,
 )
@@ -74,17 +71,3 @@ def _check(context: WriteContext) -> None:
     if Unfinished.of(config):
         msg = "another writer is making the metadata table, or changing the table's version"
         raise CommitConflict(msg, hint="Wait until it is done, then try again.")
-
-
-def check_can_catch_up(partitions: tuple[str, ...], source: Source) -> None:
-    """Raises `UnsupportedTableFeature` for an index that must be made alone.
-
-    What `source` lists is what catching up will go by.
-    """
-    version = source.table.config.version
-    for kind, name in kinds_of(partitions):
-        if kind.catch_up(source, source, name, 1) is None:
-            msg = f"{names.METADATA_PARTITIONS}: {name} is not made beside writers"
-            if version.logs_named_by_base_instant:
-                msg = f"{names.TABLE_VERSION} is {version.code}: {name} is not made beside writers"
-            raise UnsupportedTableFeature(msg, hint="Leave concurrently out.")

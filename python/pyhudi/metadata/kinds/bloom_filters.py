@@ -24,6 +24,7 @@ from pyhudi.metadata.kinds.protocol import Change, Cleaned, PartitionKind, Wish
 from pyhudi.metadata.lookups import in_filters
 from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.records import RecordTask
+from pyhudi.slices.write_tasks import FileGroup
 
 
 class BloomFilters(PartitionKind):
@@ -44,9 +45,11 @@ class BloomFilters(PartitionKind):
         task = replace(new_task(source, {name: groups}), bloom_filters=True)
         return InitialPartition(name, groups, of_all_files(source, task, logs=False))
 
-    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+    def catch_up(
+        self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
+    ) -> Sequence[RecordTask]:
         """Those of the base files that came, and none of those that went."""
-        task = replace(new_task(now, {name: groups}), bloom_filters=True)
+        task = replace(new_task(now, {name: len(groups)}), bloom_filters=True)
         tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=False)]
         gone = gone_files(before, now)
         if gone is not None:

@@ -41,6 +41,7 @@ from pyhudi.metadata.statistics_columns import (
     new_statistics_columns,
     statistics_columns,
 )
+from pyhudi.slices.write_tasks import FileGroup
 
 
 class ColumnStats(PartitionKind):
@@ -92,9 +93,11 @@ class ColumnStats(PartitionKind):
         task = statistics_task(source, {name: groups})
         return InitialPartition(name, groups, of_all_files(source, task, logs=_of_logs(source)))
 
-    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+    def catch_up(
+        self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
+    ) -> Sequence[RecordTask]:
         """Those of the files that came, and none of those that went."""
-        task = statistics_task(now, {name: groups})
+        task = statistics_task(now, {name: len(groups)})
         tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=_of_logs(now))]
         gone = gone_files(before, now)
         if gone is not None:

@@ -33,6 +33,7 @@ from pyhudi.schema.key_predicates import allowed_texts
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.table import Clean
+from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 
 
@@ -89,13 +90,15 @@ class ExpressionIndex(PartitionKind):
         groups = source.options.expression_groups
         return InitialPartition(name, groups, _tasks(source, name, groups))
 
-    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+    def catch_up(
+        self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
+    ) -> Sequence[RecordTask]:
         """Those of the files that came, and none of those that went."""
         known = {(one.partition, file) for one in before.slices for file, _, _ in alone(one)}
-        tasks: list[RecordTask] = [*_tasks(now, name, groups, known)]
+        tasks: list[RecordTask] = [*_tasks(now, name, len(groups), known)]
         gone, definition = gone_files(before, now), now.definitions[name]
         if gone is not None:
-            tasks.append(_forget(now.recording({name: groups}), definition, gone))
+            tasks.append(_forget(now.recording({name: len(groups)}), definition, gone))
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[ExpressionTask]:

@@ -25,6 +25,7 @@ from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.bootstrap import skeletons
+from pyhudi.slices.write_tasks import FileGroup
 
 _OF_FILES = ColumnStats()
 
@@ -63,12 +64,14 @@ class PartitionStats(PartitionKind):
         ]
         return InitialPartition(name, groups, tasks)
 
-    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+    def catch_up(
+        self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
+    ) -> Sequence[RecordTask]:
         """All of what a partition has now where files came or went.
 
         Bounds that are not tight are widened instead, by the files that came, as commits do.
         """
-        task, known, found = _task(now, name, groups), _files(before), _files(now)
+        task, known, found = _task(now, name, len(groups)), _files(before), _files(now)
         task = replace(task, sources=skeletons(now.slices))
         tasks: list[RecordTask] = []
         for path, here in found.items():

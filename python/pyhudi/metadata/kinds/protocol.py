@@ -209,17 +209,27 @@ class PartitionKind(ABC):
         return ()
 
     def catch_up(
-        self, before: Source, now: Source, name: str, groups: int
-    ) -> Sequence[RecordTask] | None:
-        """What makes a partition of an earlier moment one of now; None where it must not be older.
+        self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
+    ) -> Sequence[RecordTask]:
+        """What makes a partition of an earlier moment one of now.
 
-        groups: the number of its file groups. Tasks may give records of other partitions, too,
-        which are left out.
+        groups: its file groups, in order. Tasks may give records of other partitions, too, which
+        are left out.
         """
-        return None
+        raise NotImplementedError
 
-    def new_groups(self, change: Change) -> Sequence[FileGroup]:
-        """File groups, still to be made, that a commit needs more."""
+    def new_groups(
+        self,
+        definition: IndexDefinition | None,
+        groups: Sequence[FileGroup],
+        paths: Iterable[str],
+        instant: str,
+    ) -> Sequence[FileGroup]:
+        """File groups, still to be made, that a partition needs more.
+
+        definition: of the index, None without one. groups: those that it has, in order. paths:
+        of the data partitions that it is to know.
+        """
         return ()
 
     # --- what it tells ---

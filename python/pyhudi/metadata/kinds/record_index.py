@@ -25,6 +25,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata import partitioned
+from pyhudi.metadata.changed_since import changed_groups, group_of
 from pyhudi.metadata.changed_slices import is_log_path
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.definitions_file import Definitions, new_definition
@@ -45,7 +46,6 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.schema.payloads import field_merge
 from pyhudi.schema.record_keys import RECORD_KEY
-from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 
@@ -139,31 +139,34 @@ class RecordIndex(PartitionKind):
                 yield _looked_at(task, change, stats)
 
     def catch_up(
-        self, before: Source, now: Source, name: str, groups: int
-    ) -> Sequence[RecordTask] | None:
+        self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
+    ) -> Sequence[RecordTask]:
         """All keys of the slices that went, and of those that came, whose places count."""
-        definition, version = now.definitions.get(name), now.table.config.version
-        # Up to version 6 log files do not tell which commits they hold.
-        if version.logs_named_by_base_instant or (definition and definition.is_partitioned):
-            return None
-        zone, recording = now.table.config.timezone, now.recording({name: groups})
-        old = {_files_of(read): read for read in before.reads(RECORD_KEY)}
-        new = {_files_of(read): read for read in now.reads(RECORD_KEY)}
+        definition, zone = now.definitions.get(name), now.table.config.timezone
+        recording, changed = now.recording({name: len(groups)}), changed_groups(before, now)
+        ranges = None
+        if definition is not None and definition.is_partitioned:
+            ranges = partitioned.ranges(groups)
         return [
-            SliceTask(recording, read, parse_instant(read.slice.base_instant, zone), gone=gone)
-            for reads, others, gone in ((old, new, True), (new, old, False))
-            for files, read in reads.items()
-            if files not in others
+            SliceTask(
+                recording, read, parse_instant(read.slice.base_instant, zone), gone, ranges=ranges
+            )
+            for source, gone in ((before, True), (now, False))
+            for read in source.reads(RECORD_KEY)
+            if group_of(read.slice) in changed
         ]
 
-    def new_groups(self, change: Change) -> Sequence[FileGroup]:
+    def new_groups(
+        self,
+        definition: IndexDefinition | None,
+        groups: Sequence[FileGroup],
+        paths: Iterable[str],
+        instant: str,
+    ) -> Sequence[FileGroup]:
         """Those of new data partitions, where each has its own."""
-        if not _is_partitioned(change):
+        if definition is None or not definition.is_partitioned:
             return ()
-        known = partitioned.ranges(change.groups[self.name])
-        written = change.metadata.partition_to_write_stats
-        paths = [path for path, stats in written.items() if stats]
-        return partitioned.new_groups(known, paths, change.instant)
+        return partitioned.new_groups(partitioned.ranges(groups), paths, instant)
 
     def partition_lookups(
         self, question: Question, name: str
@@ -199,13 +202,6 @@ def _check_times(source: Source) -> None:
 
 def _among(_table: MetadataTable, *, paths: Sequence[str], homes: Collection[str]) -> list[bool]:
     return [path in homes for path in paths]
-
-
-def _files_of(read: ReadTask) -> tuple[str, ...]:
-    """What tells two slices apart where every commit writes files of its own."""
-    slice_ = read.slice
-    base = "" if slice_.base is None else slice_.base.path
-    return (slice_.partition, slice_.file_id, base, *(log.name for log in slice_.logs))
 
 
 def _is_partitioned(change: Change) -> bool:

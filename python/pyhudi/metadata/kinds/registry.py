@@ -81,7 +81,15 @@ def clean_tasks(cleaned: Cleaned) -> list[RecordTask]:
 
 def new_groups(change: Change) -> list[FileGroup]:
     """File groups that a commit needs more."""
-    return [group for kind, _ in kinds_of(change.groups) for group in kind.new_groups(change)]
+    written, groups = change.metadata.partition_to_write_stats, change.groups
+    paths = [path for path, stats in written.items() if stats]
+    return [
+        group
+        for kind, name in kinds_of(groups)
+        for group in kind.new_groups(
+            change.definitions.get(name), groups[name], paths, change.instant
+        )
+    ]
 
 
 def shown(table: MetadataTable, name: str, column: Column) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ import pyarrow.types as at
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
+from pyhudi.metadata.changed_since import changed_groups, group_of
 from pyhudi.metadata.changed_slices import read_columns
 from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition
 from pyhudi.metadata.definitions_file import Definitions, new_definition
@@ -32,6 +33,7 @@ from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 
 _SAME_ROWS = frozenset({"COMPACT", "CLUSTER"})
@@ -109,13 +111,13 @@ class SecondaryIndex(PartitionKind):
         ]
         return InitialPartition(name, groups, tasks, source.portions(records, groups))
 
-    def catch_up(self, before: Source, now: Source, name: str, groups: int) -> Sequence[RecordTask]:
+    def catch_up(
+        self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
+    ) -> Sequence[RecordTask]:
         """The entries that came and went with slices; one that did both is there."""
-        definition, recording = now.definitions[name], now.recording({name: groups})
-        columns = _columns_read(definition)
-        old, new = ({_files_of(one): one for one in source.slices} for source in (before, now))
-        went = {files[:2]: slice_ for files, slice_ in old.items() if files not in new}
-        came = {files[:2]: slice_ for files, slice_ in new.items() if files not in old}
+        definition, recording = now.definitions[name], now.recording({name: len(groups)})
+        columns, changed = _columns_read(definition), changed_groups(before, now)
+        went, came = ({group_of(one): one for one in source.slices} for source in (before, now))
 
         def read(source: Source, slice_: FileSlice | None) -> ReadTask | None:
             return None if slice_ is None else read_columns(source.table, slice_, columns)
@@ -128,7 +130,7 @@ class SecondaryIndex(PartitionKind):
                 read(before, went.get(group)),
                 read(now, came.get(group)),
             )
-            for group in sorted({*went, *came})
+            for group in sorted(changed)
         ]
 
     def on_commit(self, change: Change, name: str) -> Iterator[SecondaryTask]:
@@ -155,12 +157,6 @@ class SecondaryIndex(PartitionKind):
         if definition is None:
             return None
         return table.partition(name).secondary(hashed_by_value=definition.version > 1)
-
-
-def _files_of(slice_: FileSlice) -> tuple[str, ...]:
-    """What tells two slices apart where every commit writes files of its own."""
-    base = "" if slice_.base is None else slice_.base.path
-    return (slice_.partition, slice_.file_id, base, *(log.name for log in slice_.logs))
 
 
 def _columns_read(definition: IndexDefinition) -> tuple[str, ...]:
