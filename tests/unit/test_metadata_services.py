@@ -22,8 +22,9 @@ from pyhudi.metadata.compaction import EXTENSION, compact_group
 from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import delta_commit
-from pyhudi.services import compaction
-from pyhudi.services.clean_policy import slices_before
+from pyhudi.services import cleaning, compaction
+from pyhudi.services.clean_plan import clean_plan
+from pyhudi.services.clean_policy import Retention, oldest_retained, slices_before
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.planned import planned_slices
 from pyhudi.storage.storage import Storage
@@ -238,6 +239,30 @@ def test_slices_that_were_left_behind_go(
         for on in ("true", "false")
     ]
     assert both[0].sort_by("id") == both[1].sort_by("id")
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_table_is_listed_for_a_clean_after_compactions_alone(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no slice stays that may go: as if it were listed after each commit."""
+    options = {"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false"}
+    table = PEOPLE.make(tmp_path / "t", version=version, kind="mor", options=options)
+    plan, planned = clean_plan, []
+
+    def counted(*given: Any) -> Any:
+        planned.append(1)
+        return plan(*given)
+
+    monkeypatch.setattr(cleaning, "clean_plan", counted)
+    for number in range(60):
+        table.upsert(people([number % 3], number, number))
+    assert 0 < len(planned) < 30
+    own = metadata_table(table.storage)
+    horizon = oldest_retained(own.timeline, services.RETAINED)
+    assert horizon is not None
+    partitions = table.config.metadata_partitions
+    assert not plan(own, Retention(horizon=horizon), partitions).files
 
 
 def test_the_slice_that_a_query_as_of_the_horizon_reads_stays() -> None:

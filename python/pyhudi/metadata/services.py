@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
+from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, Instant
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.history_options import HistoryOptions
@@ -89,11 +89,28 @@ def _run(data: Table, options: ServiceOptions) -> None:
 
 
 def _clean(data: Table, metadata_table: Table) -> str | None:
-    instant = _service_instant(metadata_table, _CLEAN_SUFFIX)
-    horizon = oldest_retained(metadata_table.timeline, RETAINED)
-    if instant is None or horizon is None or _is_just_compacted(metadata_table.timeline):
+    instant, timeline = _service_instant(metadata_table, _CLEAN_SUFFIX), metadata_table.timeline
+    horizon = oldest_retained(timeline, RETAINED)
+    if instant is None or horizon is None or _is_just_compacted(timeline):
+        return None
+    if not _has_outdated(timeline, horizon):
         return None
     return cleaning.clean(metadata_table, horizon, instant, data.config.metadata_partitions)
+
+
+def _has_outdated(timeline: Timeline, horizon: Instant) -> bool:
+    """Whether there may be slices that no clean has found old enough yet: compactions leave them.
+
+    Else each commit would list the whole table for nothing. What is overlooked here goes with the
+    slices of the next compaction.
+    """
+    compactions = timeline.completed(COMMIT)
+    old = [one.requested for one in compactions if one.requested <= horizon.requested]
+    clean = next(reversed(timeline.completed(CLEAN)), None)
+    if not old or clean is None:
+        return bool(old)
+    then = oldest_retained(timeline.until(clean.requested), RETAINED)
+    return then is None or then.requested < old[-1]
 
 
 def _is_just_compacted(timeline: Timeline) -> bool:
