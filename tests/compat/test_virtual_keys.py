@@ -10,7 +10,8 @@ import pytest
 
 import pyhudi
 from pyhudi.config.table_version import table_version
-from tests.helpers.oracle.client import HudiOracle
+from pyhudi.errors import UnsupportedTableFeature
+from tests.helpers.oracle.client import HudiError, HudiOracle
 
 SCHEMA = pa.schema(
     [
@@ -185,4 +186,35 @@ def test_keys_for_deletes_alone(tmp_path: Path, version: int, hudi: HudiOracle) 
     pair.gone("k1", "k4")
     pair.hudi_deletes([{**pair.rows["k2"], "ts": 3}])
     pair.upsert([{**pair.rows["k3"], "fare": 0.5, "ts": 4}])
+    pair.check()
+
+
+@pytest.mark.parametrize("hudi", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.timeout(600)
+def test_after_a_clustering_that_lost_the_partitions(
+    tmp_path: Path, hudi: HudiOracle, kind: Any
+) -> None:
+    """Hudi's procedure, not told the writers' options, puts rows into the table's own folder."""
+    options = {
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.keygenerator.class": f"{KEYGEN}SimpleKeyGenerator",
+        "hoodie.write.table.version": "9",
+    }
+    pair = Pair(tmp_path / "t", hudi, kind, options)
+    pair.hudi_upserts(rows_of(4))
+    before = pair.table.state.timeline.commits[-1].requested
+    hudi.call(pair.base, "run_clustering(op => 'scheduleAndExecute')")
+    with pytest.raises(HudiError, match="Empty partition column"):
+        hudi.read(pair.base, metadata=False)
+    assert pair.table.scan().to_arrow().num_rows == 4
+    with pytest.raises(UnsupportedTableFeature, match="in none of the table's partitions"):
+        pair.table.upsert(arrow(rows_of(2, ts=2)))
+    assert "outside_partitions" in {finding.kind for finding in pair.table.check().findings}
+    pair.table.restore(before)
+    pair.check()
+    pair.upsert(rows_of(2, ts=2))
+    pair.hudi_upserts(rows_of(1, ts=3))
     pair.check()

@@ -10,7 +10,7 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
-from pyhudi.config.merge_mode import PAYLOAD_CLASS
+from pyhudi.config.merge_mode import DELETE_FIELD, DELETE_MARKER, PAYLOAD_CLASS
 from pyhudi.config.properties import has_valid_checksum
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, LockTimeout, UnsupportedTableFeature
@@ -179,3 +179,24 @@ def test_where_a_class_would_change_rows_it_stays(tmp_path: Path, version: int, 
     table = made(tmp_path, version=version, type=kind)
     with pytest.raises(ConfigError, match="which of two rows"):
         table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.AWSDmsAvroPayload"})
+
+
+@pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (8, "mor")])
+def test_deletes_are_named_where_none_are(tmp_path: Path, version: Any, kind: Any) -> None:
+    """Writers of Hudi 0.15 and 1.0 are told which rows they are, and store nothing of it."""
+    rows = pa.table({"id": ["a", "b"], "ts": [1, 1], "op": ["I", "I"]})
+    table = pyhudi.create_table(tmp_path, rows, key="id", order_by="ts", version=version, type=kind)
+    table.upsert(rows)
+    names = {DELETE_FIELD: "op", DELETE_MARKER: "D"}
+    with pytest.raises(UnsupportedTableFeature, match="not both"):
+        table.set_properties({DELETE_FIELD: "op"})
+    table.set_properties(names)
+    table.upsert(pa.table({"id": ["a"], "ts": [2], "op": ["D"]}))
+    assert table.scan(["id"]).to_arrow().column("id").to_pylist() == ["b"]
+    with pytest.raises(ConfigError, match="which of two rows"):
+        table.set_properties({**names, DELETE_MARKER: "I"})
+
+
+def test_version_9_says_itself_what_is_a_delete(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="which of two rows"):
+        made(tmp_path).set_properties({DELETE_FIELD: "op", DELETE_MARKER: "D"})

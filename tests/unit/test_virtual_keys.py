@@ -176,3 +176,13 @@ def test_a_table_of_keys_for_deletes_is_written(golden: GoldenTables, tmp_path: 
     assert (result.rows_updated, result.rows_inserted) == (rows.num_rows, 0)
     table.delete_keys(rows.select(["id"]).slice(0, 2))
     assert table.scan().to_arrow().num_rows == rows.num_rows - 2
+
+
+def test_rows_in_no_partition_are_read_and_not_written_to(tmp_path: Path) -> None:
+    """Hudi's procedure of clustering puts them there; see `tests/compat/test_virtual_keys.py`."""
+    table = TABLE.make(tmp_path / "t")
+    (file,) = (tmp_path / "t" / "x").glob("*.parquet")
+    shutil.copy(file, tmp_path / "t" / file.name.replace(file.name[:8], "00000000"))
+    with pytest.raises(UnsupportedTableFeature, match="in none of the table's partitions"):
+        table.refresh().upsert(TABLE.rows("a"))
+    assert "outside_partitions" in {finding.kind for finding in table.check().findings}

@@ -249,6 +249,13 @@ def check_partitions(stored: StoredTable, named: Named) -> Iterator[Finding]:
         yield Finding("no_partition_metadata", "error", folder, "", wanted, "no such file")
 
 
+def check_root(config: TableConfig, stored: StoredTable) -> Iterator[Finding]:
+    """Files in no partition of a partitioned table: no writer looks for keys there."""
+    for file in stored.files.values() if config.partition_fields else ():
+        if file.partition == "":
+            yield _of("outside_partitions", "error", file, "all files in partitions")
+
+
 def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]:
     """Files older than the active timeline that no archived commit wrote, though they count.
 

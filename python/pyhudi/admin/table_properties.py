@@ -1,8 +1,8 @@
 """Changing properties of a living table: the few for which that is safe, and why the others stay.
 
 Safe is what no file of the table depends on: whether changes are noted from now on, how much of
-them as long as none is noted, by which class writers merge where the table names none, and names
-that are the user's own, which Apache Hudi keeps and does not read.
+them as long as none is noted, by which class writers merge and which rows are deletes where the
+table does not say, and names that are the user's own, which Apache Hudi keeps and does not read.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ _REASONS = {
     properties.DATABASE_NAME: _NAME,
     properties.CHECKSUM: "it is computed",
 }
+_DELETES = (merge_mode.DELETE_FIELD, merge_mode.DELETE_MARKER)
 _HINT = (
     f"{names.CDC_ENABLED}, {names.CDC_MODE}, and names that begin with neither hoodie. nor "
     f"pyhudi. can be set; {merge_mode.PAYLOAD_CLASS} where a copy-on-write table up to version 6 "
-    "names none."
+    f"names none; {merge_mode.DELETE_FIELD} and {merge_mode.DELETE_MARKER} where a table up to "
+    "version 8 has none."
 )
 
 
@@ -108,7 +110,7 @@ def _checked(name: str, value: object) -> str | None:
     if name == names.CDC_MODE and text is not None:
         return choice({name: text}, name, MODES, MODES[0])
     own = not name.lower().startswith(("hoodie.", "pyhudi.", "_hoodie"))
-    if name and (own or name == merge_mode.PAYLOAD_CLASS):
+    if name and (own or name == merge_mode.PAYLOAD_CLASS or name in _DELETES):
         return text
     reason = _REASONS.get(name, "pyhudi does not know that it is safe to change")
     if name in (names.CDC_ENABLED, names.CDC_MODE):
@@ -123,6 +125,8 @@ def _after(
     """The properties as they are to be, and the names of those that go."""
     if merge_mode.PAYLOAD_CLASS in wanted:
         _check_may_name_class(config)
+    if any(name in wanted for name in _DELETES):
+        _check_may_name_deletes(config)
     removed = tuple(name for name, value in wanted.items() if value is None)
     kept = {name: value for name, value in config.properties.items() if name not in removed}
     after = TableConfig({**kept, **{k: v for k, v in wanted.items() if v is not None}})
@@ -143,6 +147,15 @@ def _check_may_name_class(config: TableConfig) -> None:
     old = config.version.payload_outranks_strategy
     if config.merge.payload_class is not None or config.is_merge_on_read or not old:
         raise ConfigError(f"{merge_mode.PAYLOAD_CLASS} cannot be set: {_WINNER}", hint=_HINT)
+
+
+def _check_may_name_deletes(config: TableConfig) -> None:
+    """Raises `ConfigError` unless nothing says which rows are deletes.
+
+    Writers of Hudi 0.15 and 1.0 are told each time, and store nothing of it.
+    """
+    if config.merge.delete_field is not None or not config.version.merge_inferred:
+        raise ConfigError(f"{merge_mode.DELETE_FIELD} cannot be set: {_WINNER}", hint=_HINT)
 
 
 def _check_no_changes(timeline: Timeline, config: TableConfig) -> None:

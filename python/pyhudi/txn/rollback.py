@@ -16,7 +16,12 @@ from typing import Any, TypeAlias
 
 from pyhudi import _native
 from pyhudi.config.actions import RESTORE, ROLLBACK, Instant, State
-from pyhudi.config.file_names import log_file_name, parse_log_name
+from pyhudi.config.file_names import (
+    is_partition_metadata,
+    log_file_name,
+    parse_base_name,
+    parse_log_name,
+)
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.table import Rollback, Table
 from pyhudi.storage.storage import Storage
@@ -139,6 +144,8 @@ def _carry_out(
         done.append(_undo(table, request, time, target.time))
     partitions = {request.partition for request in requests}
     remove_staged_of(storage, partitions, target.time, table.clock)
+    if "" in partitions and table.config.partition_fields:
+        _unmark(storage)
     took_ms = table.clock.now_ms() - started
     record = _metadata_record(time, target.time, target.action, took_ms, done)
     for companion in table.companions:
@@ -148,6 +155,17 @@ def _carry_out(
     target.remove()
     storage.delete(heartbeat.path_of(target.time))
     return record
+
+
+def _unmark(storage: Storage) -> None:
+    """Has the table's own folder be no partition, which would hide all others.
+
+    Hudi's procedure `run_clustering` makes it one where keys are virtual and it is not told the
+    writers' options (1.2.0).
+    """
+    files = storage.list_dir()[1]
+    if not any(parse_base_name(file.name) or parse_log_name(file.name) for file in files):
+        storage.delete_all(file.path for file in files if is_partition_metadata(file.name))
 
 
 def _undo(table: Table, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:

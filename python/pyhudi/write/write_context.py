@@ -197,6 +197,7 @@ class WriteContext:
         schema_history.check_ids(opened.schema, config)
         chosen = choose(storage, config, timeline, options.index, definitions)
         context = cls(table=opened, options=options, started_ms=clock.now_ms(), chosen=chosen)
+        checks.check_root(storage, config)
         checks.check_virtual_writes(config, context.index, options)
         checks.check_log_blocks(context.options, config, context.schema.arrow)
         return context
