@@ -134,6 +134,20 @@ def test_payload_classes_become_merge_rules(
     assert "hoodie.record.merge.strategy.id" not in found
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_what_names_no_class_goes_by_event_time_as_before(version: int) -> None:
+    """As Hudi 0.15 leaves copy-on-write, and as the upgrade of Hudi 1.2.0 has it."""
+    old = {
+        "hoodie.table.name": "t",
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.version": "6",
+        "hoodie.timeline.layout.version": "1",
+    }
+    found = changed({**old, "hoodie.table.precombine.field": "ts"}, version)
+    assert found["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
+    assert changed(old, version)["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
+
+
 def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v4_mor_crash", tmp_path))
     with pytest.raises(UnsupportedTableFeature, match="folder default"):

@@ -110,9 +110,12 @@ def _six_to_eight(properties: Properties) -> dict[str, str]:
 def _merge_rules(config: TableConfig) -> tuple[str, str, str]:
     """Mode, payload class and strategy id from version 8 on.
 
-    A merge-on-read table with an ordering field goes by event time, whatever its payload class.
+    A merge-on-read table with an ordering field goes by event time, whatever its payload class, and
+    a copy-on-write table where no class is stored, as Hudi 0.15 leaves it.
     """
-    payload = config.merge.payload_class or merging.COMMIT_TIME_PAYLOAD
+    by_event = config.merge.mode == "EVENT_TIME_ORDERING"
+    of_mode = merging.EVENT_TIME_PAYLOAD if by_event else merging.COMMIT_TIME_PAYLOAD
+    payload = config.merge.payload_class or of_mode
     if payload not in _KEEP_THEIR_CLASS:
         return "CUSTOM", payload, PAYLOAD_STRATEGY
     if payload != merging.COMMIT_TIME_PAYLOAD:

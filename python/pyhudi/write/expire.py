@@ -37,7 +37,7 @@ def expire_partitions(
     """See `HudiTable.expire_partitions`."""
     clock = clock or SystemClock()
     if not options.days:
-        msg = "nobody says after how many days partitions expire"
+        msg = "after how many days partitions expire is not said, or 0"
         raise ConfigError(msg, hint=f"Give days, or {DAYS}.")
     context = opened(table, clock, incoming.memory_limit(None))
     check_appends(context, _SERVICE, appends=False)
