@@ -47,24 +47,26 @@ class Sink:
         """
         engine = SparkEngine(batch.sparkSession)
         query = _query_id(batch)
-        if self._is_written(self._open(engine, {}), batch_id, query):
+        table = self._open(engine)
+        if self._is_written(table, batch_id, query):
             return
         told = {STREAM_BATCHES: json.dumps({self.identifier: str(batch_id)})}
         if query:
             told[QUERY] = json.dumps({self.identifier: query})
-        write = getattr(self._open(engine, told), self.verb)
+        # Of this commit alone, and not of services that follow it.
+        said = {**(self.how.get("commit_metadata") or {}), **told}
         try:
-            write(batch, **self.how)
+            getattr(table, self.verb)(batch, **{**self.how, "commit_metadata": said})
         except CommitConflict:
-            if not self._is_written(self._open(engine, {}), batch_id, query):
+            if not self._is_written(table.refresh(), batch_id, query):
                 raise
 
-    def _open(self, engine: SparkEngine, told: Mapping[str, str]) -> HudiTable:
+    def _open(self, engine: SparkEngine) -> HudiTable:
         return open_table(
             self.uri,
             engine=engine,
             storage_options=self.storage_options,
-            options={**self.options, **told},
+            options=self.options,
         )
 
     def _is_written(self, table: HudiTable, batch_id: int, query: str | None) -> bool:
