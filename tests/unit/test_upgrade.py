@@ -101,6 +101,14 @@ def test_properties_are_those_that_hudi_gives(tmp_path: Path) -> None:
     assert again == kept
 
 
+OF_HUDI_0_15 = {
+    "hoodie.table.name": "t",
+    "hoodie.table.type": "COPY_ON_WRITE",
+    "hoodie.table.version": "6",
+    "hoodie.timeline.layout.version": "1",
+}
+
+
 @pytest.mark.parametrize(
     ("payload", "mode", "partial", "ordering"),
     [
@@ -117,10 +125,7 @@ def test_payload_classes_become_merge_rules(
     name = f"org.apache.hudi.common.model.{payload}"
     found = changed(
         {
-            "hoodie.table.name": "t",
-            "hoodie.table.type": "COPY_ON_WRITE",
-            "hoodie.table.version": "6",
-            "hoodie.timeline.layout.version": "1",
+            **OF_HUDI_0_15,
             "hoodie.table.precombine.field": "ts",
             "hoodie.compaction.payload.class": name,
         },
@@ -137,15 +142,9 @@ def test_payload_classes_become_merge_rules(
 @pytest.mark.parametrize("version", [8, 9])
 def test_what_names_no_class_goes_by_event_time_as_before(version: int) -> None:
     """As Hudi 0.15 leaves copy-on-write, and as the upgrade of Hudi 1.2.0 has it."""
-    old = {
-        "hoodie.table.name": "t",
-        "hoodie.table.type": "COPY_ON_WRITE",
-        "hoodie.table.version": "6",
-        "hoodie.timeline.layout.version": "1",
-    }
-    found = changed({**old, "hoodie.table.precombine.field": "ts"}, version)
+    found = changed({**OF_HUDI_0_15, "hoodie.table.precombine.field": "ts"}, version)
     assert found["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
-    assert changed(old, version)["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
+    assert changed(OF_HUDI_0_15, version)["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
 
 
 def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:

@@ -113,9 +113,7 @@ def _merge_rules(config: TableConfig) -> tuple[str, str, str]:
     A merge-on-read table with an ordering field goes by event time, whatever its payload class, and
     a copy-on-write table where no class is stored, as Hudi 0.15 leaves it.
     """
-    by_event = config.merge.mode == "EVENT_TIME_ORDERING"
-    of_mode = merging.EVENT_TIME_PAYLOAD if by_event else merging.COMMIT_TIME_PAYLOAD
-    payload = config.merge.payload_class or of_mode
+    payload = config.merge.payload_class or _class_of(config.merge.mode)
     if payload not in _KEEP_THEIR_CLASS:
         return "CUSTOM", payload, PAYLOAD_STRATEGY
     if payload != merging.COMMIT_TIME_PAYLOAD:
@@ -123,6 +121,13 @@ def _merge_rules(config: TableConfig) -> tuple[str, str, str]:
     if config.is_merge_on_read and config.ordering_fields:
         return "EVENT_TIME_ORDERING", merging.EVENT_TIME_PAYLOAD, merging.EVENT_TIME_STRATEGY
     return "COMMIT_TIME_ORDERING", payload, merging.COMMIT_TIME_STRATEGY
+
+
+def _class_of(mode: merging.MergeMode) -> str:
+    """The payload class that stands for a mode."""
+    if mode == "EVENT_TIME_ORDERING":
+        return merging.EVENT_TIME_PAYLOAD
+    return merging.COMMIT_TIME_PAYLOAD
 
 
 def _eight_to_nine(properties: Properties) -> dict[str, str]:
@@ -162,9 +167,8 @@ def _nine_to_eight(properties: Properties) -> dict[str, str]:
         found[merging.STRATEGY_ID] = PAYLOAD_STRATEGY
     elif mode != "CUSTOM":
         by_event = mode == "EVENT_TIME_ORDERING"
-        of_mode = merging.EVENT_TIME_PAYLOAD if by_event else merging.COMMIT_TIME_PAYLOAD
         found[merging.MERGE_MODE] = mode
-        found[merging.PAYLOAD_CLASS] = payload or of_mode
+        found[merging.PAYLOAD_CLASS] = payload or _class_of(mode)
         found[merging.STRATEGY_ID] = (
             merging.EVENT_TIME_STRATEGY if by_event else merging.COMMIT_TIME_STRATEGY
         )
@@ -197,9 +201,7 @@ def _eight_to_six(properties: Properties) -> dict[str, str]:
     if config.ordering_fields:
         found[names.PRECOMBINE_FIELD] = ",".join(config.ordering_fields)
     if config.merge.mode != "CUSTOM":
-        by_event = config.merge.mode == "EVENT_TIME_ORDERING"
-        of_mode = merging.EVENT_TIME_PAYLOAD if by_event else merging.COMMIT_TIME_PAYLOAD
-        found.setdefault(merging.PAYLOAD_CLASS, of_mode)
+        found.setdefault(merging.PAYLOAD_CLASS, _class_of(config.merge.mode))
     found[merging.OLD_STRATEGY_ID] = config.merge.strategy_id or merging.EVENT_TIME_STRATEGY
     return found
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from pyhudi.metadata.initial import Source
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.grouping import GroupKey
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.spans import Span
-
-Group = tuple[str, str]
-"""Data partition and file id."""
+from pyhudi.txn.conflicts import touched
 
 
-def group_of(slice_: FileSlice) -> Group:
-    """The file group that a slice is of."""
-    return slice_.partition, slice_.file_id
-
-
-def changed_groups(before: Source, now: Source) -> set[Group]:
+def changed_groups(before: Source, now: Source) -> set[GroupKey]:
     """Those whose newest slices differ between two moments of the table.
 
     From version 8 on every commit writes files of its own. Up to version 6 log files do not tell
@@ -24,7 +18,7 @@ def changed_groups(before: Source, now: Source) -> set[Group]:
     """
     if now.table.config.version.logs_named_by_base_instant:
         return _written_since(before.table.timeline, now.table.timeline)
-    old, new = ({group_of(one): _files(one) for one in each.slices} for each in (before, now))
+    old, new = ({one.key: _files(one) for one in each.slices} for each in (before, now))
     return {group for group in {*old, *new} if old.get(group) != new.get(group)}
 
 
@@ -33,7 +27,7 @@ def _files(slice_: FileSlice) -> tuple[str, ...]:
     return (base, *(log.name for log in slice_.logs))
 
 
-def _written_since(before: Timeline, now: Timeline) -> set[Group]:
+def _written_since(before: Timeline, now: Timeline) -> set[GroupKey]:
     known = {commit.requested for commit in before.commits}
     found = [now.commit_metadata(commit) for commit in now.commits if commit.requested not in known]
     first = before.instants[0].requested if before.instants else None
@@ -41,10 +35,4 @@ def _written_since(before: Timeline, now: Timeline) -> set[Group]:
         span = Span.closed(first, now.instants[-1].requested)
         archived = (one for one in now.archive.commits(span) if one.requested not in known)
         found += [now.archive.commit_metadata(commit) for commit in archived]
-    groups = set()
-    for metadata in found:
-        for partition, stats in metadata.partition_to_write_stats.items():
-            groups |= {(partition, stat.file_id) for stat in stats}
-        for partition, ids in (metadata.partition_to_replace_file_ids or {}).items():
-            groups |= {(partition, file_id) for file_id in ids}
-    return groups
+    return {group for metadata in found for group in touched(metadata)}

@@ -19,7 +19,7 @@ from pyhudi.api.table import HudiTable, open_table
 from pyhudi.config.commit_entries import STREAM_BATCHES, stream_entries
 from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.spark.engine import SparkEngine, is_connect
-from pyhudi.timeline import CommitMetadata
+from pyhudi.write.once import newest_first
 
 SinkVerb = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
 
@@ -84,7 +84,7 @@ class Sink:
 
     def _checkpoints(self, table: HudiTable) -> Iterator[tuple[str, str | None]]:
         """Batch and query of the stream's commits, newest first; archived ones come last."""
-        for metadata in _commits(table):
+        for _, metadata in newest_first(table.state.timeline):
             said = metadata.extra_metadata
             batch = stream_entries(said, STREAM_BATCHES).get(self.identifier)
             if batch is not None:
@@ -120,14 +120,6 @@ def sink(
     if verb not in get_args(SinkVerb):
         raise ConfigError(f"verb is {verb!r}; it is one of {', '.join(get_args(SinkVerb))}")
     return Sink(os.fspath(uri), verb, identifier, storage_options, dict(options or {}), how)
-
-
-def _commits(table: HudiTable) -> Iterator[CommitMetadata]:
-    timeline = table.state.timeline
-    for instant in reversed(timeline.commits):
-        yield timeline.commit_metadata(instant)
-    for instant in reversed(timeline.archive.commits()):
-        yield timeline.archive.commit_metadata(instant)
 
 
 def _query_id(batch: DataFrame) -> str | None:

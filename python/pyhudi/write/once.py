@@ -28,13 +28,14 @@ def written_before(
     """
     config = TableConfig.load(table.storage, clock or SystemClock())
     timeline = Timeline.load(table.storage, config)
-    for instant, metadata in _newest_first(timeline):
+    for instant, metadata in newest_first(timeline):
         if metadata.extra_metadata.get(COMMIT_ID) == commit_id:
             return _result(instant, metadata)
     return None
 
 
-def _newest_first(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
+def newest_first(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
+    """All commits with what they say, archived ones last."""
     for instant in reversed(timeline.commits):
         yield instant, timeline.commit_metadata(instant)
     for instant in reversed(timeline.archive.commits()):

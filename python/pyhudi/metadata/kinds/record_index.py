@@ -25,7 +25,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata import partitioned
-from pyhudi.metadata.changed_since import changed_groups, group_of
+from pyhudi.metadata.changed_since import changed_groups
 from pyhudi.metadata.changed_slices import is_log_path
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.definitions_file import Definitions, new_definition
@@ -153,7 +153,7 @@ class RecordIndex(PartitionKind):
             )
             for source, gone in ((before, True), (now, False))
             for read in source.reads(RECORD_KEY)
-            if group_of(read.slice) in changed
+            if read.slice.key in changed
         ]
 
     def new_groups(

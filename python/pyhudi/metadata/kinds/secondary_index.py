@@ -17,7 +17,7 @@ import pyarrow.types as at
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
-from pyhudi.metadata.changed_since import changed_groups, group_of
+from pyhudi.metadata.changed_since import changed_groups
 from pyhudi.metadata.changed_slices import read_columns
 from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition
 from pyhudi.metadata.definitions_file import Definitions, new_definition
@@ -117,7 +117,7 @@ class SecondaryIndex(PartitionKind):
         """The entries that came and went with slices; one that did both is there."""
         definition, recording = now.definitions[name], now.recording({name: len(groups)})
         columns, changed = _columns_read(definition), changed_groups(before, now)
-        went, came = ({group_of(one): one for one in source.slices} for source in (before, now))
+        went, came = ({one.key: one for one in source.slices} for source in (before, now))
 
         def read(source: Source, slice_: FileSlice | None) -> ReadTask | None:
             return None if slice_ is None else read_columns(source.table, slice_, columns)
