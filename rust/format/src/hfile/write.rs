@@ -20,6 +20,8 @@ const MAJOR: u32 = 3;
 const COMPARATOR: &str = "org.apache.hudi.io.storage.HoodieHBaseKVComparator";
 /// Java reads the length of a row as a signed short.
 const ROW_MOST: usize = i16::MAX as usize;
+/// Bytes of a key in an error.
+const SHOWN: usize = 40;
 
 /// A fact of the files that are written here: keys rise in the order of their bytes. Java sorts them
 /// as UTF-16, which is another order where keys have characters beyond the first 65,536.
@@ -109,7 +111,10 @@ impl HFileWriter {
     /// The key does not rise, or is longer than 32767 bytes.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if key.len() > ROW_MOST {
-            let feature = format!("HFile key of {} bytes", key.len());
+            let len = key.len();
+            let start = key.get(..SHOWN).unwrap_or(key).escape_ascii();
+            let feature =
+                format!("key of {len} bytes in an HFile, which holds {ROW_MOST} ({start}…)");
             return Err(FormatError::unsupported(feature));
         }
         if self.last.as_deref().is_some_and(|last| last >= key) {

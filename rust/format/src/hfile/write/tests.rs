@@ -49,7 +49,12 @@ fn long_keys_have_long_lengths_in_the_index() {
     let file = HFile::open(Bytes::from(file)).unwrap();
     assert_eq!(file.get(pairs[0].0.as_bytes()).unwrap().unwrap(), "v");
     let too_long = [("k".repeat(ROW_MOST + 1), String::new())];
-    assert!(written(&too_long, &HFileOptions::default()).is_err());
+    let error = written(&too_long, &HFileOptions::default()).unwrap_err();
+    let said = format!(
+        "key of 32768 bytes in an HFile, which holds 32767 ({}…)",
+        "k".repeat(SHOWN)
+    );
+    assert!(error.to_string().contains(&said), "{error}");
 }
 
 #[test]
