@@ -8,7 +8,7 @@ import sys
 from functools import cache
 
 from pyspark import cloudpickle
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 SHIPPED = (
     "tests.engine.faulty",
@@ -40,3 +40,8 @@ def spark_session() -> SparkSession:
     for name in SHIPPED:
         cloudpickle.register_pickle_by_value(importlib.import_module(name))
     return spark
+
+
+def is_by_spark(frame: DataFrame) -> bool:
+    """Whether Spark reads the table's files itself."""
+    return "FileScan parquet" in frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001

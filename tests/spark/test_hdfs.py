@@ -12,6 +12,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.spark import SparkEngine, plain_files, read
 from tests.helpers.hdfs.server import HdfsServer
+from tests.spark.session import is_by_spark
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.filterwarnings("ignore")]
 
@@ -43,10 +44,6 @@ def made(uri: str, spark: SparkSession, rows: DataFrame) -> HudiTable:
     )
     table.bulk_insert(rows)
     return table.refresh()
-
-
-def is_by_spark(frame: DataFrame) -> bool:
-    return "FileScan parquet" in frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
 
 
 def test_written_and_read_by_tasks(uri: str, spark: SparkSession, rows: DataFrame) -> None:

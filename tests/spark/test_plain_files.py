@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from pyhudi.spark import read
+from tests.spark.session import is_by_spark
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
 
@@ -49,10 +50,6 @@ PLAIN = [name for name in ROWS.column_names if name != "many"]
 
 def made(base: Path, rows: pa.Table = ROWS, **axes: Any) -> pyhudi.HudiTable:
     return pyhudi.create_table(base, rows, key="id", **axes)
-
-
-def is_by_spark(frame: DataFrame) -> bool:
-    return "FileScan parquet" in frame._jdf.queryExecution().executedPlan().toString()
 
 
 def rows_of(frame: DataFrame) -> list[str]:

@@ -25,6 +25,7 @@ from pyhudi.config.merge_mode import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
+from pyhudi.schema.table_schema import TableSchema, schema_defaults
 
 Merger = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
 """`(older, newer) -> merged`, or `-> (merged, deleted)`; see `register_merger`."""
@@ -150,6 +151,13 @@ def written_merge(config: TableConfig) -> FieldMerge | None:
         left_out = DEBEZIUM_UNAVAILABLE_VALUE
         return replace(rule, deletes_always_win=False, fill="newer_marker", marker=left_out)
     return rule
+
+
+def with_defaults(rule: FieldMerge | None, schema: TableSchema) -> FieldMerge | None:
+    """The same rules with all that they need of the table's schema."""
+    if rule is None or rule.fill != "defaults":
+        return rule
+    return replace(rule, defaults=schema_defaults(schema.avro, schema.arrow))
 
 
 def batch_mode(config: TableConfig) -> MergeMode:

@@ -6,8 +6,6 @@ Records that go to log files are merged by whoever reads them. The rules of read
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,9 +13,15 @@ from pyhudi import _native
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.conform import marked_deleted
-from pyhudi.schema.payloads import FieldMerge, batch_mode, field_merge, written_merge
+from pyhudi.schema.payloads import (
+    FieldMerge,
+    batch_mode,
+    field_merge,
+    with_defaults,
+    written_merge,
+)
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.table_schema import TableSchema, schema_defaults
+from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.merge_rules import field_rules
 from pyhudi.storage.storage import Storage
 
@@ -41,14 +45,6 @@ def _shows_changes(rule: FieldMerge) -> bool:
     return rule.merger is None and (rule.fill == "absent" or rule.mode == "COMMIT_TIME_ORDERING")
 
 
-def written_fields(config: TableConfig, schema: TableSchema) -> FieldMerge | None:
-    """`written_merge` with all that it needs of the table's schema."""
-    rule = written_merge(config)
-    if rule is None or rule.fill != "defaults":
-        return rule
-    return replace(rule, defaults=schema_defaults(schema.avro, schema.arrow))
-
-
 def combined(
     storage: Storage, config: TableConfig, schema: TableSchema, rows: pa.Table
 ) -> pa.Table:
@@ -57,7 +53,7 @@ def combined(
     rows: with record key and partition path in front. Deletes among rows of one key stand or fall
     as one of the rows; only live ones are merged column by column.
     """
-    rule = written_fields(config, schema)
+    rule = with_defaults(written_merge(config), schema)
     if rule is None:
         mode = batch_mode(config)
         if mode == "CUSTOM":

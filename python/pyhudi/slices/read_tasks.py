@@ -7,7 +7,7 @@ process or in another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -16,10 +16,9 @@ from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.internal_schema import Evolution
-from pyhudi.schema.payloads import FieldMerge, field_merge
+from pyhudi.schema.payloads import FieldMerge, field_merge, with_defaults
 from pyhudi.schema.predicates import Where
 from pyhudi.schema.record_keys import KeySpec, plain_key
-from pyhudi.schema.table_schema import schema_defaults
 from pyhudi.slices.bootstrap import check_source_columns
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import path_values
@@ -181,7 +180,7 @@ def _check_mergeable(config: TableConfig) -> None:
 def merge_rule(table: Table) -> MergeRule:
     """How the slices of a snapshot are merged, and which of their log blocks count."""
     config, timeline = table.config, table.timeline
-    fields = _field_merge(table)
+    fields = with_defaults(field_merge(config), table.schema)
     mode = fields.mode if fields else config.merge.mode
     if not config.is_merge_on_read or mode == "CUSTOM":
         return MergeRule()
@@ -200,13 +199,6 @@ def merge_rule(table: Table) -> MergeRule:
         valid_instants=tuple(commit.requested for commit in timeline.commits) if checked else None,
         timeline_start=timeline.blocks_start if checked else None,
     )
-
-
-def _field_merge(table: Table) -> FieldMerge | None:
-    rule = field_merge(table.config)
-    if rule is None or rule.fill != "defaults":
-        return rule
-    return replace(rule, defaults=schema_defaults(table.schema.avro, table.columns))
 
 
 def key_columns(config: TableConfig) -> tuple[str, ...]:

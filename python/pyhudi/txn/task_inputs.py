@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyhudi import _native
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.conform import data_schema
+from pyhudi.schema.payloads import with_defaults, written_merge
 from pyhudi.schema.virtual_keys import virtual_keys
-from pyhudi.slices import combine
 from pyhudi.slices.cdc_form import change_log_form
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import WriteTarget
@@ -37,7 +37,7 @@ def write_target(
         ordering_fields=config.ordering_fields,
         options=options,
         task_memory=task_memory,
-        fields=combine.written_fields(config, schema),
+        fields=with_defaults(written_merge(config), schema),
         change_log=change_log_form(config, data_schema(schema.arrow), schema.avro),
         valid_instants=committed,
         timeline_start=start,
