@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pyhudi
 from pyhudi.errors import HistoryUnavailable, MissingFile
+from pyhudi.index import key_source
 from tests.unit.test_savepoints import made, people
+
+LISTED = {"hoodie.metadata.enable": False}
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -36,3 +41,41 @@ def test_a_file_that_is_gone_is_damage(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(MissingFile):
         scan.to_arrow()
+
+
+def withdrawn(base: Path) -> Iterator[pyhudi.HudiTable]:
+    """A table of version 6 beside a writer whose log file is there, then is not."""
+    table = pyhudi.create_table(
+        base, people(range(4), 1), key="id", order_by="v", type="mor", version=6, options=LISTED
+    )
+    table.upsert(people(range(1, 2), 2))
+    (log,) = base.glob(".*.log.*")
+    begun = log.with_name(log.name.rpartition(".")[0] + ".2_9-9-9")
+    begun.write_bytes(log.read_bytes())
+    yield table.refresh()
+    begun.unlink()
+
+
+def test_a_write_beside_a_reader_is_withdrawn(tmp_path: Path) -> None:
+    beside = withdrawn(tmp_path / "t")
+    table = next(beside)
+    reader = table.scan().to_reader()
+    next(beside, None)
+    with pytest.raises(HistoryUnavailable, match="a write that did not complete has removed"):
+        reader.read_all()
+    assert table.refresh().scan().to_arrow().num_rows == 4
+
+
+def test_a_write_beside_a_writer_is_withdrawn(tmp_path: Path) -> None:
+    beside = withdrawn(tmp_path / "t")
+    table = next(beside)
+    keys_of = key_source.KeySource.keys_of
+
+    def once_gone(*args: Any, **named: Any) -> Any:
+        next(beside, None)
+        return keys_of(*args, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_source.KeySource, "keys_of", once_gone)
+        assert table.upsert(people(range(1, 2), 3)).rows_updated == 1
+    assert table.scan(where="v = 3").count() == 1

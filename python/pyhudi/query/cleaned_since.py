@@ -1,7 +1,8 @@
 """A reader whose files go while it reads: what took them, where that was nobody's fault.
 
 A scan is of one moment. Files of that moment stay as long as cleaners keep them, which is ten
-commits by default; a reader that is slower than those cannot go on.
+commits by default; a reader that is slower than those cannot go on. Up to version 6 it opens log
+files of writes beside it too, whose blocks do not count; they go where a write is withdrawn.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TypeVar
 
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
+from pyhudi.slices.cleaned import was_never_committed
 from pyhudi.slices.table import Table
 
 Item = TypeVar("Item")
@@ -24,7 +26,7 @@ def watched(found: Iterable[Item], table: Table) -> Iterator[Item]:
     try:
         yield from found
     except MissingFile as error:
-        taken = _taken(table)
+        taken = _taken(table, (error.file or "").rsplit("/", 1)[-1])
         if taken is None:
             raise
         msg = f"{taken} has removed files of the moment that is read: {without_hint(error)}"
@@ -35,13 +37,17 @@ def watched(found: Iterable[Item], table: Table) -> Iterator[Item]:
         raise HistoryUnavailable(msg, hint=hint) from error
 
 
-def _taken(table: Table) -> str | None:
-    """What may have removed files since the table was looked at."""
+def _taken(table: Table, name: str) -> str | None:
+    """What may have removed a file since the table was looked at."""
     try:
-        now = table.reloaded().timeline
+        now = table.reloaded()
     except HudiError:
         return None
     known = set(table.timeline.uncut.instants)
-    removers = (*now.completed(CLEAN, RESTORE, ROLLBACK), *now.pending(CLEAN, RESTORE, ROLLBACK))
+    completed = now.timeline.completed(CLEAN, RESTORE, ROLLBACK)
+    removers = (*completed, *now.timeline.pending(CLEAN, RESTORE, ROLLBACK))
     since = [instant for instant in removers if instant not in known]
-    return str(since[-1]) if since else None
+    if since:
+        return str(since[-1])
+    withdrawn = was_never_committed(now.timeline, now.config.version, name)
+    return "a write that did not complete" if withdrawn else None

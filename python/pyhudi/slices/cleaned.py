@@ -13,6 +13,7 @@ from typing import Any
 
 from pyhudi.config.actions import CLEAN, REPLACE_COMMIT, State
 from pyhudi.config.file_names import CDC_SUFFIX, parse_base_name, parse_log_name
+from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
@@ -57,6 +58,23 @@ def was_taken(timeline: Timeline, name: str) -> bool:
         return True
     done = (timeline.read(clean) or {} for clean in reversed(timeline.completed(CLEAN)))
     return any(name == removed for record in done for _, removed in _files_of_record(record))
+
+
+def was_never_committed(timeline: Timeline, version: TableVersion, name: str) -> bool:
+    """Whether a file of that name is of a write that never completed, so that it may be withdrawn.
+
+    Names of log files up to version 6 bear their slice's instant and not their own; there a commit
+    that is not archived yet has to name the file.
+    """
+    made = parse_base_name(name) or parse_log_name(name)
+    if made is None:
+        return False
+    if not timeline.is_committed(made.instant):
+        return True
+    if parse_log_name(name) is None or not version.logs_named_by_base_instant:
+        return False
+    named = (timeline.commit_metadata(commit).paths for commit in timeline.commits)
+    return not any(path.rsplit("/", 1)[-1] == name for paths in named for path in paths)
 
 
 def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
 from pyhudi.config.table_config import TableConfig
@@ -21,7 +20,7 @@ from pyhudi.engine.plugins import is_spark_frame
 from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, MissingFile, TimelineMoved, without_hint
 from pyhudi.schema.given import given_batches, is_read_once
-from pyhudi.slices.cleaned import was_taken
+from pyhudi.slices.cleaned import was_never_committed, was_taken
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.write.write_context import Handle, WritableTable
@@ -80,11 +79,10 @@ def _was_taken(storage: Storage, error: MissingFile) -> bool:
 
     A cleaner has removed it, or its commit was taken back.
     """
-    timeline = Timeline.load(storage, TableConfig.load(storage))
+    config = TableConfig.load(storage)
+    timeline = Timeline.load(storage, config)
     name = (error.file or "").rsplit("/", 1)[-1]
-    made = parse_base_name(name) or parse_log_name(name)
-    went = made is not None and not timeline.is_committed(made.instant)
-    return went or was_taken(timeline, name)
+    return was_never_committed(timeline, config.version, name) or was_taken(timeline, name)
 
 
 class _Again:
