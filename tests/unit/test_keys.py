@@ -11,8 +11,8 @@ from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.record_keys import (
     add_keys,
     as_stored,
+    depends_on_rows,
     key_spec,
-    needs_existing_key,
     supported_generator,
 )
 from pyhudi.storage.storage import Storage
@@ -33,8 +33,8 @@ def config(keys: str, partitions: str = "", version: int = 9, **more: str) -> Ta
     )
 
 
-def keyed(table: TableConfig, existing: str | None = None) -> list[tuple[str, str]]:
-    rows = add_keys(ROWS, key_spec(table, existing_key=existing))
+def keyed(table: TableConfig, prefixed: bool | None = None) -> list[tuple[str, str]]:
+    rows = add_keys(ROWS, key_spec(table, prefixed=prefixed))
     assert rows.column_names[:2] == ["_hoodie_record_key", "_hoodie_partition_path"]
     return list(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
 
@@ -71,16 +71,16 @@ def test_single_complex_key_of_a_new_table_is_as_its_release_writes_it(
     version: int, wanted: str
 ) -> None:
     table = config("id", "city,n", version)
-    assert needs_existing_key(table)
+    assert depends_on_rows(table)
     assert keyed(table)[0][0] == wanted
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-@pytest.mark.parametrize(("existing", "wanted"), [("id:k7", "id:k1"), ("k7", "k1")])
+@pytest.mark.parametrize(("prefixed", "wanted"), [(True, "id:k1"), (False, "k1")])
 def test_single_complex_key_follows_the_keys_that_are_there(
-    version: int, existing: str, wanted: str
+    version: int, prefixed: bool, wanted: str
 ) -> None:
-    assert keyed(config("id", "city,n", version), existing)[0][0] == wanted
+    assert keyed(config("id", "city,n", version), prefixed)[0][0] == wanted
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_refusal_names_the_class_property_where_that_decides() -> None:
 
 
 def test_generated_keys_need_an_instant() -> None:
-    spec = key_spec(config("", "city"), existing_key=None)
+    spec = key_spec(config("", "city"), prefixed=None)
     assert spec.generator == "SIMPLE"
     rows = add_keys(ROWS, spec, instant="20240101000000000")
     assert rows.column(0).to_pylist() == ["20240101000000000_0_0", "20240101000000000_0_1"]
@@ -117,14 +117,14 @@ def test_dates_with_slashes() -> None:
         }
     )
     rows = pa.table({"id": ["a", "b"], "day": pa.array([0, None], pa.date32())})
-    paths = add_keys(rows, key_spec(table, existing_key=None)).column(1).to_pylist()
+    paths = add_keys(rows, key_spec(table, prefixed=None)).column(1).to_pylist()
     assert paths == ["1970/01/01", "__HIVE_DEFAULT_PARTITION__"]
 
 
 def test_nested_keys_and_partitions() -> None:
     rows = pa.table({"at": pa.array([{"id": 1, "p": "x"}, {"id": 2, "p": None}])})
     table = config("at.id", "at.p", hoodie_table_keygenerator_type="SIMPLE")
-    made = add_keys(rows, key_spec(table, existing_key=None))
+    made = add_keys(rows, key_spec(table, prefixed=None))
     assert made.column(0).to_pylist() == ["1", "2"]
     assert made.column(1).to_pylist() == ["x", "__HIVE_DEFAULT_PARTITION__"]
 
@@ -142,7 +142,7 @@ def custom(spec: str, **more: str) -> TableConfig:
 
 
 def test_custom_generators_join_simple_and_timestamp_fields() -> None:
-    spec = key_spec(custom("city:SIMPLE,n:timestamp"), existing_key=None)
+    spec = key_spec(custom("city:SIMPLE,n:timestamp"), prefixed=None)
     assert not spec.key_prefixed
     assert add_keys(ROWS, spec).column(1).to_pylist() == [
         "são/a b/1970/01",
@@ -153,22 +153,22 @@ def test_custom_generators_join_simple_and_timestamp_fields() -> None:
 def test_types_that_the_table_does_not_store_are_asked_for() -> None:
     option = "hoodie.datasource.write.partitionpath.field"
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.partition\.fields") as error:
-        key_spec(custom("city,n"), existing_key=None)
+        key_spec(custom("city,n"), prefixed=None)
     assert option in str(error.value)
     options = {option: "city:SIMPLE,n:TIMESTAMP"}
-    assert set(key_spec(custom("city,n"), existing_key=None, options=options).times or {}) == {"n"}
+    assert set(key_spec(custom("city,n"), prefixed=None, options=options).times or {}) == {"n"}
 
 
 def test_an_option_that_disagrees_with_the_table_is_refused() -> None:
     options = {"hoodie.keygen.timebased.timezone": "GMT+1"}
     with pytest.raises(UnsupportedTableFeature, match="timezone"):
-        key_spec(custom("city:SIMPLE,n:timestamp"), existing_key=None, options=options)
+        key_spec(custom("city:SIMPLE,n:timestamp"), prefixed=None, options=options)
 
 
 def test_null_key_names_the_field() -> None:
     rows = pa.table({"id": ["k1", None], "n": [1, 2], "city": ["a", "b"]})
     with pytest.raises(SchemaMismatch, match="id"):
-        add_keys(rows, key_spec(config("id"), existing_key=None))
+        add_keys(rows, key_spec(config("id"), prefixed=None))
 
 
 @pytest.mark.parametrize(
@@ -259,11 +259,8 @@ def test_keys_are_those_that_hudi_wrote(name: str, tmp_path: Path) -> None:
     theirs = table.scan(meta_fields=True).to_arrow()
     stored = pa.schema([("at", pa.int64())]) if name == "v6_cow_timestamp_key" else table.schema
     config = TableConfig.load(Storage(str(tmp_path / name)))
-    spec = key_spec(
-        config,
-        existing_key=theirs.column("_hoodie_record_key")[0].as_py(),
-        options=GOLDEN[name],
-    )
+    first = theirs.column("_hoodie_record_key")[0].as_py()
+    spec = key_spec(config, prefixed=first.startswith("id:"), options=GOLDEN[name])
     mine = add_keys(as_stored(theirs.select(theirs.column_names[5:]), config, stored), spec)
     for column in ("_hoodie_record_key", "_hoodie_partition_path"):
         assert mine.column(column).to_pylist() == theirs.column(column).to_pylist()
@@ -274,7 +271,7 @@ def test_what_hudi_did_not_store_is_asked_for(tmp_path: Path) -> None:
         unpack(name, tmp_path)
         config = TableConfig.load(Storage(str(tmp_path / name)))
         with pytest.raises(UnsupportedTableFeature, match=property_name):
-            key_spec(config, existing_key="k01")
+            key_spec(config, prefixed=None)
 
 
 @pytest.mark.parametrize(
@@ -309,4 +306,4 @@ def test_a_path_that_would_begin_with_a_slash_is_refused() -> None:
     )
     rows = pa.table({"id": ["a"], "n": [-5]})
     with pytest.raises(SchemaMismatch, match="slash"):
-        add_keys(rows, key_spec(table, existing_key=None))
+        add_keys(rows, key_spec(table, prefixed=None))

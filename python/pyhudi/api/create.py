@@ -178,7 +178,7 @@ def create_table(
     if rows is not None:
         _check_rows(rows, config, kept)
     else:
-        key_spec(config, existing_key=None, options=kept)
+        key_spec(config, prefixed=None, options=kept)
     wanted = wanted_for_new(config, kept)
     if wanted:
         config = announced(config, wanted, kept, clock)
@@ -366,7 +366,7 @@ def _avro_name(table_name: str) -> str:
 def _check_rows(rows: pa.Table, config: TableConfig, options: Mapping[str, str]) -> None:
     """Finds out before there is a table whether its first rows have keys."""
     fields = _native.arrow_schema(config.create_schema or "")
-    spec = key_spec(config, existing_key=None, options=options)
+    spec = key_spec(config, prefixed=None, options=options)
     null_elements = WriteOptions.of(options).null_elements
     rows = conform(rows, data_schema(fields), null_elements=null_elements)
     add_keys(rows, spec, instant="")

@@ -136,12 +136,3 @@ def find_keys(
     hit = pc.or_(pc.is_valid(tagger.locations()), pc.is_valid(positions))
     rows = task.rows.filter(hit)
     return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows)), positions.filter(hit)
-
-
-def first_key(source: KeySource, slices: Sequence[FileSlice]) -> str | None:
-    """Some record key of the table, None when it has no rows."""
-    for slice_ in slices:
-        for batch in source.keys_of(slice_):
-            if batch.num_rows:
-                return str(batch.column(0)[0].as_py())
-    return None

@@ -122,21 +122,22 @@ def _generator_property(config: TableConfig) -> str:
 
 
 def key_spec(
-    config: TableConfig, *, existing_key: str | None, options: Mapping[str, str] | None = None
+    config: TableConfig, *, prefixed: bool | None, options: Mapping[str, str] | None = None
 ) -> KeySpec:
-    """The rules of a table that has, or has not yet (None), a row with `existing_key`.
+    """The rules of a table.
 
-    options: what the writer adds to the table's properties: `PARTITION_SPEC` and those of
-    `key_times.TIME_OPTIONS`, which Hudi 0.15 does not store, and
-    `SLASH_DATES`, which none does. Raises `UnsupportedTableFeature`,
-    naming the property, for rules that are not known or not supported.
+    prefixed: what stored rows say where `depends_on_rows`; None while there are none. options: what
+    the writer adds to the table's properties: `PARTITION_SPEC` and those of
+    `key_times.TIME_OPTIONS`, which Hudi 0.15 does not store, and `SLASH_DATES`, which none does.
+    Raises `UnsupportedTableFeature`, naming the property, for rules that are not known or not
+    supported.
     """
     generator = supported_generator(config)
     return KeySpec(
         generator=generator,
         key_fields=tuple(config.record_key_fields),
         partition_fields=tuple(config.partition_fields),
-        key_prefixed=_prefixed(config, generator, existing_key),
+        key_prefixed=_prefixed(config, generator, prefixed),
         hive_style=config.hive_style,
         url_encode=config.url_encode,
         slash_dates=config.slash_separated_dates or (options or {}).get(SLASH_DATES) == "true",
@@ -181,8 +182,8 @@ def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[s
     return [field for field, kind in types.items() if kind.upper() == TIMESTAMP]
 
 
-def needs_existing_key(config: TableConfig) -> bool:
-    """Whether the form of the keys can only be told from a key that is already in the table.
+def depends_on_rows(config: TableConfig) -> bool:
+    """Whether the form of the keys can only be told from a row that is already in the table.
 
     A complex generator with one key field writes `id:k1` or `k1`, depending on the Hudi release
     that wrote (0.14.1 to 1.0.2: `k1`).
@@ -190,16 +191,14 @@ def needs_existing_key(config: TableConfig) -> bool:
     return supported_generator(config) in _SPELLED_OUT and len(config.record_key_fields) == 1
 
 
-def _prefixed(config: TableConfig, generator: str, existing_key: str | None) -> bool:
+def _prefixed(config: TableConfig, generator: str, stored: bool | None) -> bool:  # noqa: FBT001
     if len(config.record_key_fields) > 1:
         return True
     if generator not in _SPELLED_OUT:
         return False
-    if existing_key is None and generator == GLOBAL_DELETE:
-        return True
-    if existing_key is None:
-        return config.version.code not in _PLAIN_SINGLE_COMPLEX_KEYS
-    return existing_key.startswith(f"{config.record_key_fields[0]}:")
+    if stored is not None:
+        return stored
+    return generator == GLOBAL_DELETE or config.version.code not in _PLAIN_SINGLE_COMPLEX_KEYS
 
 
 def add_keys(

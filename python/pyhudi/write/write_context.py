@@ -22,8 +22,8 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import SchemaMismatch
-from pyhudi.index import simple
 from pyhudi.index.choice import choose
+from pyhudi.index.key_form import keys_are_prefixed
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.renewal import HashRings
@@ -43,9 +43,9 @@ from pyhudi.schema.record_keys import (
     add_keys,
     as_stored,
     column_at,
+    depends_on_rows,
     given_types,
     key_spec,
-    needs_existing_key,
 )
 from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.schema.table_schema import TableSchema
@@ -336,11 +336,8 @@ class WriteContext:
 
     @cached_property
     def _spec(self) -> KeySpec:
-        existing = None
-        if needs_existing_key(self.config):
-            view = FileSystemView(self.storage, self.config, self.timeline)
-            existing = simple.first_key(self.key_source, view.slices())
-        return key_spec(self.config, existing_key=existing, options=self.given_options)
+        prefixed = keys_are_prefixed(self.table) if depends_on_rows(self.config) else None
+        return key_spec(self.config, prefixed=prefixed, options=self.given_options)
 
     @property
     def made_keys(self) -> KeySpec | None:
