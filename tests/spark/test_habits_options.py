@@ -96,6 +96,36 @@ def test_modes_do_what_sparks_do(spark: SparkSession, tmp_path: Path) -> None:
     assert pyhudi.open_table(base).history().num_rows == 1
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_is_overwritten_by_rows_that_come_from_it(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    base = tmp_path / "trips"
+    options = {**TRIPS, W + "table.type": kind}
+    write(rows(spark, ("a", "osaka", 1, 1), ("b", "lima", 2, 1)), base, options)
+    write(rows(spark, ("a", "osaka", 3, 2)), base, options, mode="append")
+    write(read(spark, base).selectExpr("id", "city", "v + 10 v", "ts"), base, options, "overwrite")
+    assert content(base) == [("a", "osaka", 13), ("b", "lima", 12)]
+    assert pyhudi.open_table(base).history().num_rows == 1
+
+
+def test_rows_that_cannot_be_written_remove_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
+    keyless = rows(spark, ("b", "osaka", 1, 1), (None, "osaka", 2, 1))
+    with pytest.raises(SchemaMismatch, match="no record key"):
+        write(keyless, base, TRIPS, mode="overwrite")
+    failing = rows(spark, ("b", "osaka", 1, 1)).selectExpr("*", "assert_true(id = 'a') w")
+    with pytest.raises(Exception, match="is not true"):
+        write(
+            failing.selectExpr("id", "city", "if(w is null, v, 0) v", "ts"),
+            base,
+            TRIPS,
+            "overwrite",
+        )
+    assert content(base) == [("a", "osaka", 1)]
+
+
 def test_queries_are_those_that_the_options_ask_for(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = {**TRIPS, "hoodie.table.cdc.enabled": "true"}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
@@ -119,8 +121,10 @@ def create_table(
             as a record index; a bucket index can be told from the files.
         mode: what to do where there is a table: "error" raises, "ignore" gives a handle of it and
             writes no rows, where key, partition columns and type are those asked for, and
-            "overwrite" removes it with its history, under its lock, before the new one is made. A
-            location with files that are not a table's own is never overwritten.
+            "overwrite" removes it with its history, under its lock, before the new one is made. The
+            rows are looked at before; those of a DataFrame are worked out and kept on the
+            executors' disks, so they may come from the table itself. A location with files that
+            are not a table's own is never overwritten.
         options: `hoodie.…` options by name. The table's name is the last part of the location
             unless `hoodie.table.name` says otherwise; `hoodie.table.keygenerator.type` may choose
             another generator than Hudi would, and `hoodie.keygen.timebased.…` say how a timestamp
@@ -182,9 +186,13 @@ def create_table(
     wanted = wanted_for_new(config, kept)
     if wanted:
         config = announced(config, wanted, kept, clock)
-    if mode == "overwrite":
-        _make_room(Handle(storage, engine or LocalEngine(), kept), config, wanted, clock)
-    with table_in_making(storage, config, clock):
+    with ExitStack() as stack:
+        if mode == "overwrite":
+            if frame is not None and has_table(storage):
+                look = partial(_check_rows, config=config, options=kept)
+                frame = stack.enter_context(spark("first_rows").looked_at(frame, look))
+            _make_room(Handle(storage, engine or LocalEngine(), kept), config, wanted, clock)
+        stack.enter_context(table_in_making(storage, config, clock))
         table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
         _complete(table, wanted, clock)
         if rows is not None or frame is not None:
