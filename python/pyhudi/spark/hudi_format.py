@@ -103,8 +103,8 @@ def write(
         df: the rows. Hudi's own columns among them are left out.
         path: the table's folder.
         hudi_options: Hudi's options by name.
-        mode: "append" carries out the operation; "overwrite" works the rows out, which may come from
-            the table itself, then removes the table with its history and makes it anew, but with
+        mode: "append" carries out the operation; "overwrite" works the rows out, which may come
+            from the table itself, removes the table with its history and makes it anew, but with
             the operation `insert_overwrite_table` puts the rows in place of all others; "ignore"
             does nothing where there is a table; "errorifexists".
         storage_options: as in `pyhudi.open_table`.
