@@ -55,10 +55,7 @@ def tag(
     key_hash = proven_hash(
         table,
         slices,
-        lambda key_hash, slice_, keys: (
-            is_bucket(slice_.file_id)
-            and _all(pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id)))
-        ),
+        lambda key_hash, slice_, keys: in_bucket(key_hash, slice_, keys, count),
     )
     # What was taken away cannot be written to again, so no name may come twice.
     in_logs = table.options.index.shares_buckets
@@ -136,10 +133,22 @@ class SampleTask:
 
 
 def sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
-    """The first keys of the slice, a batch at most."""
-    for batch in islice(task.source.keys_of(task.slice), 1):
+    """See `first_keys`."""
+    return first_keys(task.source, task.slice)
+
+
+def first_keys(source: KeySource, slice_: FileSlice) -> pa.Array[Any]:
+    """The first keys of a slice, a batch at most."""
+    for batch in islice(source.keys_of(slice_), 1):
         return batch.column(0)
     return pa.array([], pa.string())
+
+
+def in_bucket(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any], count: int) -> bool:
+    """Whether all keys of a slice belong to it, of so many buckets."""
+    if not is_bucket(slice_.file_id):
+        return False
+    return _all(pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id)))
 
 
 Holds = Callable[[KeyHash, FileSlice, "pa.Array[Any]"], bool]
@@ -151,10 +160,12 @@ def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) 
     The two ways of Hudi's releases differ for few keys. Where files do not tell, the one that the
     table version's release has is taken. `holds`: whether all keys of a slice belong there.
     """
-    if not slices:
+    if slices:
+        sampled = _sampled(slices)
+    else:
         partitions = {partition for partition, _ in last_written(table.timeline)}
         slices = table.groups(sorted(partitions))[1] if partitions else []
-    sampled = slices[:_SAMPLED_SLICES]
+        sampled = slices[:_SAMPLED_SLICES]
     tasks = [SampleTask(table.key_source, slice_) for slice_ in sampled]
     found = table.engine.run(sample_keys, tasks, label="check buckets of keys")
     ways = key_hashes(table.config, table.options.index)
@@ -167,6 +178,13 @@ def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) 
         f"table's keys are in other buckets"
     )
     raise ConfigError(msg, hint="Give both as the table's other writers do.")
+
+
+def _sampled(slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """A few, and one of each partition: from 1.1 on Hudi can give each a number of its own."""
+    one_each = {slice_.partition: slice_ for slice_ in reversed(slices)}.values()
+    some = slices[:_SAMPLED_SLICES]
+    return [*some, *(slice_ for slice_ in one_each if slice_ not in some)]
 
 
 def _all(truths: pa.Array[Any]) -> bool:

@@ -8,8 +8,11 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
+from pyhudi.txn.task_inputs import committed_blocks
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,13 @@ class KeySource:
     """Tagging notes the rows of base files too."""
     key_columns: tuple[str, ...] = (RECORD_KEY,)
     """What the keys are read from."""
+
+    @classmethod
+    def of(cls, table: Table, *, positions: bool = False) -> KeySource:
+        """As a table's files and timeline are."""
+        committed, start = committed_blocks(table)
+        columns = virtual_keys(table.config) or (RECORD_KEY,)
+        return cls(table.storage, table.columns, committed, start, positions, columns)
 
     def keys_of(self, slice_: FileSlice, *, with_base: bool = True) -> _native.BatchReader:
         """Every key of a slice, deleted ones too. with_base: those of the base file too."""

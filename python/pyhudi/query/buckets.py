@@ -12,12 +12,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 
 from pyhudi import _native
-from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
+from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import MissingFile
+from pyhudi.index.bucket import first_keys, in_bucket
+from pyhudi.index.key_source import KeySource
 from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.key_hash import key_hashes
 from pyhudi.slices.ring_files import RING_FOLDER, committed_ring
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
@@ -51,6 +56,40 @@ def simple_buckets(
         return int(match[1]) in wanted
 
     return may_match
+
+
+class Proven:
+    """The same test, but that nothing is left out of a partition whose keys are in other buckets.
+
+    The number may be wrong, and a writer of Hudi 1.1 can give each partition one of its own
+    (`hoodie.bucket.index.partition.expressions`), which no file tells.
+    """
+
+    def __init__(self, test: Keep, table: Table) -> None:
+        self._test = test
+        self._source = KeySource.of(table)
+        options = IndexOptions.of(table.options)
+        self._count = options.buckets
+        self._ways = key_hashes(table.config, options)
+        self._holds: dict[str, bool] = {}
+
+    def may_match(self, slice_: FileSlice) -> bool:
+        """Whether a slice may hold a wanted key."""
+        return self._test(slice_) or not self._holds_in(slice_)
+
+    def _holds_in(self, slice_: FileSlice) -> bool:
+        """As the first slice of the partition says that has keys and would be left out."""
+        known = self._holds.get(slice_.partition)
+        if known is not None:
+            return known
+        try:
+            keys = first_keys(self._source, slice_)
+        except MissingFile:  # Who reads the slice says what took it.
+            return False
+        holds = any(in_bucket(way, slice_, keys, self._count) for way in self._ways)
+        if len(keys):
+            self._holds[slice_.partition] = holds
+        return holds
 
 
 def _hash_keys(

@@ -49,7 +49,6 @@ from pyhudi.schema.record_keys import (
 )
 from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.schema.table_schema import TableSchema
-from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices import combine
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
@@ -61,7 +60,7 @@ from pyhudi.txn.guard import guard_of
 from pyhudi.txn.locks.evidence import check_no_other_lock, looks_beside
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.schema_history import SchemaHistoryFile
-from pyhudi.txn.task_inputs import committed_blocks, write_target
+from pyhudi.txn.task_inputs import write_target
 from pyhudi.write import checks
 
 _FRESH_MS = 1000
@@ -283,11 +282,7 @@ class WriteContext:
             and self.config.version.writes_positions
             and self.options.positions
         )
-        source = KeySource(self.storage, self.table.columns, positions=positions)
-        if not self.config.populate_meta_fields:
-            source = replace(source, key_columns=virtual_keys(self.config))
-        committed, start = committed_blocks(self.table)
-        return replace(source, valid_instants=committed, timeline_start=start)
+        return KeySource.of(self.table, positions=positions)
 
     def evolved(self, data: Any, mode: str) -> tuple[WriteContext, pa.Table]:
         """The context with the schema that the data lead to, and the data in the table's types.
