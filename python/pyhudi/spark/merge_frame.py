@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.spark.clause_types import Made, by_clause, unchanged
 from pyhudi.spark.names import case_counts, found_name, quoted_name
 
 When = Literal["matched", "not_matched", "not_matched_by_source"]
@@ -148,16 +149,12 @@ def merge_frame(
     set_columns = dict.fromkeys(name for clause in clauses for name in clause.values or {})
     chosen = sf.col(CLAUSE)
     rows = both.withColumn(CLAUSE, number).where(chosen.isNotNull())
-    values = {
-        name: _value(name, clauses, chosen) for name in set_columns if name not in facts.fixed
-    }
-    made = rows.select(*(value.alias(name) for name, value in values.items())).schema
-    # What is nothing but null has no type of its own.
-    voids = [field.name for field in made if field.dataType.typeName() == "void"]
-    values |= {name: values[name].cast(types[name]) for name in voids}
+    made = {name: _made(name, clauses) for name in set_columns if name not in facts.fixed}
+    fixed = {name: _made_fixed(name, clauses) for name in facts.fixed}
+    made = unchanged(rows, {**made, **fixed}, types, chosen)
     return rows.select(
-        *(_fixed(name, clauses, chosen).alias(name) for name in facts.fixed),
-        *(value.alias(name) for name, value in values.items()),
+        *(_fixed(made.pop(name), chosen).alias(name) for name in facts.fixed),
+        *(by_clause(values, chosen).alias(name) for name, values in made.items()),
         chosen,
         _differs(facts.fixed, clauses, chosen).alias(MOVED),
         _is_older(facts.ordering, clauses, chosen).alias(OLDER),
@@ -187,34 +184,28 @@ def _applies(clause: SparkClause, *, alone: bool) -> Column:
     return holds if clause.condition is None else holds & as_column(clause.condition)
 
 
-def _by_clause(made: Sequence[tuple[int, Column]], chosen: Column) -> Column | None:
-    """For each row what its clause has made; null for clauses that have made nothing."""
-    found: Column | None = None
-    for at, value in made:
-        found = (sf if found is None else found).when(chosen == at, value)
-    return found
-
-
-def _value(name: str, clauses: Sequence[SparkClause], chosen: Column) -> Column:
-    made = [
+def _made(name: str, clauses: Sequence[SparkClause]) -> Made:
+    return [
         (at, as_column(clause.values[name]))
         for at, clause in enumerate(clauses)
         if clause.values is not None and name in clause.values
     ]
-    found = _by_clause(made, chosen)
-    return sf.lit(None) if found is None else found
 
 
-def _fixed(name: str, clauses: Sequence[SparkClause], chosen: Column) -> Column:
-    """A key or partition column: the table's own, of a new row that of the clause."""
+def _made_fixed(name: str, clauses: Sequence[SparkClause]) -> Made:
+    """What inserts give a key or partition column, and last the table's own value."""
     made = [
         (at, as_column((clause.values or {}).get(name)))
         for at, clause in enumerate(clauses)
         if clause.kind == "insert"
     ]
-    own = quoted(_TARGET + name)
-    found = _by_clause(made, chosen)
-    return own if found is None else found.otherwise(own)
+    return [*made, (len(clauses), quoted(_TARGET + name))]
+
+
+def _fixed(made: Made, chosen: Column) -> Column:
+    """A key or partition column: the table's own, of a new row that of the clause."""
+    *inserted, (_, own) = made
+    return by_clause(inserted, chosen).otherwise(own) if inserted else own
 
 
 def _updates(names: Sequence[str], clauses: Sequence[SparkClause]) -> list[tuple[int, SparkClause]]:
@@ -235,8 +226,7 @@ def _differs(fixed: Sequence[str], clauses: Sequence[SparkClause], chosen: Colum
             if name in fixed
         ]
         made.append((at, ~reduce(lambda one, two: one & two, same)))
-    found = _by_clause(made, chosen)
-    return sf.lit(False) if found is None else sf.coalesce(found, sf.lit(False))
+    return sf.coalesce(by_clause(made, chosen), sf.lit(False)) if made else sf.lit(False)
 
 
 def _is_older(ordering: Sequence[str], clauses: Sequence[SparkClause], chosen: Column) -> Column:
@@ -249,8 +239,7 @@ def _is_older(ordering: Sequence[str], clauses: Sequence[SparkClause], chosen: C
             for name, old in zip(ordering, own, strict=True)
         ]
         made.append((at, _packed(new, ordering) < _packed(own, ordering)))
-    found = _by_clause(made, chosen)
-    return sf.lit(False) if found is None else sf.coalesce(found, sf.lit(False))
+    return sf.coalesce(by_clause(made, chosen), sf.lit(False)) if made else sf.lit(False)
 
 
 def _packed(columns: Sequence[Column], names: Sequence[str]) -> Column:
