@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import CharType, StructType, VarcharType
 
 import pyhudi
 from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
@@ -217,6 +219,10 @@ def test_an_empty_table_is_made_of_ddl_and_of_a_struct(spark: SparkSession, tmp_
     assert table.scan().to_spark().collect() == given.collect()
     same = create_table(spark, tmp_path / "b", given.schema, key="id")
     assert same.schema == table.schema
+    text = create_table(spark, tmp_path / "d", "id VARCHAR (5), `char` char(3)", key="id")
+    assert text.schema == pa.schema([("id", pa.string()), ("char", pa.string())])
+    types = StructType().add("id", VarcharType(5)).add("char", CharType(3))
+    assert create_table(spark, tmp_path / "e", types, key="id").schema == text.schema
     with pytest.raises(UnsupportedTableFeature, match="'wait'"):
         create_table(spark, tmp_path / "c", "id string, wait interval day to second", key="id")
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
-from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.errors import ConfigError, MissingFile, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.spark import HudiTable, keyed_changes
 from tests.helpers.table_builder import TableBuilder, numbered
 
@@ -137,6 +137,16 @@ def test_what_keys_cannot_tell_is_an_error(spark: SparkSession, tmp_path: Path) 
         table.update("id = 'k1'", {"v": "v + 1", "V": "v + 2"})
     assert content(base) == before
     assert table.update("id = 'k1'", {"id": "concat('k', 1)", "v": "v + 1"}).rows_updated == 1
+
+
+def test_a_file_that_is_gone_is_told_as_such(spark: SparkSession, tmp_path: Path) -> None:
+    base = made(tmp_path / "t", kind="mor", metadata=True)
+    pyhudi.open_table(base).upsert(TABLE.rows(range(6), v=2))
+    for log in base.glob("*/.*.log.*"):
+        log.unlink()
+    with pytest.raises(MissingFile, match="refresh the handle") as raised:
+        HudiTable.forPath(spark, base).update("v = 2", {"v": "3"})
+    assert ".log." in str(raised.value.file)
 
 
 def test_copies_of_a_key_are_not_changed_unasked(spark: SparkSession, tmp_path: Path) -> None:

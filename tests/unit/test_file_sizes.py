@@ -200,12 +200,13 @@ LOOKING: dict[str, Callable[[HudiTable], Any]] = {
 
 
 @pytest.mark.parametrize("call", LOOKING.values(), ids=list(LOOKING))
+@pytest.mark.parametrize(("kind", "pattern"), [("cow", "*.parquet"), ("mor", ".*.log.*")])
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"])
 def test_what_looks_for_rows_in_a_file_that_is_gone_names_it(
-    tmp_path: Path, call: Callable[[HudiTable], Any], index: str
+    tmp_path: Path, call: Callable[[HudiTable], Any], index: str, kind: str, pattern: str
 ) -> None:
-    TABLE.make(tmp_path, options=LISTED).upsert(TABLE.rows("ab", v=2))
-    path = the_file(tmp_path, "*.parquet")
+    TABLE.make(tmp_path, kind=kind, options=LISTED).upsert(TABLE.rows("ab", v=2))
+    path = the_file(tmp_path, pattern)
     options = {
         **LISTED,
         "hoodie.index.type": index,

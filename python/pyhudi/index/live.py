@@ -42,8 +42,9 @@ class LiveTask:
 def find_live(task: LiveTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """Numbers of the task's rows whose keys have records in the slice, with the group's number."""
     tagger = _native.KeyTagger(task.keys)
-    schema = pa.schema([task.slice.schema.field(RECORD_KEY)])
-    tagger.probe(pa.RecordBatchReader.from_batches(schema, read_task(task.slice)), 0)
+    # Batch by batch, since a stream that fails loses why when the core reads it.
+    for batch in read_task(task.slice):
+        tagger.probe(batch, 0)
     rows = task.rows.filter(pc.is_valid(tagger.locations()))
     return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
 

@@ -191,6 +191,6 @@ def _held(keys: pa.Array[Any], others: Iterable[pa.Array[Any]]) -> pa.Array[Any]
     """For each key whether it is among others, with far less memory than `is_in` takes."""
     tagger = _native.KeyTagger(keys)
     schema = pa.schema([pa.field("key", pa.string())])
-    batches = (pa.RecordBatch.from_arrays([part], schema=schema) for part in others)
-    tagger.probe(pa.RecordBatchReader.from_batches(schema, batches), 0)
+    for part in others:
+        tagger.probe(pa.RecordBatch.from_arrays([part], schema=schema), 0)
     return pc.is_valid(tagger.locations())

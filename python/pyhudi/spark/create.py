@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from pyhudi.api import create
 from pyhudi.api.table import HudiTable
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.flow import struct_schema
+
+_TEXT_OF_A_LENGTH = re.compile(r"\b(var)?char(acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 
 
 def create_table(
@@ -29,7 +32,7 @@ def create_table(
         spark: a classic or Spark Connect session, which the handle's verbs run on.
         uri: where the table is to lie.
         schema: a `StructType`, or its DDL: "id string, fare double, ts timestamp". Columns are
-            nullable, whatever it says.
+            nullable, and text is of any length, whatever it says.
         key: as in `pyhudi.create_table`.
         how: its other arguments, such as `partition_by`, `order_by`, `type` and `options`.
 
@@ -42,7 +45,8 @@ def create_table(
         ConfigError: there is a table already, or arguments do not fit.
     """
     if isinstance(schema, str):
-        schema = spark.createDataFrame([], schema).schema
+        # Spark makes no rows of text with a length.
+        schema = spark.createDataFrame([], _TEXT_OF_A_LENGTH.sub("string", schema)).schema
     return create.create_table(
         uri, struct_schema(schema), key=key, engine=SparkEngine(spark), **how
     )

@@ -187,15 +187,16 @@ def _scan_body(
     job: _Job, schema: pa.Schema, wire: pa.Schema, step: int
 ) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
-        for number in _indices(batches):
-            work, task = job.unpack(number // step)
-            for batch in work(task):
-                if not batch.schema.equals(schema):
-                    raise SchemaMismatch(
-                        f"a scan gave rows of the schema\n{batch.schema}\nin place of\n{schema}"
-                    )
-                if batch.num_rows:
-                    yield to_wire(batch, wire)
+        with carried():
+            for number in _indices(batches):
+                work, task = job.unpack(number // step)
+                for batch in work(task):
+                    if not batch.schema.equals(schema):
+                        raise SchemaMismatch(
+                            f"a scan gave rows of the schema\n{batch.schema}\nin place of\n{schema}"
+                        )
+                    if batch.num_rows:
+                        yield to_wire(batch, wire)
 
     return body
 

@@ -56,6 +56,8 @@ def _arrow_type(kind: st.DataType, column: str) -> pa.DataType:
     if isinstance(kind, st.MapType):
         key = _arrow_type(kind.keyType, f"{column}.key")
         return pa.map_(key, pa.field("value", _arrow_type(kind.valueType, f"{column}.value")))
+    if isinstance(kind, st.CharType | st.VarcharType):
+        return pa.string()
     if type(kind) not in _ARROW_TYPES:
         raise UnsupportedTableFeature(
             f"column {column!r} has Spark's type {kind.simpleString()}, which no table can have",
