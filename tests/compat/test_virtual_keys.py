@@ -161,6 +161,52 @@ def test_tables_without_stored_keys(
     assert meta["hoodie.populate.meta.fields"] == "false"
 
 
+NUMBERED = {
+    "hoodie.populate.meta.fields": "false",
+    "hoodie.datasource.write.recordkey.field": "n",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.keygenerator.class": f"{KEYGEN}SimpleKeyGenerator",
+}
+
+
+@pytest.mark.parametrize("hudi", ["1.2.0"], indirect=True)
+@pytest.mark.timeout(900)
+def test_keys_that_are_no_text(tmp_path: Path, hudi: HudiOracle) -> None:
+    pair = Pair(tmp_path / "t", hudi, "mor", NUMBERED)
+    pyhudi.create_table(
+        str(pair.base),
+        SCHEMA,
+        key="n",
+        partition_by="city",
+        order_by="ts",
+        type="mor",
+        options={"hoodie.populate.meta.fields": "false"},
+    )
+    pair.upsert(rows_of(8))
+    pair.hudi_upserts(rows_of(2, 2))
+    pair.upsert([{**row, "fare": 9.0} for row in rows_of(3, 3)])
+    pair.check()
+    pair.table.delete_keys(arrow([pair.rows["k4"]]).select(["n", "city"]))
+    pair.hudi_deletes([{**pair.rows["k5"], "ts": 4}])
+    pair.gone("k4")
+    pair.check()
+
+
+@pytest.mark.parametrize("hudi", ["0.15.0"], indirect=True)
+@pytest.mark.timeout(900)
+def test_keys_that_hudi_takes_for_text(tmp_path: Path, hudi: HudiOracle) -> None:
+    """Its own log files it cannot read either, so such a table is refused."""
+    pair = Pair(tmp_path / "t", hudi, "mor", NUMBERED)
+    pair.hudi_upserts(rows_of(8))
+    pair.check()
+    with pytest.raises(UnsupportedTableFeature, match="record key field n is int32"):
+        pair.upsert(rows_of(2, 2))
+    pair.hudi_deletes([{**pair.rows["k5"], "ts": 4}])
+    assert pair.table.scan().count() == 7
+    with pytest.raises(HudiError, match="NullPointerException"):
+        hudi.read(pair.base, metadata=False)
+
+
 @pytest.mark.parametrize(("version", "hudi"), RELEASES, indirect=["hudi"])
 @pytest.mark.timeout(900)
 def test_keys_for_deletes_alone(tmp_path: Path, version: int, hudi: HudiOracle) -> None:

@@ -58,6 +58,8 @@ class TableVersion:
     virtual_log_keys: int
     """With so many key columns Hudi's readers merge log files of rows without stored keys: 0.15
     takes one, 1.0.2 fails on every such log file."""
+    virtual_logs_of_any_type: bool
+    """They merge them by keys of any type (else: 0.15 takes each for text)."""
     internal_schema_has_all_types: bool
     """Internal schemas tell how decimals are stored, millisecond and local times (else: not)."""
     has_index_definitions: bool
@@ -102,6 +104,7 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         delete_partition_is_named=False,
         metadata_schema="HoodieMetadataRecord_v6",
         virtual_log_keys=1,
+        virtual_logs_of_any_type=False,
         internal_schema_has_all_types=False,
         has_index_definitions=False,
         index_versions=False,
@@ -144,6 +147,7 @@ def _layout_2_version(
         delete_partition_is_named=delete_partition_is_named,
         metadata_schema=f"HoodieMetadataRecord_v{code}",
         virtual_log_keys=virtual_log_keys,
+        virtual_logs_of_any_type=True,
         internal_schema_has_all_types=internal_schema_has_all_types,
         has_index_definitions=True,
         index_versions=index_versions,

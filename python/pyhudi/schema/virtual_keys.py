@@ -13,9 +13,10 @@ from pyhudi import _native
 from pyhudi.config.metadata_names import BLOOM_FILTERS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.record_keys import COMPLEX, NON_PARTITION, supported_generator
 from pyhudi.schema.record_keys import SIMPLE as SIMPLE_KEYS
-from pyhudi.schema.table_schema import TableSchema
+from pyhudi.schema.table_schema import TableSchema, field_at
 
 VIRTUAL = "hoodie.populate.meta.fields is false"
 _HINT = "Write to this table with Apache Hudi."
@@ -55,6 +56,20 @@ def check_virtual_keys(config: TableConfig) -> None:
     if problem:
         msg = f"{VIRTUAL} and {problem}"
         raise UnsupportedTableFeature(msg, hint=_HINT)
+
+
+def check_virtual_types(config: TableConfig, schema: pa.Schema) -> None:
+    """Refuses key columns by which Hudi cannot merge log files. Raises as `check_virtual_keys`."""
+    if not config.is_merge_on_read or config.version.virtual_logs_of_any_type:
+        return
+    for name in virtual_keys(config):
+        field = field_at(schema, name)
+        if field is not None and not is_text(field.type):
+            msg = (
+                f"{VIRTUAL} and the record key field {name} is {field.type}: Hudi of table version "
+                f"{config.version.code} reads log files of such a table by keys of text alone"
+            )
+            raise UnsupportedTableFeature(msg, hint=_HINT)
 
 
 def stored_schema(schema: TableSchema, config: TableConfig) -> pa.Schema:

@@ -21,7 +21,7 @@ from pyhudi.index.protocol import Index
 from pyhudi.metadata.checks_before_write import check_partitions
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.record_keys import supported_generator
-from pyhudi.schema.virtual_keys import VIRTUAL, check_virtual_keys
+from pyhudi.schema.virtual_keys import VIRTUAL, check_virtual_keys, check_virtual_types
 from pyhudi.slices.combine import check_mergeable
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.storage.storage import Storage
@@ -158,10 +158,13 @@ def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:
         raise SchemaMismatch(msg)
 
 
-def check_virtual_writes(config: TableConfig, index: Index, options: WriteOptions) -> None:
+def check_virtual_writes(
+    config: TableConfig, schema: pa.Schema, index: Index, options: WriteOptions
+) -> None:
     """Refuses ways of writing that need stored keys. Raises `UnsupportedTableFeature`."""
     if config.populate_meta_fields:
         return
+    check_virtual_types(config, schema)
     if not index.without_stored_keys:
         msg = f"{VIRTUAL}: {INDEX_TYPE} {index.kind} needs stored keys"
         raise UnsupportedTableFeature(msg, hint="Use SIMPLE, or BUCKET with the engine SIMPLE.")

@@ -197,7 +197,7 @@ class WriteContext:
         chosen = choose(storage, config, timeline, options.index, definitions)
         context = cls(table=opened, options=options, started_ms=clock.now_ms(), chosen=chosen)
         checks.check_root(storage, config)
-        checks.check_virtual_writes(config, context.index, options)
+        checks.check_virtual_writes(config, opened.schema.arrow, context.index, options)
         checks.check_log_blocks(context.options, config, context.schema.arrow)
         return context
 
