@@ -133,13 +133,8 @@ class SampleTask:
 
 
 def sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
-    """See `first_keys`."""
-    return first_keys(task.source, task.slice)
-
-
-def first_keys(source: KeySource, slice_: FileSlice) -> pa.Array[Any]:
-    """The first keys of a slice, a batch at most."""
-    for batch in islice(source.keys_of(slice_), 1):
+    """The first keys of the slice, a batch at most."""
+    for batch in islice(task.source.keys_of(task.slice), 1):
         return batch.column(0)
     return pa.array([], pa.string())
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pyhudi import _native
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.local import LocalEngine, worth_waiting
 from pyhudi.errors import MissingFile
-from pyhudi.index.bucket import first_keys, in_bucket
+from pyhudi.index.bucket import SampleTask, in_bucket, sample_keys
 from pyhudi.index.key_source import KeySource
 from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
@@ -58,38 +59,37 @@ def simple_buckets(
     return may_match
 
 
-class Proven:
-    """The same test, but that nothing is left out of a partition whose keys are in other buckets.
+def kept_by_bucket(table: Table, slices: Sequence[FileSlice], test: Keep) -> list[bool]:
+    """Which slices stay by a test of `simple_buckets`.
 
-    The number may be wrong, and a writer of Hudi 1.1 can give each partition one of its own
+    Nothing is left out of a partition whose keys are in other buckets. The number may be wrong, and
+    a writer of Hudi 1.1 can give each partition one of its own
     (`hoodie.bucket.index.partition.expressions`), which no file tells.
     """
-
-    def __init__(self, test: Keep, table: Table) -> None:
-        self._test = test
-        self._source = KeySource.of(table)
-        options = IndexOptions.of(table.options)
-        self._count = options.buckets
-        self._ways = key_hashes(table.config, options)
-        self._holds: dict[str, bool] = {}
-
-    def may_match(self, slice_: FileSlice) -> bool:
-        """Whether a slice may hold a wanted key."""
-        return self._test(slice_) or not self._holds_in(slice_)
-
-    def _holds_in(self, slice_: FileSlice) -> bool:
-        """As the first slice of the partition says that has keys and would be left out."""
-        known = self._holds.get(slice_.partition)
-        if known is not None:
-            return known
-        try:
-            keys = first_keys(self._source, slice_)
-        except MissingFile:  # Who reads the slice says what took it.
-            return False
-        holds = any(in_bucket(way, slice_, keys, self._count) for way in self._ways)
-        if len(keys):
-            self._holds[slice_.partition] = holds
-        return holds
+    stays = [test(slice_) for slice_ in slices]
+    left_out = {
+        slice_.partition: slice_
+        for slice_, kept in zip(reversed(slices), reversed(stays), strict=True)
+        if not kept
+    }
+    if not left_out:
+        return stays
+    options, source = IndexOptions.of(table.options), KeySource.of(table)
+    ways = key_hashes(table.config, options)
+    tasks = [SampleTask(source, slice_) for slice_ in left_out.values()]
+    engine = worth_waiting(LocalEngine(), table.storage, 0)
+    try:
+        found = engine.run(sample_keys, tasks, label="check buckets of keys")
+    except MissingFile:  # Who reads the slice says what took it.
+        return [True] * len(slices)
+    proven = {
+        task.slice.partition
+        for task, keys in zip(tasks, found, strict=True)
+        if len(keys) and any(in_bucket(way, task.slice, keys, options.buckets) for way in ways)
+    }
+    return [
+        kept or slice_.partition not in proven for slice_, kept in zip(slices, stays, strict=True)
+    ]
 
 
 def _hash_keys(

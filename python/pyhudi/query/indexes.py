@@ -14,7 +14,7 @@ from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.kinds.protocol import PartitionKind
 from pyhudi.metadata.kinds.registry import kinds_of
 from pyhudi.metadata.question import INSTEAD, Look, Question
-from pyhudi.query.buckets import Proven, hash_rings, simple_buckets
+from pyhudi.query.buckets import hash_rings, kept_by_bucket, simple_buckets
 from pyhudi.query.explain import Step, kept
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
@@ -81,8 +81,7 @@ class Pruner:
         besides = self._question.shown_otherwise
         test = simple_buckets(table.config, table.options, conjuncts, besides)
         if test is not None:
-            proven = Proven(test, table)
-            yield "bucket index", lambda slices: list(map(proven.may_match, slices))
+            yield "bucket index", lambda slices: kept_by_bucket(table, slices, test)
         rings = hash_rings(
             table.storage, table.timeline, table.config, table.options, conjuncts, besides
         )
