@@ -174,6 +174,27 @@ def test_a_class_is_named_where_none_is(tmp_path: Path) -> None:
         table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.OtherPayload"})
 
 
+@pytest.mark.parametrize("name", ["org.apache.hudi.common.model.FirstValueAvroPayload", "a.B"])
+def test_a_class_whose_rules_are_not_known_keeps_pyhudi_from_writing(
+    tmp_path: Path, name: str
+) -> None:
+    rows = pa.table({"id": ["a"], "ts": [1]})
+    pyhudi.create_table(tmp_path, rows, key="id", order_by="ts", version=6)
+    path = tmp_path / ".hoodie" / "hoodie.properties"
+    lines = [line for line in path.read_text().splitlines() if "payload.class" not in line]
+    path.write_text("\n".join(lines) + "\n")
+    table = pyhudi.open_table(tmp_path)
+    table.set_properties({PAYLOAD_CLASS: name})
+    with pytest.raises(UnsupportedTableFeature, match=name):
+        table.upsert(rows)
+    assert table.scan().to_arrow().num_rows == 1
+    # It was a slip.
+    table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.DefaultHoodieRecordPayload"})
+    assert table.upsert(rows).rows_updated == 1
+    with pytest.raises(ConfigError, match="which of two rows"):
+        table.set_properties({PAYLOAD_CLASS: name})
+
+
 @pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (8, "cow"), (9, "cow"), (9, "mor")])
 def test_where_a_class_would_change_rows_it_stays(tmp_path: Path, version: int, kind: Any) -> None:
     table = made(tmp_path, version=version, type=kind)

@@ -14,7 +14,7 @@ from pyhudi.config import merge_mode, properties
 from pyhudi.config import property_names as names
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.option_values import choice, switch
-from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.checks_before_write import check_not_building
 from pyhudi.slices.cdc_form import MODES
@@ -79,8 +79,8 @@ def set_properties(
     """
     clock = clock or SystemClock()
     wanted = {name: _checked(name, value) for name, value in changes.items()}
-    table = open_whole(handle, clock)
-    storage = table.storage
+    storage = handle.storage
+    table = open_whole(handle, clock, _but_for_class(TableConfig.load(storage, clock), wanted))
     with table.guard.section():
         config = TableConfig.load(storage, clock)
         after, removed = _after(config, wanted)
@@ -92,7 +92,7 @@ def set_properties(
         check_no_live_writer(table, timeline)
         if after.cdc_mode != config.cdc_mode:
             _check_no_changes(timeline, config)
-        check_writable(storage, after, timeline)
+        check_writable(storage, _but_for_class(after, wanted), timeline)
         table.guard.check()
         new = {
             name: value
@@ -140,13 +140,21 @@ def _after(
 
 
 def _check_may_name_class(config: TableConfig) -> None:
-    """Raises `ConfigError` unless no class is named, and rows are merged as they are written.
+    """Raises `ConfigError` unless rows are merged as they are written, and by no class that counts.
 
-    Hudi 0.15 stores the class for merge-on-read alone, and its writers give it each time.
+    Hudi 0.15 stores the class for merge-on-read alone, and its writers give it each time. Another
+    name may take the place of one whose rules are not known here: pyhudi wrote nothing by that.
     """
     old = config.version.payload_outranks_strategy
-    if config.merge.payload_class is not None or config.is_merge_on_read or not old:
+    counts = config.merge.payload_class is not None and unsupported_merge(config) is None
+    if counts or config.is_merge_on_read or not old:
         raise ConfigError(f"{merge_mode.PAYLOAD_CLASS} cannot be set: {_WINNER}", hint=_HINT)
+
+
+def _but_for_class(after: TableConfig, wanted: Mapping[str, str | None]) -> TableConfig:
+    """What has to be writable: a class that is named may be what keeps pyhudi from writing."""
+    named = {merge_mode.PAYLOAD_CLASS} & wanted.keys()
+    return TableConfig({k: v for k, v in after.properties.items() if k not in named})
 
 
 def _check_may_name_deletes(config: TableConfig) -> None:
