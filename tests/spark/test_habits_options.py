@@ -111,6 +111,18 @@ def test_a_table_is_overwritten_by_rows_that_come_from_it(
     assert pyhudi.open_table(base).history().num_rows == 1
 
 
+def test_what_the_caller_has_cached_stays_cached(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1), ("b", "lima", 2, 1)), base, TRIPS)
+    frame = read(spark, base).selectExpr("id", "city", "v + 10 v", "ts").cache()
+    assert frame.count() == 2
+    write(frame, base, TRIPS, mode="overwrite")
+    assert frame.storageLevel.useMemory
+    assert {row["v"] for row in frame.collect()} == {11, 12}
+    assert content(base) == [("a", "osaka", 11), ("b", "lima", 12)]
+    frame.unpersist()
+
+
 def test_rows_that_cannot_be_written_remove_no_table(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
 from pyhudi.spark.flow import Kept, collected, mapped, pieces
 
@@ -32,6 +33,7 @@ def looked_at(frame: DataFrame, look: Callable[[pa.Table], None]) -> Iterator[Da
     picklable. Raises what it and the frame raise.
     """
     with Kept() as keep:
-        kept = keep.keep(frame)
+        # Of a plan of its own: the caller may have cached the frame, in memory alone, and keeps it.
+        kept = keep.keep(frame.where(sf.lit(True)))
         collected(mapped(kept, _Look(look), _NOTHING), "look at the rows")
         yield kept
