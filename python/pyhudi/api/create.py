@@ -101,8 +101,8 @@ def create_table(
     """Makes a table, and fills it when rows are given.
 
     A metadata table is made unless `hoodie.metadata.enable` is false. Nothing is left of a table
-    whose making or first write fails, neither files nor folders. Data without rows make a table
-    without a commit.
+    whose making or first write fails, neither files nor folders, but the lock of one that it was to
+    take the place of. Data without rows make a table without a commit.
 
     Args:
         uri: where the table is to lie, as `open_table` takes it.
