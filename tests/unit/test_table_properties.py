@@ -158,15 +158,20 @@ def test_not_beside_others(tmp_path: Path) -> None:
         pyhudi.open_table(tmp_path, as_of=table.history()["instant"][0].as_py()).set_properties({})
 
 
+def of_no_class(base: Path, rows: pa.Table) -> pyhudi.HudiTable:
+    """A copy-on-write table as Hudi 0.15 leaves it."""
+    pyhudi.create_table(base, rows, key="id", order_by="ts", version=6)
+    path = base / ".hoodie" / "hoodie.properties"
+    lines = [line for line in path.read_text().splitlines() if "payload.class" not in line]
+    path.write_text("\n".join(lines) + "\n")
+    return pyhudi.open_table(base)
+
+
 def test_a_class_is_named_where_none_is(tmp_path: Path) -> None:
     """Hudi 0.15 does not store it for copy-on-write."""
     name = "org.apache.hudi.common.model.AWSDmsAvroPayload"
     rows = pa.table({"id": ["a", "b"], "ts": [1, 1], "Op": ["I", "I"]})
-    pyhudi.create_table(tmp_path, rows, key="id", order_by="ts", version=6)
-    path = tmp_path / ".hoodie" / "hoodie.properties"
-    lines = [line for line in path.read_text().splitlines() if "payload.class" not in line]
-    path.write_text("\n".join(lines) + "\n")
-    table = pyhudi.open_table(tmp_path)
+    table = of_no_class(tmp_path, rows)
     table.set_properties({PAYLOAD_CLASS: name})
     table.upsert(pa.table({"id": ["a"], "ts": [2], "Op": ["D"]}))
     assert table.scan(["id"]).to_arrow().column("id").to_pylist() == ["b"]
@@ -179,11 +184,7 @@ def test_a_class_whose_rules_are_not_known_keeps_pyhudi_from_writing(
     tmp_path: Path, name: str
 ) -> None:
     rows = pa.table({"id": ["a"], "ts": [1]})
-    pyhudi.create_table(tmp_path, rows, key="id", order_by="ts", version=6)
-    path = tmp_path / ".hoodie" / "hoodie.properties"
-    lines = [line for line in path.read_text().splitlines() if "payload.class" not in line]
-    path.write_text("\n".join(lines) + "\n")
-    table = pyhudi.open_table(tmp_path)
+    table = of_no_class(tmp_path, rows)
     table.set_properties({PAYLOAD_CLASS: name})
     with pytest.raises(UnsupportedTableFeature, match=name):
         table.upsert(rows)

@@ -151,10 +151,10 @@ def _check_may_name_class(config: TableConfig) -> None:
         raise ConfigError(f"{merge_mode.PAYLOAD_CLASS} cannot be set: {_WINNER}", hint=_HINT)
 
 
-def _but_for_class(after: TableConfig, wanted: Mapping[str, str | None]) -> TableConfig:
+def _but_for_class(config: TableConfig, wanted: Mapping[str, str | None]) -> TableConfig:
     """What has to be writable: a class that is named may be what keeps pyhudi from writing."""
     named = {merge_mode.PAYLOAD_CLASS} & wanted.keys()
-    return TableConfig({k: v for k, v in after.properties.items() if k not in named})
+    return TableConfig({k: v for k, v in config.properties.items() if k not in named})
 
 
 def _check_may_name_deletes(config: TableConfig) -> None:

@@ -177,9 +177,13 @@ def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) 
 
 def _sampled(slices: Sequence[FileSlice]) -> list[FileSlice]:
     """A few, and one of each partition: from 1.1 on Hudi can give each a number of its own."""
-    one_each = {slice_.partition: slice_ for slice_ in reversed(slices)}.values()
     some = slices[:_SAMPLED_SLICES]
-    return [*some, *(slice_ for slice_ in one_each if slice_ not in some)]
+    return [*some, *(slice_ for slice_ in one_each(slices) if slice_ not in some)]
+
+
+def one_each(slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """The first slice of each partition."""
+    return list({slice_.partition: slice_ for slice_ in reversed(slices)}.values())
 
 
 def _all(truths: pa.Array[Any]) -> bool:

@@ -23,14 +23,14 @@ def keys_are_prefixed(table: Table) -> bool | None:
     """
     field, last = table.config.record_key_fields[0], table.timeline.last_commit
     written = table.timeline.commit_metadata(last).partition_to_write_stats if last else {}
-    request = ScanRequest((RECORD_KEY, field.split(".")[0]), limit=1)
+    request, rule = ScanRequest((RECORD_KEY, field.split(".")[0]), limit=1), merge_rule(table)
     # Most often one partition is all that is listed.
     for partitions in (list(written)[:1], None):
         view = FileSystemView(
             table.storage, table.config, table.timeline, partitions, with_replaced=True
         )
         for slice_ in _cheapest_first(view.all_slices()):
-            (task,) = slice_tasks(table, request, [slice_], merge_rule(table))
+            (task,) = slice_tasks(table, request, [slice_], rule)
             for batch in read_task(task):
                 rows = pa.Table.from_batches([batch])
                 key, value = rows[RECORD_KEY][0].as_py(), column_at(rows, field)[0].as_py()

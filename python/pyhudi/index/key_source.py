@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.schema.record_keys import RECORD_KEY
-from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import key_columns
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.task_inputs import committed_blocks
@@ -35,7 +35,7 @@ class KeySource:
     def of(cls, table: Table, *, positions: bool = False) -> KeySource:
         """As a table's files and timeline are."""
         committed, start = committed_blocks(table)
-        columns = virtual_keys(table.config) or (RECORD_KEY,)
+        columns = key_columns(table.config)
         return cls(table.storage, table.columns, committed, start, positions, columns)
 
     def keys_of(self, slice_: FileSlice, *, with_base: bool = True) -> _native.BatchReader:

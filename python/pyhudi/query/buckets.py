@@ -16,7 +16,7 @@ from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine, worth_waiting
 from pyhudi.errors import MissingFile
-from pyhudi.index.bucket import SampleTask, in_bucket, sample_keys
+from pyhudi.index.bucket import SampleTask, in_bucket, one_each, sample_keys
 from pyhudi.index.key_source import KeySource
 from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
@@ -67,16 +67,12 @@ def kept_by_bucket(table: Table, slices: Sequence[FileSlice], test: Keep) -> lis
     (`hoodie.bucket.index.partition.expressions`), which no file tells.
     """
     stays = [test(slice_) for slice_ in slices]
-    left_out = {
-        slice_.partition: slice_
-        for slice_, kept in zip(reversed(slices), reversed(stays), strict=True)
-        if not kept
-    }
+    left_out = one_each([s for s, kept in zip(slices, stays, strict=True) if not kept])
     if not left_out:
         return stays
     options, source = IndexOptions.of(table.options), KeySource.of(table)
     ways = key_hashes(table.config, options)
-    tasks = [SampleTask(source, slice_) for slice_ in left_out.values()]
+    tasks = [SampleTask(source, slice_) for slice_ in left_out]
     engine = worth_waiting(LocalEngine(), table.storage, 0)
     try:
         found = engine.run(sample_keys, tasks, label="check buckets of keys")

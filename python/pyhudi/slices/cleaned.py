@@ -66,12 +66,13 @@ def was_never_committed(timeline: Timeline, version: TableVersion, name: str) ->
     Names of log files up to version 6 bear their slice's instant and not their own; there a commit
     that is not archived yet has to name the file.
     """
-    made = parse_base_name(name) or parse_log_name(name)
+    log = parse_log_name(name)
+    made = log or parse_base_name(name)
     if made is None:
         return False
     if not timeline.is_committed(made.instant):
         return True
-    if parse_log_name(name) is None or not version.logs_named_by_base_instant:
+    if log is None or not version.logs_named_by_base_instant:
         return False
     named = (timeline.commit_metadata(commit).paths for commit in timeline.commits)
     return not any(path.rsplit("/", 1)[-1] == name for paths in named for path in paths)

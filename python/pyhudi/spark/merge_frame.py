@@ -153,8 +153,8 @@ def merge_frame(
     fixed = {name: _made_fixed(name, clauses) for name in facts.fixed}
     made = unchanged(rows, {**made, **fixed}, types, chosen)
     return rows.select(
-        *(_fixed(made.pop(name), chosen).alias(name) for name in facts.fixed),
-        *(by_clause(values, chosen).alias(name) for name, values in made.items()),
+        *(_fixed(made[name], chosen).alias(name) for name in fixed),
+        *(by_clause(made[name], chosen).alias(name) for name in made if name not in fixed),
         chosen,
         _differs(facts.fixed, clauses, chosen).alias(MOVED),
         _is_older(facts.ordering, clauses, chosen).alias(OLDER),
@@ -226,7 +226,7 @@ def _differs(fixed: Sequence[str], clauses: Sequence[SparkClause], chosen: Colum
             if name in fixed
         ]
         made.append((at, ~reduce(lambda one, two: one & two, same)))
-    return sf.coalesce(by_clause(made, chosen), sf.lit(False)) if made else sf.lit(False)
+    return _is_told(made, chosen)
 
 
 def _is_older(ordering: Sequence[str], clauses: Sequence[SparkClause], chosen: Column) -> Column:
@@ -239,6 +239,11 @@ def _is_older(ordering: Sequence[str], clauses: Sequence[SparkClause], chosen: C
             for name, old in zip(ordering, own, strict=True)
         ]
         made.append((at, _packed(new, ordering) < _packed(own, ordering)))
+    return _is_told(made, chosen)
+
+
+def _is_told(made: Made, chosen: Column) -> Column:
+    """Whether a row's clause has made what is true; null and nothing count as no."""
     return sf.coalesce(by_clause(made, chosen), sf.lit(False)) if made else sf.lit(False)
 
 
