@@ -618,12 +618,15 @@ def combine(
     ordering_fields: Sequence[str],
     merge_mode: BuiltInMode,
     sequence_ordering: bool = False,
+    delete_rule: tuple[str, str] | None = None,
 ) -> pa.Table:
     """One row a (`_hoodie_partition_path`, `_hoodie_record_key`), as Hudi combines a batch.
 
     EVENT_TIME_ORDERING keeps the row with the greatest ordering value (ties: the later row),
-    COMMIT_TIME_ORDERING the last row. The order of first appearance is kept. sequence_ordering: the
-    value is text of two numbers, `file.position`.
+    COMMIT_TIME_ORDERING the last row. The order of first appearance is kept. Deletes take part like
+    other rows; one whose value is 0 or null wins over what comes before it and loses to what comes
+    after it. sequence_ordering: the value is text of two numbers, `file.position`. delete_rule:
+    field and marker of the deletes beside those that `_hoodie_is_deleted` marks.
     """
 
 def key_parts(keys: Any, parts: int) -> pa.Int32Array:

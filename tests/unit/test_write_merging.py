@@ -140,3 +140,51 @@ def test_a_delete_among_rows_of_one_key_stands_as_a_row(tmp_path: Path, kind: An
     ]
     table.upsert(pa.concat_tables(parts))
     assert {key: row[0] for key, row in values(table).items()} == {"k1": 5, "k2": 1}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        # A delete that comes first takes no part in what the live rows are filled with.
+        ([(None, None, 20, True), (5, None, 20, False), (None, "z", 20, False)], (5, "z")),
+        # A late one stands against none of them.
+        ([(5, None, 20, False), (None, "z", 30, False), (None, None, 5, True)], (5, "z")),
+        # One that comes in between takes what is older.
+        ([(5, "y", 20, False), (None, None, 20, True), (None, "z", 30, False)], (1, "z")),
+        ([(5, "y", 20, False), (None, "z", 25, False), (None, None, 30, True)], None),
+    ],
+)
+def test_live_rows_are_merged_whatever_deletes_are_among_them(
+    tmp_path: Path, kind: Any, given: list[tuple[Any, ...]], wanted: tuple[Any, ...] | None
+) -> None:
+    """`BaseWriteHelper.reduceRecords` (Hudi 1.2.0) merges them pair by pair."""
+    base, flag = tmp_path / "t", "_hoodie_is_deleted"
+    data = TABLE.rows(range(3), v=1, n="a", ts=10)
+    TABLE.make(base, kind=kind, first=data.append_column(flag, pa.array([False] * 3)))
+    with (base / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("\nhoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
+    table = pyhudi.open_table(base)
+    parts = [
+        TABLE.rows([0], v=v, n=n, ts=ts).append_column(flag, pa.array([gone]))
+        for v, n, ts, gone in given
+    ]
+    table.upsert(pa.concat_tables(parts))
+    found = values(table)
+    assert found.pop("k0", (None, None, None))[:2] == (wanted or (None, None))
+    assert found == {"k1": (1, "a", 10), "k2": (1, "a", 10)}
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_delete_without_ordering_value_stands_by_its_place(
+    tmp_path: Path, kind: Any, version: int
+) -> None:
+    """In one write as in two: it wins over what is before it, and loses to what is after it."""
+    base, flag = tmp_path / "t", "_hoodie_is_deleted"
+    data = TABLE.rows(range(3)).append_column(flag, pa.array([False] * 3))
+    table = TABLE.make(base, version=version, kind=kind, first=data)
+    given = [(0, 50, False), (9, 0, True), (0, 0, True), (9, -3, False)]
+    rows = pa.concat_tables([TABLE.rows([key], ts=ts) for key, ts, _ in given])
+    table.upsert(rows.append_column(flag, pa.array([gone for _, _, gone in given])))
+    assert {key: row[2] for key, row in values(table).items()} == {"k1": 10, "k2": 10, "k9": -3}

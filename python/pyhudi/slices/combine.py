@@ -6,10 +6,13 @@ Records that go to log files are merged by whoever reads them. The rules of read
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.conform import marked_deleted
@@ -50,24 +53,39 @@ def combined(
 ) -> pa.Table:
     """One row a key.
 
-    rows: with record key and partition path in front. Deletes among rows of one key stand or fall
-    as one of the rows; only live ones are merged column by column.
+    rows: with record key and partition path in front; deletes among them as in a later commit.
     """
     rule = with_defaults(written_merge(config), schema)
     if rule is None:
         mode = batch_mode(config)
         if mode == "CUSTOM":
             raise AssertionError(mode)
-        return _native.combine(rows, ordering_fields=config.ordering_fields, merge_mode=mode)
+        return _winners(config, rows, config.ordering_fields, mode)
     ordering = config.ordering_fields if rule.ordering_fields is None else rule.ordering_fields
     if rule.whole_in_batch:
-        return _native.combine(
-            rows,
-            ordering_fields=ordering,
-            merge_mode="EVENT_TIME_ORDERING",
-            sequence_ordering=rule.sequence_ordering,
+        return _winners(
+            config, rows, ordering, "EVENT_TIME_ORDERING", sequence=rule.sequence_ordering
         )
     return _combined_fields(storage, config, rows, rule, ordering)
+
+
+def _winners(
+    config: TableConfig,
+    rows: pa.Table,
+    ordering: tuple[str, ...],
+    mode: BuiltInMode,
+    *,
+    sequence: bool = False,
+) -> pa.Table:
+    field, marker = config.merge.delete_field, config.merge.delete_marker
+    rule = None if field is None or marker is None else (field, marker)
+    return _native.combine(
+        rows,
+        ordering_fields=ordering,
+        merge_mode=mode,
+        sequence_ordering=sequence,
+        delete_rule=rule,
+    )
 
 
 def _combined_fields(
@@ -78,16 +96,13 @@ def _combined_fields(
     ordering: tuple[str, ...],
 ) -> pa.Table:
     merge = config.merge
-    keys = pc.binary_join_element_wise(*(rows.column(name) for name in _KEY), "\0")
+    keys = _whole_keys(rows)
     counts = keys.value_counts()
     repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
     if not len(repeated):
         return rows
-    deleted = keys.filter(marked_deleted(rows, merge.delete_field, merge.delete_marker))
-    merged_keys = repeated.filter(pc.invert(pc.is_in(repeated, value_set=deleted.combine_chunks())))
-    several = pc.is_in(keys, value_set=merged_keys)
-    rest = rows.filter(pc.invert(several))
-    alone = _native.combine(rest, ordering_fields=ordering, merge_mode=rule.mode)
+    several = pc.is_in(keys, value_set=repeated)
+    many = rows.filter(several)
     reader, _ = _native.read_slice(
         storage.native,
         base=None,
@@ -97,7 +112,19 @@ def _combined_fields(
         key_fields=_KEY,
         merge_mode=rule.mode,
         ordering_fields=ordering,
+        delete_field=merge.delete_field,
+        delete_marker=merge.delete_marker,
         field_rules=field_rules(rule, rows.schema),
-        incoming=rows.filter(several),
+        incoming=many,
     )
-    return pa.concat_tables([alone, reader.read_all().cast(alone.schema)])
+    live = reader.read_all().cast(rows.schema)
+    # Of the other keys a delete stands, which is to meet the table's row.
+    others = pc.invert(pc.is_in(_whole_keys(many), value_set=_whole_keys(live)))
+    deleted = marked_deleted(many, merge.delete_field, merge.delete_marker)
+    gone = _winners(config, many.filter(pc.and_(others, deleted)), ordering, rule.mode)
+    return pa.concat_tables([rows.filter(pc.invert(several)), live, gone.cast(rows.schema)])
+
+
+def _whole_keys(rows: pa.Table) -> pa.Array[Any]:
+    columns = (rows.column(name) for name in _KEY)
+    return pc.binary_join_element_wise(*columns, "\0").combine_chunks()

@@ -1,6 +1,6 @@
 //! Combining the records of one input batch that share a key, before anything is written.
 
-use arrow::array::{ArrayRef, StringArray};
+use arrow::array::{ArrayRef, BooleanArray, StringArray};
 use arrow::buffer::BooleanBuffer;
 
 use crate::key_map::KeyMap;
@@ -8,7 +8,8 @@ use crate::ordering::{MergeError, MergeRules};
 
 /// Which rows stay when each key keeps one row: the last one, or under event-time ordering the one
 /// with the greatest ordering value (ties: the later row), as `HoodieWriteHelper.combineOnCondition`
-/// (Hudi 1.2.0) does. Deletes among the rows take part like any other row.
+/// (Hudi 1.2.0) does. `deleted` marks rows that say their key is deleted: they take part like any
+/// other row, but for those without an ordering value, which go by their place.
 ///
 /// # Errors
 /// A null key; ordering columns that do not have the types of the rules.
@@ -16,8 +17,9 @@ pub fn combine_rows(
     rules: MergeRules,
     keys: StringArray,
     ordering: &[ArrayRef],
+    deleted: Option<&BooleanArray>,
 ) -> Result<BooleanBuffer, MergeError> {
     let mut map = KeyMap::new(rules)?;
-    map.add_rows(keys, ordering, None)?;
-    Ok(map.winners().swap_remove(0))
+    map.add_rows(keys, ordering, deleted)?;
+    Ok(map.stands().swap_remove(0))
 }

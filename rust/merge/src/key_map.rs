@@ -259,6 +259,11 @@ impl KeyMap {
         self.masks(wins)
     }
 
+    /// For each batch, in the order added, which of its records stand for their keys, deletes too.
+    pub(crate) fn stands(&self) -> Vec<BooleanBuffer> {
+        self.masks(|_| true)
+    }
+
     fn masks(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<BooleanBuffer> {
         let mut masks: Vec<BooleanBufferBuilder> = (0..self.ordering.len())
             .map(|batch| {

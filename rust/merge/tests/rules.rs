@@ -274,11 +274,21 @@ fn a_null_key_is_refused() {
 fn combining_keeps_one_row_a_key() {
     let rows = keys(&["a", "b", "a"]);
     let by_time = rules(MergeMode::EventTime, &[DataType::Int64]);
-    let mask = combine_rows(by_time, rows.clone(), &longs(&[2, 1, 1])).unwrap();
+    let mask = combine_rows(by_time, rows.clone(), &longs(&[2, 1, 1]), None).unwrap();
     assert_eq!(mask.iter().collect::<Vec<_>>(), [true, true, false]);
     let by_commit = rules(MergeMode::CommitTime, &[]);
-    let mask = combine_rows(by_commit, rows, &[]).unwrap();
+    let mask = combine_rows(by_commit, rows, &[], None).unwrap();
     assert_eq!(mask.iter().collect::<Vec<_>>(), [false, true, true]);
+}
+
+#[test]
+fn combining_takes_a_delete_without_ordering_value_by_its_place() {
+    let by_time = rules(MergeMode::EventTime, &[DataType::Int32]);
+    let ordering: [ArrayRef; 1] = [Arc::new(Int32Array::from(vec![5, 0, 0, -3]))];
+    let deleted = BooleanArray::from(vec![false, true, true, false]);
+    let rows = keys(&["a", "a", "b", "b"]);
+    let mask = combine_rows(by_time, rows, &ordering, Some(&deleted)).unwrap();
+    assert_eq!(mask.iter().collect::<Vec<_>>(), [false, true, false, true]);
 }
 
 #[test]

@@ -136,18 +136,22 @@ fn array(data: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (rows, *, ordering_fields, merge_mode, sequence_ordering=false))]
+#[pyo3(signature = (
+    rows, *, ordering_fields, merge_mode, sequence_ordering=false, delete_rule=None
+))]
 pub fn combine<'py>(
     py: Python<'py>,
     rows: &Bound<'py, PyAny>,
     ordering_fields: Vec<String>,
     merge_mode: &str,
     sequence_ordering: bool,
+    delete_rule: Option<(String, String)>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let spec = MergeSpec {
         mode: self::merge_mode(merge_mode)?,
         ordering_fields,
         sequence_ordering,
+        delete_marker: delete_rule,
         ..MergeSpec::default()
     };
     let rows = stream(rows)?;

@@ -8,6 +8,7 @@ use pyhudi_keys::texts;
 use pyhudi_merge::combine_rows;
 
 use crate::error::Result;
+use crate::log_side::deleted;
 use crate::merge_spec::MergeSpec;
 use crate::{PARTITION_PATH, RECORD_KEY};
 
@@ -32,6 +33,8 @@ pub fn combine(batch: &RecordBatch, spec: &MergeSpec) -> Result<RecordBatch> {
         }
     }
     let rules = spec.order(batch.schema_ref())?;
-    let mask = BooleanArray::new(combine_rows(rules, both.finish(), &ordering)?, None);
+    let deleted = deleted(batch, spec.delete_marker.as_ref())?;
+    let kept = combine_rows(rules, both.finish(), &ordering, deleted.as_ref())?;
+    let mask = BooleanArray::new(kept, None);
     Ok(filter_record_batch(batch, &mask)?)
 }

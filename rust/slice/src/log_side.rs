@@ -206,7 +206,10 @@ impl<'a> LogSide<'a> {
 }
 
 /// Rows that say their key is deleted (`DeleteContext`, Hudi 1.2.0); none if no row can say so.
-fn deleted(batch: &RecordBatch, marker: Option<&(String, String)>) -> Result<Option<BooleanArray>> {
+pub(crate) fn deleted(
+    batch: &RecordBatch,
+    marker: Option<&(String, String)>,
+) -> Result<Option<BooleanArray>> {
     let mut deleted: Option<BooleanArray> = None;
     let mut add = |more: BooleanArray| -> Result<()> {
         deleted = Some(match deleted.take() {
@@ -221,15 +224,8 @@ fn deleted(batch: &RecordBatch, marker: Option<&(String, String)>) -> Result<Opt
     {
         add(flag.clone())?;
     }
-    if let Some(operation) = batch
-        .column_by_name(OPERATION)
-        .and_then(|c| c.as_string_opt::<i32>())
-        .filter(|operation| operation.null_count() < operation.len())
-    {
-        add(operation
-            .iter()
-            .map(|op| op.map(|op| op == "D" || op == "-U"))
-            .collect())?;
+    if let Some(by_operation) = deleted_by_operation(batch) {
+        add(by_operation)?;
     }
     if let Some((field, value)) = marker
         && let Some(column) = batch.column_by_name(field)
@@ -241,4 +237,12 @@ fn deleted(batch: &RecordBatch, marker: Option<&(String, String)>) -> Result<Opt
             .collect())?;
     }
     Ok(deleted)
+}
+
+/// Rows that the operation of a change log deletes; none if no row has one.
+pub(crate) fn deleted_by_operation(batch: &RecordBatch) -> Option<BooleanArray> {
+    let operation = batch.column_by_name(OPERATION)?.as_string_opt::<i32>()?;
+    let has_some = operation.null_count() < operation.len();
+    let gone = |op: Option<&str>| op.map(|op| op == "D" || op == "-U");
+    has_some.then(|| operation.iter().map(gone).collect())
 }
