@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,6 +12,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, REPLACE_COMMIT, ROLLBACK
 from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.services import archiving
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -140,14 +142,61 @@ def test_what_keeps_instants_is_said(tmp_path: Path) -> None:
     assert done.left == (f"the commit {first} has a savepoint",)
     health = str(table.inspect.health())
     assert "archive" not in health
-    beyond = pyhudi.open_table(
-        str(base), options={**OPTIONS, "hoodie.archive.beyond.savepoint": True}
-    )
-    gone = beyond.archive(min_commits=2, max_commits=3).instants
-    assert gone
-    assert first not in gone
-    assert beyond.scan().to_arrow().num_rows == 4
-    assert beyond.check(deep=True).ok
+
+
+def test_what_no_reader_would_count_is_not_archived(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    written(base, kind="cow")
+    beyond = {**OPTIONS, "hoodie.archive.beyond.savepoint": True}
+    with pytest.raises(UnsupportedTableFeature, match=r"beyond\.savepoint"):
+        pyhudi.open_table(str(base), options=beyond).archive()
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_what_is_archived_counts_where_all_other_commits_are_saved(
+    version: int, kind: Literal["cow", "mor"], tmp_path: Path
+) -> None:
+    """Hudi 0.15.0, 1.0.2 and 1.2.0 read them so."""
+    base = tmp_path / "t"
+    rows = [people(range(n, n + 1), 0) for n in range(8)]
+    table = pyhudi.create_table(base, rows[0], key="id", type=kind, version=version)
+    table = pyhudi.open_table(base, options={**OPTIONS, "hoodie.parquet.small.file.limit": "0"})
+    for row in rows[1:]:
+        table.insert(row)
+    saved = {commit.requested for commit in timeline_of(base).commits[-3:]}
+    for commit in saved:
+        table.savepoint(instant=commit)
+    table.archive(min_commits=1, max_commits=2)
+    assert {commit.requested for commit in timeline_of(base).commits} == saved
+    for listed in ("true", "false"):
+        options = {"hoodie.metadata.enable": listed}
+        assert pyhudi.open_table(base, options=options).scan().count() == 8
+    table.upsert(rows[0])
+    assert pyhudi.open_table(base).scan().count() == 8
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_what_was_archived_behind_a_saved_commit_is_not_lost_silently(
+    version: int, tmp_path: Path
+) -> None:
+    """As Hudi archives with `hoodie.archive.beyond.savepoint`."""
+    base = tmp_path / "t"
+    table = written(base, version, kind="cow")
+    table.savepoint(instant=timeline_of(base).commits[0].requested)
+    folder = base / timeline_of(base).folder
+    first = min(path.name[:17] for path in folder.iterdir() if path.name[:17].isdigit())
+    kept = {path: path.read_bytes() for path in folder.glob(f"{first}*")}
+    table.delete_savepoint(first)
+    table.insert(people(range(9, 10), 0))
+    archived = timeline_of(base).commits[-1].requested
+    table.upsert(people(range(1), 10))
+    table.upsert(people(range(1), 11))
+    assert archived in table.archive(min_commits=1, max_commits=2).instants
+    assert pyhudi.open_table(base).scan().count() == 5
+    for path, data in kept.items():
+        path.write_bytes(data)
+    with pytest.raises(UnsupportedTableFeature, match=r"beyond\.savepoint"):
+        pyhudi.open_table(base).scan().count()
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyhudi import _native
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import LOG_COMPACTION
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from tests.helpers import log_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -178,6 +180,33 @@ def test_what_cannot_be_merged_alone_is_refused(tmp_path: Path) -> None:
     cow = pyhudi.create_table(tmp_path / "cow", SCHEMA, key="id", type="cow")
     with pytest.raises(UnsupportedTableFeature, match="COPY_ON_WRITE"):
         cow.log_compact()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rows_that_a_change_log_deletes_are_not_brought_back(tmp_path: Path, version: int) -> None:
+    """Flink keeps their operation in a column that the table's schema lacks."""
+    base = tmp_path / "t"
+    options = {"hoodie.metadata.enable": "false", "hoodie.log.compaction.blocks.threshold": "2"}
+    data = pa.table({"id": ["a", "b", "c"], "v": [1, 2, 3]})
+    pyhudi.create_table(base, data, key="id", type="mor", version=version, options=options)
+    table = pyhudi.open_table(base, options={**options, "pyhudi.read.check.file.sizes": "false"})
+    for v in range(4):
+        table.upsert(pa.table({"id": ["a"], "v": [10 + v]}))
+    (block,) = table.inspect.logs().slice(1, 1).to_pylist()
+    header = dict(block["header"])
+    schema = json.loads(header["SCHEMA"])
+    operation = {"name": "_hoodie_operation", "type": ["null", "string"], "default": None}
+    schema["fields"].insert(5, operation)
+    row = dict.fromkeys((field["name"] for field in schema["fields"]), None)
+    row |= {"_hoodie_record_key": "b", "_hoodie_operation": "D", "id": "b", "v": 2}
+    texts = log_bytes.headers(header["INSTANT_TIME"], json.dumps(schema))
+    (file,) = base.rglob(block["log_file"])
+    file.write_bytes(log_bytes.avro_block(texts, [row]))
+    rows = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": "a", "v": 13}, {"id": "c", "v": 3}]
+    with pytest.raises(UnsupportedTableFeature, match="_hoodie_operation"):
+        table.log_compact()
+    assert pyhudi.open_table(base, options=table.options).scan().count() == 2
 
 
 @pytest.mark.parametrize("version", VERSIONS)

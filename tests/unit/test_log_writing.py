@@ -181,11 +181,15 @@ def test_hfile_blocks_are_refused_where_hudi_cannot_read_them(
 DELETE_FIELD = {"hoodie.payload.delete.field": "n", "hoodie.payload.delete.marker": "D"}
 
 
+def as_ordering(numbers: pa.ChunkedArray[Any] | pa.Array[Any], ts: pa.DataType) -> Any:
+    return numbers.cast(pa.int32() if pa.types.is_decimal(ts) else pa.int64()).cast(ts)
+
+
 def marked_table(base: Path, version: int, mode: str, ts: pa.DataType) -> HudiTable:
     """Eight rows at 10; those with "D" in `n` are deletes."""
     data = TABLE.rows(range(8), v=1, ts=10)
     at = data.schema.get_field_index("ts")
-    data = data.set_column(at, "ts", data.column("ts").cast(pa.int64()).cast(ts))
+    data = data.set_column(at, "ts", as_ordering(data.column("ts"), ts))
     table = TABLE.make(base, version=version, index="simple", first=data)
     file = base / ".hoodie" / "hoodie.properties"
     prefix = "hoodie.record.merge.property." if version == 9 else ""
@@ -195,14 +199,16 @@ def marked_table(base: Path, version: int, mode: str, ts: pa.DataType) -> HudiTa
     return table.refresh()
 
 
-@pytest.mark.parametrize("ts", [pa.int64(), pa.timestamp("us"), pa.string()])
+@pytest.mark.parametrize(
+    "ts", [pa.int64(), pa.timestamp("us"), pa.string(), pa.decimal128(12, 2), pa.time64("us")]
+)
 @pytest.mark.parametrize("mode", ["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"])
 def test_rows_with_the_tables_marker_become_deletes(
     tmp_path: Path, mode: str, ts: pa.DataType
 ) -> None:
     """As Hudi's writers do: its readers look for the marker in no data block of version 9."""
     table = marked_table(tmp_path / "t", 9, mode, ts)
-    when = pa.array([20, 5, 20, 5, 20]).cast(ts)
+    when = as_ordering(pa.array([20, 5, 20, 5, 20]), ts)
     new = pa.table({"id": ["k1", "k2", "k3", "k4", "k9"], "v": pa.array([2] * 5, pa.int32())})
     new = new.append_column("n", pa.array(["b", "b", "D", "D", "D"])).append_column("ts", when)
     result = table.upsert(new)

@@ -42,6 +42,17 @@ def test_batched_markers_of_the_timeline_server_are_read(storage: Storage) -> No
     assert markers.read_all(storage, TIME) == [LOG, BASE]
 
 
+@pytest.mark.parametrize("folder", [" osaka", "a\u2028b", "\x0bx", "b "])
+def test_names_in_batches_are_taken_as_they_are(storage: Storage, folder: str) -> None:
+    """Java ends lines at a line feed, a carriage return, and nowhere else."""
+    temporary = f".hoodie/.temp/{TIME}"
+    storage.put(f"{temporary}/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    lines = f"{folder}/{BASE.name}.marker.CREATE\r\n{LOG.name}.marker.APPEND\n"
+    storage.put(f"{temporary}/MARKERS0", lines.encode())
+    found = markers.read_all(storage, TIME)
+    assert set(found or ()) == {LOG, Marker(folder, BASE.name, "CREATE")}
+
+
 def test_markers_of_an_unknown_form_are_refused(storage: Storage) -> None:
     storage.put(f".hoodie/.temp/{TIME}/MARKERS.type", b"CLOUD")
     with pytest.raises(UnsupportedTableFeature, match="CLOUD"):

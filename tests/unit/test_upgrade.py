@@ -11,7 +11,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.version_steps import changed
-from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.errors import CommitConflict, ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.storage.storage import Storage
 from tests.helpers.rows import sorted_rows
@@ -232,3 +232,23 @@ def test_the_metadata_table_is_made_again(tmp_path: Path) -> None:
         if to == 8:
             assert "v" in definitions["column_stats"].columns
             assert "p" not in definitions["column_stats"].columns
+
+
+def test_an_ordering_field_that_is_no_column_keeps_nobody_from_reading(tmp_path: Path) -> None:
+    """Spark's writers of 0.x note one that a table need not have; nothing is compared here."""
+    base = tmp_path / "t"
+    data = pa.table({"id": ["a", "b"], "v": [1, 2]})
+    table = pyhudi.create_table(base, data, key="id", type="mor", version=6)
+    table.upsert(data.slice(0, 1))
+    with (base / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("\nhoodie.table.precombine.field=ts\n")
+        properties.write(
+            "hoodie.compaction.payload.class="
+            "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload\n"
+        )
+    assert pyhudi.open_table(base).upgrade(9).compaction
+    table = pyhudi.open_table(base)
+    assert table.scan().to_arrow().sort_by("id") == data
+    assert table.scan(read_optimized=True).count() == 2
+    with pytest.raises(SchemaMismatch, match="ts"):
+        table.upsert(data)

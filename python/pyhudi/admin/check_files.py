@@ -267,8 +267,7 @@ def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]
     archived = timeline.archive.commits()
     if not archived:
         return
-    # The timeline starts after saved commits, which stay on it for as long as they are saved.
-    known = {instant.requested for instant in (*archived, *timeline.commits)}
+    known = {instant.requested for instant in archived}
     for file in old:
         if file.instant in known or _is_pending(timeline, file.instant):
             continue

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pyhudi.config.history_options import HISTORY_OPTIONS, HistoryOptions
 from pyhudi.config.option_values import switch, whole_number
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 AUTOMATIC = "hoodie.archive.automatic"
 LEAST = "hoodie.keep.min.commits"
@@ -27,8 +27,6 @@ class ArchiveOptions:
     """Commits that archiving leaves."""
     most: int = 30
     """Commits beyond which it begins."""
-    beyond_savepoint: bool = False
-    """Of what is later than a savepoint only commits with savepoints stay; else all does."""
     history: HistoryOptions = field(default_factory=HistoryOptions)
     """How the archive's files are written."""
 
@@ -36,8 +34,13 @@ class ArchiveOptions:
     def of(cls, options: Mapping[str, str]) -> ArchiveOptions:
         """From `hoodie.…` options. Raises `ConfigError` for what is no value of theirs.
 
-        So it does for a least number of commits that is not below the greatest.
+        So it does for a least number of commits that is not below the greatest. Raises
+        `UnsupportedTableFeature` where saved commits alone were to stay: no reader of Hudi's would
+        count what was archived behind them (0.15.0, 1.0.2, 1.2.0).
         """
+        if switch(options, BEYOND_SAVEPOINT, default=False):
+            msg = f"{BEYOND_SAVEPOINT}: Hudi's readers lose the rows of what is archived so"
+            raise UnsupportedTableFeature(msg, hint="delete_savepoint() lets archiving go on.")
         least = whole_number(options, LEAST, default=cls.least)
         most = whole_number(options, MOST, default=cls.most)
         if most <= least:
@@ -46,7 +49,6 @@ class ArchiveOptions:
             switch(options, AUTOMATIC, default=cls.automatic),
             least,
             most,
-            switch(options, BEYOND_SAVEPOINT, default=cls.beyond_savepoint),
             HistoryOptions.of(options),
         )
 

@@ -58,8 +58,6 @@ class ArchivingPolicy:
     """Delta commits from which the next compaction counts, None where it counts none."""
     bounds: Callable[[Table], Iterable[Bound]] = lambda _: ()
     """Gives what else keeps instants; asked only where something may go."""
-    beyond_savepoint: bool = False
-    """Of what is later than a savepoint only commits with savepoints stay."""
     history: HistoryOptions = field(default_factory=HistoryOptions)
     """How the archive's files are written."""
 
@@ -107,7 +105,6 @@ def _policy(table: Table, options: ArchiveOptions) -> ArchivingPolicy:
         CleanOptions.of(table.options),
         compaction.max_delta_commits if counts else None,
         _of_companions,
-        options.beyond_savepoint,
         options.history,
     )
 
@@ -243,15 +240,10 @@ def _commits(table: Table, policy: ArchivingPolicy, least: int) -> _Choice:
     bounds = [
         *_before_pending(timeline),
         *_for_compaction(timeline, policy.compact_after),
-        *([] if policy.beyond_savepoint else _saved(timeline)),
+        *_saved(timeline),
     ]
     held = _first(bounds)
-    saved = saved_instants(timeline)
-    free = [
-        commit
-        for commit in timeline.commits
-        if (held is None or commit.requested < held.time) and commit.requested not in saved
-    ]
+    free = [commit for commit in timeline.commits if held is None or commit.requested < held.time]
     wanted = len(timeline.commits) - least
     gone = free[:wanted]
     for at, commit in enumerate(gone):

@@ -21,17 +21,28 @@ from pyhudi.schema.record_keys import IS_DELETED, PARTITION_PATH, RECORD_KEY, co
 from pyhudi.slices.write_tasks import BASE_ROW, RowStream, WriteTarget
 
 _ORDERING = "_pyhudi_ordering"
+
+
+def _is_wrapped(kind: Any) -> bool:
+    """Whether `DecimalWrapper`, of 30 digits with a scale of 15, can have all its values."""
+    fits = pa.types.is_decimal(kind) and kind.scale <= 15 and kind.precision - kind.scale <= 15
+    return bool(fits)
+
+
 _KINDS: tuple[tuple[Any, pa.DataType], ...] = (
     (pa.types.is_int64, pa.int64()),
     (pa.types.is_integer, pa.int32()),
     (pa.types.is_date32, pa.int32()),
     (pa.types.is_timestamp, pa.int64()),
+    (pa.types.is_time32, pa.int32()),
+    (pa.types.is_time64, pa.int64()),
     (pa.types.is_float32, pa.float32()),
     (pa.types.is_floating, pa.float64()),
     (pa.types.is_string, pa.string()),
     (pa.types.is_boolean, pa.bool_()),
+    (_is_wrapped, pa.decimal128(30, 15)),
 )
-"""What ordering values are in delete records. Decimals have a scale of their own there."""
+"""What ordering values are in delete records."""
 
 
 def apart(target: WriteTarget, rows: RowStream) -> tuple[RowStream, pa.Table | None]:

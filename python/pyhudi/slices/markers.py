@@ -11,6 +11,7 @@ batched form that Hudi's timeline server makes is read too. Source: `MarkerType`
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -28,6 +29,8 @@ _INFIX = ".marker."
 _TYPE_FILE = "MARKERS.type"
 _BATCH_PREFIX = "MARKERS"
 _BATCHED = "TIMELINE_SERVER_BASED"
+_LINE_END = re.compile("\r\n|\n|\r")
+"""As Java reads lines. Names may have blanks at both ends, and what else Python ends lines with."""
 _IN_BUCKETS = b"a marker"
 """Content of a marker in a bucket, where each empty object is asked about: it may be a folder's."""
 
@@ -101,11 +104,11 @@ def _batched(storage: Storage, type_file: Entry, files: list[Entry]) -> list[str
         msg = f"{type_file.path} says that the markers are of the type {kind!r}"
         raise UnsupportedTableFeature(msg, hint="Let Apache Hudi roll this write back.")
     return [
-        line.strip().lstrip("/")
+        line.removeprefix("/")
         for file in files
         if file.name.startswith(_BATCH_PREFIX) and file.path != type_file.path
-        for line in _text(storage, file).splitlines()
-        if line.strip()
+        for line in _LINE_END.split(_text(storage, file))
+        if line
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from pyhudi.clock import Zone, format_instant
@@ -25,13 +26,14 @@ from pyhudi.config.actions import (
 from pyhudi.config.property_names import KEYS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import TimelineLayout
-from pyhudi.errors import TimelineMoved
+from pyhudi.errors import TimelineMoved, UnsupportedTableFeature
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force
 from pyhudi.timeline.shapes import check_content
+from pyhudi.timeline.spans import Span
 
 _Key = tuple[str, str]
 _Files = dict[_Key, dict[int, Instant]]
@@ -165,7 +167,8 @@ class Timeline:
 
         It does when the instant is a completed commit, or is older than the timeline's start and
         not pending, since then it has been archived
-        (`HoodieTimeline.containsOrBeforeTimelineStarts`).
+        (`HoodieTimeline.containsOrBeforeTimelineStarts`). Raises `UnsupportedTableFeature` for one
+        that was archived behind an older one with a savepoint.
         """
         if requested in self._committed:
             return True
@@ -173,7 +176,22 @@ class Timeline:
             return False
         if self.bound is not None and requested > self.bound:
             return False
-        return self.is_before_start(requested)
+        if self.is_before_start(requested):
+            return True
+        self._check_in_no_hole(requested)
+        return False
+
+    def _check_in_no_hole(self, requested: str) -> None:
+        """Raises `UnsupportedTableFeature` for a commit that was archived behind a saved one.
+
+        Hudi's readers take it for a failed write and lose its rows (0.15.0, 1.0.2, 1.2.0).
+        """
+        if requested in self._archived_behind_saved:
+            raise UnsupportedTableFeature(
+                f"hoodie.archive.beyond.savepoint: the commit {requested} has left the timeline, "
+                "where an older one with a savepoint stays",
+                hint="Delete the savepoint, and archive the commit, with Apache Hudi.",
+            )
 
     def is_before_start(self, requested: str) -> bool:
         """Whether a time is older than the active timeline, so that instants of it are archived."""
@@ -302,10 +320,20 @@ class Timeline:
         raise TimelineMoved(msg, hint=AGAIN)
 
     def _start(self) -> str | None:
-        savepoints = {i.requested for i in self.instants if i.action == SAVEPOINT}
         planned = self.pending(COMPACTION, LOG_COMPACTION, CLUSTERING)
-        times = [i.requested for i in (*self.commits, *planned) if i.requested not in savepoints]
-        return min(times, default=None)
+        return min((i.requested for i in (*self.commits, *planned)), default=None)
+
+    @cached_property
+    def _archived_behind_saved(self) -> frozenset[str]:
+        """Commits that have left the timeline while older ones with savepoints stayed."""
+        saved = {i.requested for i in self.instants if i.action == SAVEPOINT}
+        if not saved:
+            return frozenset()
+        first, times = min(saved), (commit.requested for commit in self.commits)
+        span = Span(
+            after=first, until=next((t for t in times if t > first and t not in saved), None)
+        )
+        return frozenset(commit.requested for commit in self.archive.commits(span))
 
 
 def _of(instants: tuple[Instant, ...], actions: tuple[str, ...]) -> tuple[Instant, ...]:

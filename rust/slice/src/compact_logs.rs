@@ -12,10 +12,10 @@ use pyhudi_format::log::{DeleteRecord, OrderingValue};
 use pyhudi_merge::{KeyMap, Keys};
 
 use crate::blocks::{ChosenBlock, LogSource, choose_blocks};
-use crate::columns::Columns;
+use crate::columns::{Columns, OPERATION};
 use crate::error::{Result, SliceError};
 use crate::log_map::{LogMap, MapKind};
-use crate::log_side::{Collected, LogSide, Shape};
+use crate::log_side::{Collected, LogSide, Shape, deleted_by_operation};
 use crate::names::names_of;
 use crate::records::{Decode, LogRecords};
 use crate::request::SliceRead;
@@ -118,7 +118,10 @@ fn standing(
     for chosen in blocks {
         decode.block(chosen.source, &chosen.block, &mut |records| {
             match records {
-                LogRecords::Rows(batch) => side.add_rows(&batch, None)?,
+                LogRecords::Rows(batch) => {
+                    check_operation(read, &batch)?;
+                    side.add_rows(&batch, None)?;
+                }
                 LogRecords::Deletes { keys, ordering } => {
                     side.add_deletes(keys, None, &ordering)?;
                     let own = ordering.into_iter().map(OrderingValue::into_owned);
@@ -136,6 +139,18 @@ fn standing(
         },
         Collected::OnDisk(_) => Ok((Vec::new(), Vec::new())),
     }
+}
+
+/// The operation of a change log is no column of the table's: a row that it deletes would live.
+fn check_operation(read: &SliceRead, batch: &RecordBatch) -> Result<()> {
+    let is_kept = read.schema.index_of(OPERATION).is_ok();
+    let gone = deleted_by_operation(batch).map_or(0, |gone| gone.true_count());
+    if is_kept || gone == 0 {
+        return Ok(());
+    }
+    Err(SliceError::Unsupported {
+        feature: format!("log compaction of rows that {OPERATION} deletes"),
+    })
 }
 
 fn taken(

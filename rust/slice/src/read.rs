@@ -86,7 +86,7 @@ impl SliceReader {
     ///
     /// # Errors
     /// A column that the table's schema lacks, a part of a slice with something to merge.
-    pub fn new(read: SliceRead) -> Result<Self> {
+    pub fn new(mut read: SliceRead) -> Result<Self> {
         let merges = !read.logs.is_empty()
             || read.incoming.rows.is_some()
             || read.incoming.delete_keys.is_some()
@@ -94,6 +94,10 @@ impl SliceReader {
         if read.base_part.is_some() && merges {
             let msg = "only a base file with nothing to merge can be read in parts";
             return Err(SliceError::Schema(msg.to_owned()));
+        }
+        if !merges {
+            // Nothing is compared, so the table may lack them.
+            read.merge.ordering_fields.clear();
         }
         // Checks every column that a merge by keys would read.
         let out = Columns::of(&read, false)?.out;
@@ -176,11 +180,11 @@ impl SliceReader {
 
     /// Goes by the plain key column where it is read anyway, so that the key is not decoded twice.
     fn choose_key(&mut self, blocks: &[ChosenBlock<'_>]) {
+        let only_files = self.has_only_files();
         let read = &mut self.read;
         let Some(field) = read.merge.plain_key.clone() else {
             return;
         };
-        let only_files = read.incoming.rows.is_none() && read.incoming.delete_keys.is_none();
         let whole = read.evolution.is_none() && read.bootstrap.is_none();
         // A partial record may lack the column; an HFile block may have its key as its own key only.
         let odd = |chosen: &ChosenBlock<'_>| {
@@ -191,11 +195,15 @@ impl SliceReader {
         }
     }
 
-    fn usable_positions(&self, blocks: &[ChosenBlock<'_>]) -> Option<Vec<Vec<u64>>> {
+    /// Whether all records are those of the slice's files.
+    fn has_only_files(&self) -> bool {
         let incoming = &self.read.incoming;
-        let only_logs = incoming.rows.is_none() && incoming.delete_keys.is_none();
+        incoming.rows.is_none() && incoming.delete_keys.is_none()
+    }
+
+    fn usable_positions(&self, blocks: &[ChosenBlock<'_>]) -> Option<Vec<Vec<u64>>> {
         let instant = self.read.base_instant.as_ref()?;
-        let usable = only_logs && self.read.base.is_some() && !blocks.is_empty();
+        let usable = self.has_only_files() && self.read.base.is_some() && !blocks.is_empty();
         usable.then(|| positions_of(blocks, instant)).flatten()
     }
 
