@@ -222,3 +222,13 @@ def test_deletes_are_named_where_none_are(tmp_path: Path, version: Any, kind: An
 def test_version_9_says_itself_what_is_a_delete(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="which of two rows"):
         made(tmp_path).set_properties({DELETE_FIELD: "op", DELETE_MARKER: "D"})
+
+
+@pytest.mark.parametrize("change", [{"own": "a\ud800"}, {"own\udfff": "a"}])
+def test_half_a_surrogate_pair_is_no_text(tmp_path: Path, change: dict[str, str]) -> None:
+    """The file would give back another one."""
+    table = made(tmp_path)
+    with pytest.raises(ConfigError, match="surrogate"):
+        table.set_properties(change)
+    table.set_properties({"own": "\U0001f600"})
+    assert pyhudi.open_table(tmp_path).properties["own"] == "\U0001f600"

@@ -37,6 +37,7 @@ TABLES = [
     "v9_mor_event_time",
 ]
 CODES = (4, 5, 6, 8, 9)
+MODEL = "org.apache.hudi.common.model."
 
 
 def change(table: HudiTable, to: int, *, dry_run: bool = False) -> object:
@@ -122,7 +123,7 @@ OF_HUDI_0_15 = {
 def test_payload_classes_become_merge_rules(
     payload: str, mode: str, partial: str | None, ordering: str
 ) -> None:
-    name = f"org.apache.hudi.common.model.{payload}"
+    name = MODEL + payload
     found = changed(
         {
             **OF_HUDI_0_15,
@@ -145,6 +146,79 @@ def test_what_names_no_class_goes_by_event_time_as_before(version: int) -> None:
     found = changed({**OF_HUDI_0_15, "hoodie.table.precombine.field": "ts"}, version)
     assert found["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
     assert changed(OF_HUDI_0_15, version)["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_event_time_classes_become_the_one_that_hudi_takes_beside_their_strategy(
+    table_type: str,
+) -> None:
+    found = changed(
+        {
+            **OF_HUDI_0_15,
+            "hoodie.table.type": table_type,
+            "hoodie.compaction.payload.class": MODEL + "EventTimeAvroPayload",
+        },
+        8,
+    )
+    assert found["hoodie.compaction.payload.class"] == MODEL + "DefaultHoodieRecordPayload"
+    assert found["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
+    assert found["hoodie.record.merge.strategy.id"] == "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+
+
+@pytest.mark.parametrize("mode", ["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"])
+@pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload"])
+def test_the_stored_mode_stays(name: str, mode: str) -> None:
+    """`EightToNineUpgradeHandler` maps six classes to a mode, and neither of these (1.2.0)."""
+    properties = {
+        **OF_HUDI_0_15,
+        "hoodie.table.version": "8",
+        "hoodie.timeline.layout.version": "2",
+        "hoodie.compaction.payload.class": MODEL + name,
+        "hoodie.record.merge.mode": mode,
+    }
+    found = changed(properties, 9)
+    assert found["hoodie.record.merge.mode"] == mode
+    assert found["hoodie.table.legacy.payload.class"] == MODEL + name
+
+
+def test_merge_properties_of_a_class_go_with_it_and_the_tables_own_stay() -> None:
+    prefix = "hoodie.record.merge.property.hoodie.payload.delete."
+    properties = {
+        **OF_HUDI_0_15,
+        "hoodie.table.precombine.field": "ts",
+        "hoodie.compaction.payload.class": MODEL + "AWSDmsAvroPayload",
+    }
+    nine = changed(properties, 9)
+    assert (nine[prefix + "field"], nine[prefix + "marker"]) == ("Op", "D")
+    assert not any(name.startswith(prefix) for name in changed(nine, 8))
+    own = changed({**nine, prefix + "field": "kind"}, 8)
+    assert (own[prefix + "field"], own[prefix + "marker"]) == ("kind", "D")
+
+
+@pytest.mark.parametrize(
+    ("name", "enabled", "kind"),
+    [
+        ("hfile.HFileBootstrapIndex", "true", "HFILE"),
+        ("NoOpBootstrapIndex", "true", "NONE"),
+        ("NoOpBootstrapIndex", "false", "NONE"),
+    ],
+)
+def test_the_bootstrap_index_is_a_class_up_to_6_and_a_type_from_8_on(
+    name: str, enabled: str, kind: str
+) -> None:
+    index_class = f"org.apache.hudi.common.bootstrap.index.{name}"
+    old = {
+        **OF_HUDI_0_15,
+        "hoodie.bootstrap.index.enable": enabled,
+        "hoodie.bootstrap.index.class": index_class,
+    }
+    found = changed(old, 8)
+    assert found["hoodie.bootstrap.index.type"] == kind
+    del found["hoodie.bootstrap.index.class"]
+    back = changed(found, 6)
+    assert back["hoodie.bootstrap.index.class"] == index_class
+    assert "hoodie.bootstrap.index.type" not in back
+    assert "hoodie.bootstrap.index.type" not in changed(OF_HUDI_0_15, 8)
 
 
 def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:
@@ -186,7 +260,8 @@ def test_statistics_of_fields_go_where_writers_of_the_version_fail_on_them(tmp_p
     data = pa.table({"id": ["a", "b"], "v": [1, 2], "s": [{"a": 1}, None]})
     table = pyhudi.create_table(tmp_path / "t", data, key="id", version=9, options=options)
     with pytest.warns(pyhudi.MetadataTableWarning, match=r"s\.a"):
-        table.downgrade(8)
+        change = table.downgrade(8)
+    assert change.metadata_made == ()
     pyhudi.open_table(table.uri).upgrade(9)
     pyhudi.open_table(table.uri, options=options).rebuild_metadata()
     pyhudi.open_table(table.uri).downgrade(8)

@@ -109,6 +109,9 @@ def _checked(name: str, value: object) -> str | None:
         return "true" if switch({name: text}, name, default=False) else "false"
     if name == names.CDC_MODE and text is not None:
         return choice({name: text}, name, MODES, MODES[0])
+    if not _is_text(name) or not _is_text(text or ""):
+        msg = f"{name!a} cannot be set to {value!a}: half a surrogate pair is no text"
+        raise ConfigError(msg)
     own = not name.lower().startswith(("hoodie.", "pyhudi.", "_hoodie"))
     if name and (own or name == merge_mode.PAYLOAD_CLASS or name in _DELETES):
         return text
@@ -117,6 +120,11 @@ def _checked(name: str, value: object) -> str | None:
         reason = "it has to have a value"
     msg = f"{name} cannot be set to {value!r}: {reason}"
     raise ConfigError(msg, hint=_HINT)
+
+
+def _is_text(text: str) -> bool:
+    """Not where a half of a surrogate pair stands alone, which the file could not give back."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _after(

@@ -1,5 +1,8 @@
 """Upgrades and downgrades: the order of things, so that a crash leaves a table of one version.
 
+Before anything is changed all is asked that could refuse it: the table's writability, as it is and
+in its new version, and whether others are at work.
+
 1. The metadata table goes, since its layout differs by version. The same change of the properties
    says what there was, so that whoever writes next can make it again.
 2. Failed writes are rolled back, log files compacted into base files.
@@ -18,24 +21,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyhudi.admin.upgrade_timeline import archived_instants, moved_files
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
+from pyhudi.config.merge_mode import (
+    OLD_STRATEGY_ID,
+    PARTIAL_UPDATE_MODE,
+    PAYLOAD_CLASS,
+    STRATEGY_ID,
+)
 from pyhudi.config.properties import CHECKSUM
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.shown import Shown
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
-from pyhudi.config.version_steps import VERSIONS, changed, steps
+from pyhudi.config.version_steps import (
+    BUILT_IN_STRATEGIES,
+    LEGACY_PAYLOAD,
+    MYSQL_PAYLOAD,
+    VERSIONS,
+    changed,
+    partial_mode,
+    steps,
+)
 from pyhudi.config.wording import names_text
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.definitions_file import change_definitions
+from pyhudi.metadata.kinds.registry import in_order
 from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.internal_schema import is_evolved
+from pyhudi.schema.record_keys import CUSTOM, custom_types, supported_generator
+from pyhudi.schema.table_schema import field_at
+from pyhudi.schema.virtual_keys import check_virtual_types
 from pyhudi.services.compaction import compact, complete_pending, with_logs
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.file_system_view import FileSystemView
@@ -46,6 +68,7 @@ from pyhudi.timeline.moved import MOVING
 from pyhudi.timeline.other_layout import remove_instants, remove_other_timeline
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write import metadata_lifecycle
+from pyhudi.write.checks import check_config
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
@@ -90,12 +113,13 @@ def change_version(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     storage = table.storage
-    change = _planned(storage, TableConfig.load(storage, clock), to, up=up, dry_run=dry_run)
+    planned = partial(_planned, handle, clock=clock, to=to, up=up, dry_run=dry_run)
+    change = planned(TableConfig.load(storage, clock))
     if dry_run or change.before == to:
         return change
     with at_work(storage, clock, handle.guarded) as (config, by):
         # Another writer may have been faster.
-        change = _planned(storage, config, to, up=up, dry_run=dry_run)
+        change = planned(config)
         if Unfinished.of(config).moving:
             remove_other_timeline(storage, config)
         plain = _without_metadata(handle, config, clock, by, to)
@@ -110,17 +134,71 @@ def change_version(
             metadata_lifecycle.make_again(handle, clock, by)
         else:
             TableConfig.load(storage, clock).updated(storage, {}, clock, removed=(UNFINISHED,))
-    return replace(change, compaction=compaction)
+        made = in_order(set(TableConfig.load(storage, clock).metadata_partitions))
+    return replace(change, compaction=compaction, metadata_made=made)
 
 
 # --- before anything is written -------------------------------------------------------------------
 
 
 def _planned(
-    storage: Storage, config: TableConfig, to: int, *, up: bool, dry_run: bool
+    handle: Handle, config: TableConfig, *, clock: Clock, to: int, up: bool, dry_run: bool
 ) -> VersionChange:
+    storage = handle.storage
     _check(storage, config, Timeline.load(storage, config), to, up=up)
-    return _change(storage, config, to, dry_run=dry_run)
+    if config.version.code == to:
+        return VersionChange(to, to, {}, (), (), (), None, dry_run)
+    context = _opened(handle, config, clock, to)
+    check_no_live_writer(context.table, context.timeline)
+    after = TableConfig(_changed(context.config, to, handle.options))
+    _check_after(context, after)
+    return _change(storage, config, after, dry_run=dry_run)
+
+
+def _opened(handle: Handle, config: TableConfig, clock: Clock, to: int) -> WriteContext:
+    """The table as it will be settled, opened before anything of it is changed.
+
+    Raises what opening it for a write does.
+    """
+    undone = _undone(handle.storage, config, "nobody", to)
+    kept = {k: v for k, v in config.properties.items() if k not in _OF_METADATA}
+    bare = TableConfig({**kept, **undone.properties})
+    writable = bare if bare.version.writable else TableConfig(changed(bare.properties, 6))
+    return WriteContext.open(handle, clock, writable)
+
+
+def _check_after(context: WriteContext, after: TableConfig) -> None:
+    """Raises `UnsupportedTableFeature` for what the table's new version could not be told."""
+    before = context.config
+    code = after.version.code
+    merger = before.merge.strategy_id
+    own = before.merge.mode == "CUSTOM" and merger not in {None, *BUILT_IN_STRATEGIES}
+    if own and (after.merge.mode, after.merge.strategy_id) != ("CUSTOM", merger):
+        name = next(k for k in (STRATEGY_ID, OLD_STRATEGY_ID) if before.properties.get(k))
+        msg = f"{name} is {merger}: version {code} would not go by that merger"
+        raise UnsupportedTableFeature(msg, hint="Change the version with Apache Hudi.")
+    for name in after.ordering_fields:
+        if name not in before.ordering_fields and field_at(context.schema.arrow, name) is None:
+            msg = f"{PAYLOAD_CLASS}: version {code} orders by {name}, which the table lacks"
+            raise UnsupportedTableFeature(msg)
+    if not after.version.writable:
+        return
+    check_config(after)
+    check_virtual_types(after, context.schema.arrow)
+
+
+def _changed(config: TableConfig, to: int, options: Mapping[str, str]) -> dict[str, str]:
+    """The properties of another version.
+
+    Up to version 6 an option tells the types of a custom key generator's fields, from 8 on the
+    property. Raises `UnsupportedTableFeature` where neither does.
+    """
+    found = changed(config.properties, to)
+    custom = supported_generator(config) == CUSTOM and config.partition_fields
+    if custom and (6, 8) in steps(config.version.code, to):
+        types = custom_types(config, options).items()
+        found[names.PARTITION_FIELDS] = ",".join(f"{name}:{kind.upper()}" for name, kind in types)
+    return found
 
 
 def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *, up: bool) -> None:
@@ -185,50 +263,54 @@ def _check_step(
     problem = None
     indexes = [name for name in all_of(storage, config).partitions if "_index_" in name]
     single = len(config.record_key_fields) == 1
+    legacy = config.properties.get(LEGACY_PAYLOAD)
     if indexes:
         problem = f"{names.METADATA_PARTITIONS} has {indexes[0]}: drop the index first"
     elif step == (4, 5) and _NULL_PARTITION in {
         path.rsplit("/", 1)[-1].rsplit("=", 1)[-1] for path in storage.list_dir("")[0]
     }:
         problem = f"{names.PARTITION_FIELDS}: rows without value are in the folder default"
-    elif step == (8, 9) and config.key_generator in _COMPLEX and single:
+    elif step in ((8, 9), (9, 8)) and config.key_generator in _COMPLEX and single:
         problem = (
             f"{names.KEY_GENERATOR_TYPE} is {config.key_generator} with one key field, whose keys "
-            "version 9 spells otherwise"
+            "versions 8 and 9 spell differently"
         )
     elif step == (8, 6) and timeline.archive.instants():
         problem = f"{names.HISTORY_PATH}: the archived timeline cannot be turned back"
-    elif step == (9, 8) and len(config.ordering_fields) > 1:
+    elif step == (9, 8) and len(config.ordering_fields) > 1 and legacy != MYSQL_PAYLOAD:
         problem = f"{names.ORDERING_FIELDS} names several fields, version 8 knows one"
+    elif step == (9, 8) and config.merge.partial_update_mode != partial_mode(legacy):
+        mode = config.merge.partial_update_mode
+        problem = f"{PARTIAL_UPDATE_MODE} is {mode}, but {LEGACY_PAYLOAD} {legacy}"
     if problem:
         msg = f"{problem}, so version {step[0]} cannot become {step[1]}"
         raise UnsupportedTableFeature(msg)
 
 
-def _change(storage: Storage, config: TableConfig, to: int, *, dry_run: bool) -> VersionChange:
-    if config.version.code == to:
-        return VersionChange(to, to, {}, (), (), (), None, dry_run)
-    before = {k: v for k, v in config.properties.items() if k != UNFINISHED}
-    metadata = all_of(storage, config)
-    after = changed({k: v for k, v in before.items() if k not in _OF_METADATA}, to)
+def _change(
+    storage: Storage, config: TableConfig, after: TableConfig, *, dry_run: bool
+) -> VersionChange:
+    before, new = (
+        {k: v for k, v in each.properties.items() if k not in _NOT_TOLD} for each in (config, after)
+    )
     return VersionChange(
         before=config.version.code,
-        after=to,
-        properties_set={
-            k: v for k, v in sorted(after.items()) if before.get(k) != v and k != CHECKSUM
-        },
-        properties_removed=tuple(sorted(before.keys() - after.keys() - {CHECKSUM})),
+        after=after.version.code,
+        properties_set={k: v for k, v in sorted(new.items()) if before.get(k) != v},
+        properties_removed=tuple(sorted(before.keys() - new.keys())),
         metadata_removed=config.metadata_partitions,
-        metadata_made=metadata.partitions_for(table_version(to)),
+        metadata_made=all_of(storage, config).partitions_for(after.version),
         compaction=None,
         dry_run=dry_run,
     )
 
 
-_COMPACTED_BEFORE = ((6, 8), (8, 9), (9, 8), (8, 6))
+_COMPACTED_BEFORE = ((6, 8), (8, 9), (9, 8), (8, 6), (6, 5))
 """Steps before which Hudi compacts too, so that no log file is read under another rule."""
 
 _OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
+_NOT_TOLD = (UNFINISHED, CHECKSUM)
+"""Properties whose changes no `VersionChange` names."""
 
 
 # --- the deed -------------------------------------------------------------------------------------
@@ -242,19 +324,22 @@ def _without_metadata(
     The properties first, so that nobody reads half of it.
     """
     storage, listed = handle.storage, config.metadata_partitions
-    moving = config.version.layout.version != table_version(to).layout.version
-    undone = replace(all_of(storage, config, by), removed=listed, moving=moving)
+    undone = _undone(storage, config, by, to)
     config = config.updated(storage, undone.properties, clock, removed=_OF_METADATA)
     change_definitions(storage, config, {}, removed=listed)
     remove_metadata_table(storage, handle.guarded)
     return config
 
 
+def _undone(storage: Storage, config: TableConfig, by: str, to: int) -> Unfinished:
+    moving = config.version.layout.version != table_version(to).layout.version
+    removed = config.metadata_partitions
+    return replace(all_of(storage, config, by), removed=removed, moving=moving)
+
+
 def _settled(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None:
     """Failed writes rolled back, log files compacted; the compaction's instant."""
-    context = WriteContext.open(table, clock)
-    check_no_live_writer(context.table, context.timeline)
-    context = context.recovered()
+    context = WriteContext.open(table, clock).recovered()
     if complete_pending(context.table, row_compaction()):
         context = WriteContext.open(table, clock).recovered()
     if not merge:
@@ -271,7 +356,7 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
     """
     storage, check = handle.storage, handle.guarded.check
     old = TableConfig.load(storage, clock)
-    wanted = changed(old.properties, to)
+    wanted = _changed(old, to, handle.options)
     new = TableConfig(wanted)
     if not new.version.writable:
         # The releases of such tables made metadata tables of another form.

@@ -474,15 +474,15 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
 
         Args:
             to: the table version: 5, 6, 8 or 9.
-            dry_run: say what would change, and change nothing.
+            dry_run: say what would change, and change nothing; raises what the change would.
 
         Returns:
             What changed, or would.
 
         Raises:
-            UnsupportedTableFeature: the table cannot become one of that version; names the
-                property.
-            CommitConflict: a compaction, clustering or the like is pending.
+            UnsupportedTableFeature: the table cannot become one of that version, or pyhudi does not
+                write to it; names the property. Nothing is changed then.
+            CommitConflict: a clustering or the like is pending, or another writer is at work.
             ConfigError: there is no such version, it is not a later one, or the handle was opened
                 as of an earlier time.
         """
@@ -494,15 +494,15 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
 
         Args:
             to: the table version: 8, 6, 5 or 4.
-            dry_run: say what would change, and change nothing.
+            dry_run: say what would change, and change nothing; raises what the change would.
 
         Returns:
             What changed, or would.
 
         Raises:
-            UnsupportedTableFeature: the table cannot become one of that version; names the
-                property.
-            CommitConflict: a compaction, clustering or the like is pending.
+            UnsupportedTableFeature: the table cannot become one of that version, or pyhudi does not
+                write to it; names the property. Nothing is changed then.
+            CommitConflict: a clustering or the like is pending, or another writer is at work.
             ConfigError: there is no such version, it is not an earlier one, or the handle was
                 opened as of an earlier time.
         """

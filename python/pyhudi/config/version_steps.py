@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from pyhudi.config import merge_mode as merging
 from pyhudi.config import property_names as names
+from pyhudi.config.bootstrap import bootstrap_index
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 
@@ -24,18 +25,27 @@ LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
 
+BUILT_IN_STRATEGIES = (
+    merging.EVENT_TIME_STRATEGY,
+    merging.COMMIT_TIME_STRATEGY,
+    PAYLOAD_STRATEGY,
+)
+"""Strategy ids that stand for no merger of somebody's own."""
+
 _MODEL = "org.apache.hudi.common.model."
+MYSQL_PAYLOAD = merging.DEBEZIUM_PAYLOADS[0]
 _DMS = {merging.DELETE_FIELD: "Op", merging.DELETE_MARKER: "D"}
 _DEBEZIUM = {
     merging.DELETE_FIELD: "_change_operation_type",
     merging.DELETE_MARKER: "d",
 }
 
-# Payload class: merge mode, partial update mode, merge properties, ordering fields it brings.
-_OF_PAYLOAD: Mapping[str, tuple[str, str | None, Properties, str | None]] = {
-    merging.EVENT_TIME_PAYLOAD: ("EVENT_TIME_ORDERING", None, {}, None),
+# Payload class: merge mode, partial update mode, merge properties, ordering fields it brings. Two
+# bring no mode: the stored one stays, with the id of a merger of somebody's own.
+_OF_PAYLOAD: Mapping[str, tuple[str | None, str | None, Properties, str | None]] = {
+    merging.EVENT_TIME_PAYLOAD: (None, None, {}, None),
     _MODEL + "EventTimeAvroPayload": ("EVENT_TIME_ORDERING", None, {}, None),
-    merging.COMMIT_TIME_PAYLOAD: ("COMMIT_TIME_ORDERING", None, {}, None),
+    merging.COMMIT_TIME_PAYLOAD: (None, None, {}, None),
     _MODEL + "OverwriteNonDefaultsWithLatestAvroPayload": (
         "COMMIT_TIME_ORDERING",
         "IGNORE_DEFAULTS",
@@ -50,7 +60,7 @@ _OF_PAYLOAD: Mapping[str, tuple[str, str | None, Properties, str | None]] = {
         {UNAVAILABLE: "__debezium_unavailable_value", **_DEBEZIUM},
         "_event_lsn",
     ),
-    _MODEL + "debezium.MySqlDebeziumAvroPayload": (
+    MYSQL_PAYLOAD: (
         "EVENT_TIME_ORDERING",
         None,
         _DEBEZIUM,
@@ -102,8 +112,9 @@ def _six_to_eight(properties: Properties) -> dict[str, str]:
     found.pop(merging.OLD_STRATEGY_ID, None)
     if config.ordering_fields:
         found.setdefault(names.PRECOMBINE_FIELD, ",".join(config.ordering_fields))
-    if names.BOOTSTRAP_INDEX_CLASS in found:
-        found[names.BOOTSTRAP_INDEX_TYPE] = "HFILE"
+    index = bootstrap_index(found)
+    if index is not None:
+        found[names.BOOTSTRAP_INDEX_CLASS], found[names.BOOTSTRAP_INDEX_TYPE] = index
     return found
 
 
@@ -117,7 +128,8 @@ def _merge_rules(config: TableConfig) -> tuple[str, str, str]:
     if payload not in _KEEP_THEIR_CLASS:
         return "CUSTOM", payload, PAYLOAD_STRATEGY
     if payload != merging.COMMIT_TIME_PAYLOAD:
-        return "EVENT_TIME_ORDERING", payload, merging.EVENT_TIME_STRATEGY
+        # Hudi 1.0 takes no other class beside that id.
+        return "EVENT_TIME_ORDERING", merging.EVENT_TIME_PAYLOAD, merging.EVENT_TIME_STRATEGY
     if config.is_merge_on_read and config.ordering_fields:
         return "EVENT_TIME_ORDERING", merging.EVENT_TIME_PAYLOAD, merging.EVENT_TIME_STRATEGY
     return "COMMIT_TIME_ORDERING", payload, merging.COMMIT_TIME_STRATEGY
@@ -132,40 +144,46 @@ def _class_of(mode: merging.MergeMode) -> str:
 
 def _eight_to_nine(properties: Properties) -> dict[str, str]:
     found = dict(properties)
+    found[merging.MERGE_MODE] = TableConfig(properties).merge.mode
     ordering = found.pop(names.PRECOMBINE_FIELD, None) or found.get(names.ORDERING_FIELDS)
     if ordering:
         found[names.ORDERING_FIELDS] = ordering
     payload = found.get(merging.PAYLOAD_CLASS, "").replace("com.uber.hoodie", "org.apache.hudi")
     if payload in _OF_PAYLOAD:
-        mode, partial, merge_properties, forced = _OF_PAYLOAD[payload]
+        mode, partial, _, forced = _OF_PAYLOAD[payload]
         found.pop(merging.PAYLOAD_CLASS)
-        found.pop(merging.STRATEGY_ID, None)
         found[LEGACY_PAYLOAD] = payload
-        found[merging.MERGE_MODE] = mode
+        if mode:
+            found[merging.MERGE_MODE] = mode
         if partial:
             found[merging.PARTIAL_UPDATE_MODE] = partial
         if forced:
             found[names.ORDERING_FIELDS] = forced
-        for name, value in merge_properties.items():
-            found[merging.MERGE_PROPERTY + name] = value
+        found.update(_brought_by(payload))
         for name in (merging.DELETE_FIELD, merging.DELETE_MARKER):
             if name in found:
                 found[merging.MERGE_PROPERTY + name] = found[name]
-    elif found.get(merging.MERGE_MODE) != "CUSTOM":
+    if found[merging.MERGE_MODE] != "CUSTOM":
         found.pop(merging.STRATEGY_ID, None)
     return found
 
 
 def _nine_to_eight(properties: Properties) -> dict[str, str]:
     mode = TableConfig(properties).merge.mode
-    found = {k: v for k, v in properties.items() if not k.startswith(merging.MERGE_PROPERTY)}
+    found = dict(properties)
     found.pop(merging.PARTIAL_UPDATE_MODE, None)
     payload = found.pop(LEGACY_PAYLOAD, None)
+    brought = _brought_by(payload)
+    if brought.items() <= found.items():
+        found = {name: value for name, value in found.items() if name not in brought}
     if payload is not None and payload not in _KEEP_THEIR_CLASS:
         found[merging.MERGE_MODE] = "CUSTOM"
         found[merging.PAYLOAD_CLASS] = payload
         found[merging.STRATEGY_ID] = PAYLOAD_STRATEGY
-    elif mode != "CUSTOM":
+    elif mode == "CUSTOM":
+        if payload:
+            found[merging.PAYLOAD_CLASS] = payload
+    else:
         by_event = mode == "EVENT_TIME_ORDERING"
         found[merging.MERGE_MODE] = mode
         found[merging.PAYLOAD_CLASS] = payload or _class_of(mode)
@@ -173,12 +191,24 @@ def _nine_to_eight(properties: Properties) -> dict[str, str]:
             merging.EVENT_TIME_STRATEGY if by_event else merging.COMMIT_TIME_STRATEGY
         )
     ordering = found.pop(names.ORDERING_FIELDS, None)
-    if payload is not None and payload.endswith("MySqlDebeziumAvroPayload"):
+    if payload == MYSQL_PAYLOAD:
         ordering = "_event_seq"
     if ordering:
         found[names.PRECOMBINE_FIELD] = ordering
     found.pop(names.TABLE_FORMAT, None)
     return found
+
+
+def partial_mode(payload: str | None) -> str | None:
+    """The partial update mode that a payload class stands for, None for none."""
+    known = _OF_PAYLOAD.get(payload or "")
+    return known[1] if known else None
+
+
+def _brought_by(payload: str | None) -> Properties:
+    """Merge properties that a payload class brings; what a table has else is its own, and stays."""
+    known = _OF_PAYLOAD.get(payload or "")
+    return {merging.MERGE_PROPERTY + k: v for k, v in known[2].items()} if known else {}
 
 
 def _eight_to_six(properties: Properties) -> dict[str, str]:
@@ -189,6 +219,7 @@ def _eight_to_six(properties: Properties) -> dict[str, str]:
         names.KEY_GENERATOR_TYPE,
         names.ORDERING_FIELDS,
         names.SEVERAL_FORMATS,
+        names.BOOTSTRAP_INDEX_TYPE,
         INITIAL_VERSION,
         merging.MERGE_MODE,
         merging.STRATEGY_ID,
@@ -198,6 +229,12 @@ def _eight_to_six(properties: Properties) -> dict[str, str]:
     generator = names.KEY_GENERATOR_CLASSES.get(config.key_generator)
     if generator:
         found.setdefault(names.KEY_GENERATOR_CLASS, generator)
+    if names.PARTITION_FIELDS in found:
+        # Hudi 0.15 takes the type of a custom key generator's field for a part of its name.
+        found[names.PARTITION_FIELDS] = ",".join(config.partition_fields)
+    index = bootstrap_index(properties)
+    if index is not None:
+        found[names.BOOTSTRAP_INDEX_CLASS], _ = index
     if config.ordering_fields:
         found[names.PRECOMBINE_FIELD] = ",".join(config.ordering_fields)
     if config.merge.mode != "CUSTOM":

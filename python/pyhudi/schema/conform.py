@@ -12,10 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import SchemaMismatch
+from pyhudi import _native
+from pyhudi.config.merge_mode import DELETE_FIELD
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.casts import cast_exactly
 from pyhudi.schema.elements import check_elements
 from pyhudi.schema.given import given_batches
+from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
 
 
@@ -89,6 +92,32 @@ def marked_deleted(rows: pa.Table, delete_field: str | None, marker: str | None)
         said = pc.equal(rows.column(IS_DELETED), pa.scalar(True))  # noqa: FBT003
         deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
     if delete_field is not None and marker is not None and delete_field in rows.column_names:
-        said = pc.equal(rows.column(delete_field).cast(pa.string()), marker)
+        said = pc.equal(_as_java_prints(rows.column(delete_field), delete_field), marker)
         deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
     return deleted.combine_chunks()
+
+
+def _as_java_prints(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
+    """The column as text, as readers compare it with a marker."""
+    if not pa.types.is_floating(column.type):
+        return column.cast(pa.string())
+    texts = [_native.shown_text(chunk, name) for chunk in column.chunks]
+    return pa.chunked_array(texts, pa.string())
+
+
+def check_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
+    """Refuses a column of delete markers whose text is not the same with every engine of Hudi.
+
+    Dates, times, decimals and bytes are compared as an engine has them in memory
+    (`RecordContext.isCustomDeleteRecord`, 1.2.0). Raises `UnsupportedTableFeature`.
+    """
+    if delete_field is None or delete_field not in schema.names:
+        return
+    kind = schema.field(delete_field).type
+    printed = (is_text, pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating)
+    if not any(test(kind) for test in printed):
+        msg = (
+            f"{DELETE_FIELD} is {delete_field} of type {kind}: engines differ in what such a "
+            "column's delete marker is"
+        )
+        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")

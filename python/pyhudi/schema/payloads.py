@@ -126,8 +126,6 @@ def field_merge(config: TableConfig) -> FieldMerge | None:
     if merge.mode == "CUSTOM":
         return _custom(config)
     match merge.partial_update_mode:
-        case None | "KEEP_VALUES":
-            return None
         case "IGNORE_DEFAULTS":
             return FieldMerge(merge.mode, fill="defaults")
         case "FILL_UNAVAILABLE":

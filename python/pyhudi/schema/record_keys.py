@@ -166,7 +166,20 @@ def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> d
 
 
 def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[str]:
-    """Fields of a custom key generator that are moments, from `field:type,…`."""
+    """Fields of a custom key generator that are moments."""
+    types = custom_types(config, options)
+    unknown = [kind for kind in types.values() if kind.upper() not in (SIMPLE, TIMESTAMP)]
+    if unknown:
+        msg = f"{PARTITION_FIELDS} has the type {unknown[0]}; known are simple and timestamp"
+        raise UnsupportedTableFeature(msg, hint=_HINT)
+    return [field for field, kind in types.items() if kind.upper() == TIMESTAMP]
+
+
+def custom_types(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
+    """The type of each partition field of a custom key generator, from `field:type,…`.
+
+    Raises `UnsupportedTableFeature` where neither the table nor an option tells.
+    """
     stored = config.properties.get(PARTITION_FIELDS, "")
     text = stored if ":" in stored else options.get(PARTITION_SPEC, "")
     types = dict(part.strip().split(":", 1) for part in text.split(",") if ":" in part)
@@ -175,11 +188,7 @@ def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[s
         raise UnsupportedTableFeature(
             msg, hint=f"Open the table with the option {PARTITION_SPEC}, as field:type,field:type."
         )
-    unknown = [kind for kind in types.values() if kind.upper() not in (SIMPLE, TIMESTAMP)]
-    if unknown:
-        msg = f"{PARTITION_FIELDS} has the type {unknown[0]}; known are simple and timestamp"
-        raise UnsupportedTableFeature(msg, hint=_HINT)
-    return [field for field, kind in types.items() if kind.upper() == TIMESTAMP]
+    return types
 
 
 def depends_on_rows(config: TableConfig) -> bool:

@@ -33,7 +33,13 @@ from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.metadata.definitions import definitions_path, index_definitions
 from pyhudi.schema import schema_history
 from pyhudi.schema.casts import cast_exactly
-from pyhudi.schema.conform import conform, data_schema, marked_deleted, to_table
+from pyhudi.schema.conform import (
+    check_delete_field,
+    conform,
+    data_schema,
+    marked_deleted,
+    to_table,
+)
 from pyhudi.schema.evolution import check_mode, evolve
 from pyhudi.schema.payloads import field_merge
 from pyhudi.schema.record_keys import (
@@ -198,6 +204,7 @@ class WriteContext:
         context = cls(table=opened, options=options, started_ms=clock.now_ms(), chosen=chosen)
         checks.check_root(storage, config)
         checks.check_virtual_writes(config, opened.schema.arrow, context.index, options)
+        check_delete_field(opened.schema.arrow, config.merge.delete_field)
         checks.check_log_blocks(context.options, config, context.schema.arrow)
         return context
 

@@ -1,0 +1,259 @@
+"""What stands in the way of another version, and what a changed table keeps of its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config import merge_mode as merging
+from pyhudi.config import property_names as names
+from pyhudi.config.property_names import PARTITION_SPEC
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.version_steps import LEGACY_PAYLOAD
+from pyhudi.errors import CommitConflict, UnsupportedTableFeature
+from pyhudi.schema import payloads
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.transaction import Transaction
+from pyhudi.write.write_context import WriteContext
+from tests.helpers.table_builder import TableBuilder, numbered
+
+MERGER = "11111111-2222-3333-4444-555555555555"
+BY_ID = {merging.MERGE_MODE: "CUSTOM", merging.STRATEGY_ID: MERGER}
+FIRST_VALUE = "org.apache.hudi.common.model.FirstValueAvroPayload"
+OP, MARKER = (
+    merging.MERGE_PROPERTY + name for name in (merging.DELETE_FIELD, merging.DELETE_MARKER)
+)
+TABLE = TableBuilder(
+    {
+        "id": (pa.string(), numbered()),
+        "v": (pa.int64(), 1),
+        "op": (pa.string(), "u"),
+        "ts": (pa.int64(), 5),
+    },
+    order_by="ts",
+    first=range(2),
+)
+
+
+def edited(
+    base: Path, properties: Mapping[str, str], removed: Collection[str] = (), **options: str
+) -> HudiTable:
+    """The table with other properties, as if they had been there from the beginning."""
+    storage, clock = Storage(str(base)), SystemClock()
+    TableConfig.load(storage, clock).updated(storage, properties, clock, removed=removed)
+    return pyhudi.open_table(base, options=options)
+
+
+def change(table: HudiTable, to: int, *, dry_run: bool = False) -> pyhudi.VersionChange:
+    verb = table.upgrade if to > table.version else table.downgrade
+    return verb(to, dry_run=dry_run)
+
+
+def files(base: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+
+def refused(table: HudiTable, to: int, match: str, error: type[Exception] | None = None) -> None:
+    """By a dry run and by the change, both of which leave every file as it is."""
+    before = files(Path(table.uri))
+    for dry_run in (True, False):
+        with pytest.raises(error or UnsupportedTableFeature, match=match):
+            change(table, to, dry_run=dry_run)
+        assert files(Path(table.uri)) == before
+
+
+@pytest.fixture
+def merger() -> Any:
+    """Adds the values of both records."""
+
+    def added(older: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
+        at = newer.schema.get_field_index("v")
+        return newer.set_column(at, newer.schema.field(at), pc.add(older["v"], newer["v"]))
+
+    pyhudi.register_merger(MERGER, added)
+    yield
+    del payloads._registered[MERGER]
+
+
+@pytest.mark.parametrize(("version", "to"), [(8, 9), (9, 8), (6, 8), (6, 5), (5, 6), (5, 9)])
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {names.DROP_PARTITION_COLUMNS: "true"},
+        {merging.PAYLOAD_CLASS: FIRST_VALUE, merging.MERGE_MODE: "CUSTOM"},
+        {"hoodie.allow.operation.metadata.field": "true"},
+        {merging.DELETE_FIELD: "op"},
+    ],
+    ids=lambda properties: next(iter(properties)).rpartition(".")[2],
+)
+def test_what_pyhudi_does_not_write_to_stays_as_it_is(
+    tmp_path: Path, version: int, to: int, properties: dict[str, str]
+) -> None:
+    TABLE.make(tmp_path, version=max(version, 6))
+    more = {names.TABLE_VERSION: "5"} if version == 5 else {}
+    refused(edited(tmp_path, {**properties, **more}), to, next(iter(properties)))
+
+
+@pytest.mark.parametrize(("version", "to"), [(9, 8), (6, 9)])
+def test_a_writer_at_work_is_not_overtaken(tmp_path: Path, version: int, to: int) -> None:
+    table = TABLE.make(tmp_path, version=version)
+    context = WriteContext.open(table, SystemClock())
+    with Transaction(context.table, "INSERT") as txn:
+        refused(table, to, txn.instant, CommitConflict)
+        txn.start({})
+        txn.withdraw()
+    assert change(table, to).metadata_made
+
+
+def test_a_lock_of_others_is_not_passed_by(tmp_path: Path) -> None:
+    table = TABLE.make(tmp_path, version=8)
+    (tmp_path / ".hoodie/lock").touch()
+    refused(table, 9, "hoodie.write.lock.provider")
+
+
+@pytest.mark.usefixtures("merger")
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("payload", [merging.EVENT_TIME_PAYLOAD, merging.COMMIT_TIME_PAYLOAD])
+def test_a_merger_stays_beside_a_class_that_says_nothing(
+    tmp_path: Path, kind: Any, payload: str
+) -> None:
+    TABLE.make(tmp_path, version=8, kind=kind)
+    table = edited(tmp_path, {**BY_ID, merging.PAYLOAD_CLASS: payload})
+    before = table.properties
+    for to in (9, 8):
+        table.upsert(TABLE.rows([0], v=10, ts=6))
+        change(table, to)
+        assert table.properties[merging.STRATEGY_ID] == MERGER
+    table.upsert(TABLE.rows([0], v=100, ts=7))
+    assert sorted(table.scan(["v"]).to_arrow()["v"].to_pylist()) == [1, 121]
+    rules = (merging.MERGE_MODE, merging.STRATEGY_ID, merging.PAYLOAD_CLASS)
+    assert [table.properties[name] for name in rules] == [before[name] for name in rules]
+
+
+@pytest.mark.usefixtures("merger")
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_merger_that_would_be_dropped(tmp_path: Path, kind: Any) -> None:
+    """Version 6 goes by the payload class, and its upgrade, with Hudi too, knows no merger."""
+    TABLE.make(tmp_path / "8", version=8, kind=kind)
+    payload = {merging.PAYLOAD_CLASS: merging.EVENT_TIME_PAYLOAD}
+    refused(edited(tmp_path / "8", {**BY_ID, **payload}), 6, merging.STRATEGY_ID)
+    TABLE.make(tmp_path / "6", version=6, kind=kind)
+    by_id = {merging.OLD_STRATEGY_ID: MERGER}
+    table = edited(tmp_path / "6", by_id, [merging.PAYLOAD_CLASS])
+    for to in (8, 9):
+        refused(table, to, merging.OLD_STRATEGY_ID)
+
+
+def test_types_of_partition_fields_go_and_come_with_an_option(tmp_path: Path) -> None:
+    """Hudi 0.15 splits the fields at commas alone."""
+    timed = {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+        "hoodie.keygen.timebased.timezone": "UTC",
+    }
+    by = TABLE.make(tmp_path, version=8, partition_by=["op:simple", "ts:timestamp"], options=timed)
+    assert by.properties[names.PARTITION_FIELDS] == "op:SIMPLE,ts:TIMESTAMP"
+    before = by.scan(meta_fields=True).to_arrow()
+    by.downgrade(6)
+    assert by.properties[names.PARTITION_FIELDS] == "op,ts"
+    table = pyhudi.open_table(tmp_path)
+    refused(table, 8, names.PARTITION_FIELDS)
+    told = pyhudi.open_table(tmp_path, options={PARTITION_SPEC: "op:simple,ts:timestamp"})
+    told.upsert(before.select(TABLE.schema.names))
+    told.upgrade(9)
+    assert told.properties[names.PARTITION_FIELDS] == "op:SIMPLE,ts:TIMESTAMP"
+    table = pyhudi.open_table(tmp_path)
+    table.upsert(before.select(TABLE.schema.names))
+    after = table.scan(meta_fields=True).to_arrow()
+    paths = "_hoodie_partition_path"
+    assert after[paths].to_pylist() == before[paths].to_pylist()
+
+
+@pytest.mark.parametrize(("version", "to"), [(8, 9), (9, 8), (9, 6)])
+def test_keys_that_releases_spell_differently(tmp_path: Path, version: int, to: int) -> None:
+    """`NineToEightDowngradeHandler` refuses it too (1.2.0)."""
+    table = TABLE.make(tmp_path, version=version, partition_by=["op", "ts"])
+    refused(table, to, "COMPLEX with one key field")
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_delete_markers_of_the_table_stay(tmp_path: Path, kind: Any) -> None:
+    TABLE.make(tmp_path, kind=kind)
+    table = edited(tmp_path, {OP: "op", MARKER: "D"})
+    for to in (8, 6):
+        table.downgrade(to)
+        assert (table.properties[OP], table.properties[MARKER]) == ("op", "D")
+        table.upsert(TABLE.rows([to], op="u"))
+        table.upsert(TABLE.rows([to], op="D", ts=6))
+        assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == ["k0", "k1"]
+
+
+def test_log_files_are_compacted_on_the_way_to_version_5(tmp_path: Path) -> None:
+    """Their blocks are of another version there (`SixToFiveDowngradeHandler`)."""
+    table = TABLE.make(tmp_path, version=6, kind="mor")
+    table.upsert(TABLE.rows([0], v=7, ts=6))
+    table.delete_keys(TABLE.rows([1]))
+    assert table.inspect.logs().num_rows
+    assert table.downgrade(5).compaction is not None
+    table = pyhudi.open_table(tmp_path)
+    slices = table.inspect.slices().to_pylist()
+    newest = max(slices, key=lambda found: found["base_instant"])
+    assert newest["log_files"] == []
+    assert table.scan(["id", "v"]).to_arrow().to_pylist() == [{"id": "k0", "v": 7}]
+
+
+def test_ordering_fields_of_a_class_that_brings_them(tmp_path: Path) -> None:
+    columns = {
+        "id": (pa.string(), numbered()),
+        "_event_bin_file": (pa.string(), "1"),
+        "_event_pos": (pa.int64(), 2),
+        "_event_seq": (pa.string(), "1.2"),
+        "_change_operation_type": (pa.string(), "c"),
+    }
+    builder = TableBuilder(columns, order_by="_event_seq", version=8, kind="mor", first=range(2))
+    mysql = {merging.MERGE_MODE: "CUSTOM", merging.PAYLOAD_CLASS: merging.DEBEZIUM_PAYLOADS[0]}
+    builder.make(tmp_path / "t")
+    table = edited(tmp_path / "t", mysql)
+    table.upgrade(9)
+    assert table.properties[names.ORDERING_FIELDS] == "_event_bin_file,_event_pos"
+    table.downgrade(8)
+    assert table.properties[names.PRECOMBINE_FIELD] == "_event_seq"
+    table.upsert(builder.rows([0], _event_seq="1.1", _event_pos=1))
+    table.upsert(builder.rows([1], _event_seq="1.10", _event_pos=10))
+    found = table.scan(["_event_seq"]).to_arrow()["_event_seq"].to_pylist()
+    assert sorted(found) == ["1.10", "1.2"]
+    del columns["_event_pos"]
+    TableBuilder(columns, order_by="_event_seq", version=8, kind="mor").make(tmp_path / "u")
+    refused(edited(tmp_path / "u", mysql), 9, "_event_pos")
+
+
+def test_rules_that_version_8_has_no_words_for(tmp_path: Path) -> None:
+    TABLE.make(tmp_path / "a", order_by=["ts", "v"])
+    refused(pyhudi.open_table(tmp_path / "a"), 8, names.ORDERING_FIELDS)
+    TABLE.make(tmp_path / "b")
+    partial = {merging.PARTIAL_UPDATE_MODE: "IGNORE_DEFAULTS"}
+    refused(edited(tmp_path / "b", partial), 8, merging.PARTIAL_UPDATE_MODE)
+    other = {LEGACY_PAYLOAD: merging.EVENT_TIME_PAYLOAD}
+    refused(edited(tmp_path / "b", other), 8, merging.PARTIAL_UPDATE_MODE)
+    same = {LEGACY_PAYLOAD: "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+    assert change(edited(tmp_path / "b", same), 8).after == 8
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "to"),
+    [("id", "mor", 8), (["id", "v"], "mor", 8), (["id", "v"], "mor", 6), ("v", "mor", 6)],
+)
+def test_virtual_keys_that_no_write_would_get_past(
+    tmp_path: Path, key: Any, kind: Any, to: int
+) -> None:
+    options = {"hoodie.populate.meta.fields": "false", "hoodie.index.type": "SIMPLE"}
+    table = TABLE.make(tmp_path, key=key, kind=kind, options=options)
+    refused(table, to, "hoodie.populate.meta.fields")
