@@ -198,7 +198,8 @@ pub fn parse_times(texts: &ArrayRef, patterns: &[Vec<String>]) -> Result<StructA
     Ok(StructArray::try_new(fields, columns, None)?)
 }
 
-/// What a parse has found so far; what no part sets stays at 1970-01-01 00:00.
+/// What a parse has found so far; what no part sets stays at 1970-01-01 00:00, the year at 2000
+/// where the largest part is a month or a day (`DateTimeParserBucket.computeMillis`, Joda-Time).
 struct Found {
     year: i64,
     month: i64,
@@ -208,8 +209,14 @@ struct Found {
 }
 
 fn parse(text: &str, pattern: &[Part]) -> Option<(i64, Option<i32>)> {
+    let has = |letters: &str| {
+        pattern
+            .iter()
+            .any(|part| matches!(part, Part::Field(letter, _) if letters.contains(*letter)))
+    };
+    let of_a_year = has("Md") && !has("yY");
     let mut found = Found {
-        year: 1970,
+        year: if of_a_year { 2000 } else { 1970 },
         month: 1,
         day: 1,
         millis: 0,
@@ -377,6 +384,15 @@ mod tests {
         assert_eq!(parsed("20240229", &both), Some((day(19_782), None)));
         assert_eq!(parsed("2024-02-30", &both), None);
         assert_eq!(parsed("2024-02-29x", &both), None);
+    }
+
+    #[test]
+    fn a_day_without_a_year_is_of_2000() {
+        let days = |text, pattern| parsed(text, &[pattern]).map(|(millis, _)| millis / 86_400_000);
+        assert_eq!(days("03-01", "MM|'-|dd"), Some(11_017));
+        assert_eq!(days("02-29", "MM|'-|dd"), Some(11_016));
+        assert_eq!(days("02 12", "dd|' |HH"), Some(10_958));
+        assert_eq!(days("12:30", "HH|':|mm"), Some(0));
     }
 
     #[test]

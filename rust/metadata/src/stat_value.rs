@@ -88,8 +88,8 @@ mod kind {
 
 /// Scale of the wrapper for decimals.
 const DECIMAL_SCALE: i8 = 15;
-/// A time in microseconds is beyond this from April 1970 on, one in milliseconds before 2286 not.
-const SURELY_MICROS: i64 = 10_000_000_000_000;
+/// A time in microseconds is beyond this from 1978 on, one in milliseconds after year 9999.
+const SURELY_MICROS: i64 = 253_402_300_799_999;
 
 /// The value in a wrapper, when it surely is one of `column`.
 pub(super) fn bound(

@@ -156,7 +156,8 @@ fn widens(from: &DataType, to: &DataType) -> bool {
         | (T::Int8 | T::Int16 | T::Int32 | T::Int64, T::Float32 | T::Float64)
         | (T::Float32, T::Float64)
         | (T::Time32(_), T::Time64(_))
-        | (T::Int64, T::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, None)) => true,
+        | (T::Int64, T::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, None))
+        | (T::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, None), T::Int64) => true,
         (from, T::Utf8) => {
             is_bytes(from)
                 || from.is_integer()

@@ -27,9 +27,11 @@ pub fn key_candidates(store: &Store, path: &str, keys: &StringArray) -> Result<B
         Some(text) => Some(parse(&text, kind.as_deref().unwrap_or("SIMPLE"), path)?),
         None => None,
     };
+    // Spark's row writer orders keys by bytes, every other writer as Java does.
     let within = |key: &str| match (&least, &greatest) {
         (Some(least), Some(greatest)) => {
             text_order(key, least).is_ge() && text_order(key, greatest).is_le()
+                || (least.as_str()..=greatest.as_str()).contains(&key)
         }
         _ => true,
     };

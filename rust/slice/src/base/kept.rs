@@ -21,6 +21,7 @@ use pyhudi_format::ReadAt;
 use pyhudi_merge::Keys;
 use pyhudi_store::StoreFile;
 
+use super::calendar;
 use super::parquet::{Groups, ParquetReader};
 use super::{BaseRead, Opening};
 use crate::FILE_NAME;
@@ -217,7 +218,8 @@ impl Groups {
         let file = self.metadata.file_metadata();
         let written_by = file.created_by().unwrap_or_default();
         let own = file.schema_descr().root_schema().get_fields();
-        WRITERS.iter().any(|known| written_by.starts_with(known))
+        !calendar::is_old(&self.metadata)
+            && WRITERS.iter().any(|known| written_by.starts_with(known))
             && same_fields(own, schema.root_schema().get_fields())
     }
 

@@ -3,6 +3,7 @@
 //! One more format is a file like `parquet` and its line in [`FORMATS`].
 
 mod bootstrap;
+mod calendar;
 mod halves;
 mod int96;
 mod kept;

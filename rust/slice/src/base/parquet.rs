@@ -25,6 +25,7 @@ use parquet::schema::types::Type;
 use pyhudi_format::{ReadAt, nests_deeper};
 use pyhudi_store::{Store, StoreFile};
 
+use super::calendar;
 use super::halves::{Halves, Pages};
 use super::int96::int96_as_micros;
 use super::page_file::PageFile;
@@ -79,6 +80,7 @@ pub(super) struct ParquetReader {
     schema: SchemaRef,
     rows: i64,
     pruned_row_groups: u64,
+    old_calendar: bool,
 }
 
 /// Parquet, which nearly all base files are.
@@ -158,8 +160,13 @@ enum Decoder {
 
 impl ParquetReader {
     /// Those row groups of a file.
-    pub(super) fn of(path: &str, known: Groups, read: BaseRead<'_>) -> Result<Self> {
+    pub(super) fn of(path: &str, known: Groups, mut read: BaseRead<'_>) -> Result<Self> {
         let file = known.file;
+        let old_calendar = calendar::is_old(&known.metadata);
+        if old_calendar {
+            // They are of other days than those that the file has.
+            (read.filters, read.test) = (&[], None);
+        }
         let damaged = |error| SliceError::parquet(path, None, error);
         let arrow = arrow_metadata(known.metadata, read.row_numbers).map_err(damaged)?;
         let (mask, mut groups) = match &read.map {
@@ -227,6 +234,7 @@ impl ParquetReader {
             schema,
             rows,
             pruned_row_groups,
+            old_calendar,
         })
     }
 
@@ -340,7 +348,11 @@ impl Iterator for ParquetReader {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.next_stored()?.and_then(|batch| match &self.map {
+        let mut batch = self.next_stored()?;
+        if self.old_calendar {
+            batch = batch.and_then(|batch| calendar::renewed(&self.path, &batch));
+        }
+        Some(batch.and_then(|batch| match &self.map {
             None => Ok(batch),
             Some(map) => evolve(&batch, map),
         }))

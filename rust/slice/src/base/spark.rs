@@ -14,7 +14,8 @@ use parquet::basic::{Compression, Encoding, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData};
 use pyhudi_store::Store;
 
-use super::parquet::{Groups, arrow_schema, value_of};
+use super::calendar;
+use super::parquet::{Groups, arrow_schema};
 use crate::error::Result;
 
 /// The columns that Spark 3.5 and 4.x read from a Parquet base file with the same types and values.
@@ -27,7 +28,7 @@ use crate::error::Result;
 pub fn columns_for_spark(store: &Store, path: &str, told: &RecordBatch) -> Result<Schema> {
     let metadata = Groups::of(store, path, PageIndexPolicy::Skip)?.metadata;
     let schema = arrow_schema(path, &metadata)?;
-    let old_calendar = has_old_calendar(&metadata);
+    let old_calendar = calendar::is_old(&metadata);
     let leaves = plain_leaves(&metadata);
     let same_but_for_case = |name: &str| {
         let all = schema.fields().iter();
@@ -109,13 +110,6 @@ fn has_only(field: &Field, value: &ArrayRef, schema: &Schema, file: &ParquetMeta
     nulls.iter().all(|nulls| nulls == Some(0))
         && converter.row_group_mins(groups).is_ok_and(only)
         && converter.row_group_maxes(groups).is_ok_and(only)
-}
-
-/// Spark rebases days and times of such a file (`DataSourceUtils.datetimeRebaseSpec`, 3.0 to 4.1).
-fn has_old_calendar(metadata: &ParquetMetaData) -> bool {
-    let version = value_of(metadata, "org.apache.spark.version");
-    version.is_some_and(|version| version.as_str() < "3.0.0")
-        || value_of(metadata, "org.apache.spark.legacyDateTime").is_some()
 }
 
 fn is_plain_chunk(chunk: &ColumnChunkMetaData) -> bool {
