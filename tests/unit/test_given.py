@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pds
 import pytest
 
+import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.schema.plain import plain_schema
@@ -292,6 +294,23 @@ def test_an_index_without_a_name_is_no_column() -> None:
 def test_frames_without_a_form_in_arrow(frame: Any) -> None:
     with pytest.raises(SchemaMismatch, match="no form in Arrow"):
         taken(frame)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_text_that_is_no_utf_8_is_named(nested: bool, tmp_path: Path) -> None:
+    good, bad = (
+        pa.Array.from_buffers(pa.string(), 1, pa.array([text]).buffers())
+        for text in (b"x", b"\xff\xfe")
+    )
+    first, second = (
+        pa.table({"id": ["a"], "v": pa.ListArray.from_arrays([0, 1], text) if nested else text})
+        for text in (good, bad)
+    )
+    table = pyhudi.create_table(tmp_path / "t", first, key="id")
+    for verb in (table.upsert, table.insert, table.bulk_insert):
+        with pytest.raises(SchemaMismatch, match="column 'v' has no valid text"):
+            verb(second)
+    assert table.refresh().scan().to_arrow()["v"].to_pylist() == first["v"].to_pylist()
 
 
 def test_a_column_twice() -> None:

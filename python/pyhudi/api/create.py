@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -146,6 +146,43 @@ def create_table(
         UnsupportedTableFeature: pyhudi could not write to such a table.
         StorageError: storage fails.
     """
+    return filled_table(
+        uri,
+        schema_or_data,
+        None,
+        key=key,
+        partition_by=partition_by,
+        order_by=order_by,
+        type=type,
+        version=version,
+        index=index,
+        mode=mode,
+        options=options,
+        storage_options=storage_options,
+        engine=engine,
+    )
+
+
+def filled_table(
+    uri: str | os.PathLike[str],
+    schema_or_data: Any,
+    fill: Callable[[HudiTable], object] | None,
+    *,
+    key: str | Sequence[str] | None,
+    partition_by: str | Sequence[str] | None,
+    order_by: str | Sequence[str] | None,
+    type: TableKind,  # noqa: A002 - the public name
+    version: int,
+    index: str | None,
+    mode: CreateMode,
+    options: Mapping[str, object] | None,
+    storage_options: Mapping[str, str] | None,
+    engine: Engine | None = None,
+) -> HudiTable:
+    """As `create_table`, which says more; `fill` writes into the new table as the last step.
+
+    When it fails, nothing is left of the table. It is not called for one that is there already.
+    """
     asked = dict(options or {})
     if index is not None:
         asked.setdefault(INDEX_TYPE, index.upper())
@@ -197,6 +234,8 @@ def create_table(
         _complete(table, wanted, clock)
         if rows is not None or frame is not None:
             table.insert(rows if frame is None else frame)
+        if fill is not None:
+            fill(table)
     return table
 
 

@@ -101,12 +101,14 @@ def names(text: str | None) -> list[str] | None:
 
 
 def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """`name=value` texts by name. Raises `BadParameter` for one without `=`."""
-    found = {}
+    """`name=value` texts by name. Raises `BadParameter` for one without `=`, or a name twice."""
+    found: dict[str, str] = {}
     for text in given or ():
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
             raise typer.BadParameter(f"{option} is {text!r}; give name=value")
+        if name.strip() in found:
+            raise typer.BadParameter(f"{option} names {name.strip()!r} twice")
         found[name.strip()] = value
     return found
 

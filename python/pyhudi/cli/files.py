@@ -11,97 +11,45 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.cli.arguments import Format
+from pyhudi.cli.csv_rows import csv_rows
+from pyhudi.cli.json_rows import json_rows
 from pyhudi.cli.json_text import flat, json_lines
 from pyhudi.errors import ConfigError
+from pyhudi.schema.lazy_rows import LazyRows
 
 _NAMES = {Format.parquet: "parquet", Format.arrow: "ipc"}
 
 
-class FileRows:
-    """The rows of one file, as anything that takes Arrow streams takes them; read anew each time.
+class FileRows(LazyRows):
+    """The rows of one file, read anew each time.
 
     Text files know few types: columns that the table has are read with its types. Raises
-    `ConfigError` for those of bytes, which text files cannot tell from text, and for a pipe. JSON
-    files are read into memory, since any line may have a field that those before lack.
+    `ConfigError` for those of bytes, which text files cannot tell from text, and for a pipe.
     """
 
     def __init__(self, path: Path, form: Format, wanted: pa.Schema | None = None) -> None:
-        import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
-
         if not path.is_file():
             msg = f"{path} is no regular file, and rows are read more than once"
             raise ConfigError(msg, hint="Save them in a file first.")
-        if form is Format.json:
-            self._rows = ds.dataset(_json_rows(path, wanted))
-        elif form is Format.csv:
-            self._rows = _csv_rows(path, wanted)
-        else:
-            self._rows = ds.dataset(str(path), format=_NAMES[form])
-
-    @property
-    def schema(self) -> pa.Schema:
+        self.schema: pa.Schema
         """The columns, without what a file's writer noted beside them."""
-        return self._rows.schema.remove_metadata()
+        self._open: Callable[[], pa.RecordBatchReader]
+        if form is Format.csv:
+            self.schema, self._open = csv_rows(path, wanted)
+            return
+        if form is Format.json:
+            rows = json_rows(path, wanted)
+            self.schema, self._open = rows.schema, rows.to_reader
+            return
+        import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow PyCapsule stream of the rows."""
-        return self._rows.scanner().to_reader().__arrow_c_stream__(requested_schema)
+        found = ds.dataset(str(path), format=_NAMES[form])
+        self.schema = found.schema.remove_metadata()
+        self._open = lambda: found.scanner().to_reader()
 
-
-def _csv_rows(path: Path, wanted: pa.Schema | None) -> Any:
-    """A data set. Nothing between two commas is null, `""` is the empty text."""
-    import pyarrow.dataset as ds  # noqa: PLC0415 - as above
-    from pyarrow import csv  # noqa: PLC0415 - as above
-
-    convert = csv.ConvertOptions(
-        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-    )
-    form = ds.CsvFileFormat(default_fragment_scan_options=ds.CsvFragmentScanOptions(convert))
-    found = ds.dataset(str(path), format=form)
-    if wanted is None:
-        return found
-    return ds.dataset(str(path), format=form, schema=_typed(found.schema, wanted))
-
-
-def _json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
-    """All rows. A file without rows has no columns, so those that are wanted stand in."""
-    from pyarrow import json  # noqa: PLC0415 - as above
-
-    found = json.read_json(str(path)) if path.stat().st_size else pa.table({})
-    if found.num_rows == 0:
-        if wanted is None:
-            msg = f"{path} has no rows, which would tell what columns they have"
-            raise ConfigError(msg, hint="Make the table with --schema first.")
-        return wanted.empty_table()
-    if wanted is None:
-        return found
-    typed = _typed(found.schema, wanted)
-    options = json.ParseOptions(explicit_schema=_as_read(typed))
-    return json.read_json(str(path), parse_options=options).select(typed.names).cast(typed)
-
-
-def _typed(columns: pa.Schema, wanted: pa.Schema) -> pa.Schema:
-    """A text file's columns with the types of the table's columns of the same names."""
-    typed = [
-        wanted.field(column.name) if column.name in wanted.names else column for column in columns
-    ]
-    for column in typed:
-        if pa.types.is_binary(column.type):
-            msg = f"column {column.name!r} is of bytes, which a text file cannot have"
-            raise ConfigError(msg, hint="Give a Parquet or an Arrow file.")
-    return pa.schema([column.with_nullable(True) for column in typed])
-
-
-def _as_read(columns: pa.Schema) -> pa.Schema:
-    """How JSON is read first: pyarrow takes dates and times in it for numbers."""
-    return pa.schema(
-        [
-            column.with_type(pa.string())
-            if pa.types.is_date(column.type) or pa.types.is_time(column.type)
-            else column
-            for column in columns
-        ]
-    )
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        return self._open()
 
 
 @contextmanager

@@ -36,12 +36,12 @@ def add_to(app: typer.Typer) -> None:
 
 def timeline(call: Call, table: Location, *, archived: Archived = False) -> None:
     """One row an instant, in its furthest state, oldest first."""
-    call.out.rows(call.open(table).inspect.timeline(archived=archived))
+    call.out.listing(call.open(table).inspect.timeline(archived=archived))
 
 
 def commits(call: Call, table: Location) -> None:
     """Completed commits of the active timeline and what they wrote, oldest first."""
-    call.out.rows(call.open(table).inspect.commits())
+    call.out.listing(call.open(table).inspect.commits())
 
 
 def history(
@@ -53,7 +53,7 @@ def history(
     archived: Archived = False,
 ) -> None:
     """Who did what to the table, the newest first, with what writers had commits say."""
-    call.out.rows(call.open(table).history(limit, archived=archived, since=since))
+    call.out.listing(call.open(table).history(limit, archived=archived, since=since))
 
 
 def rollback(

@@ -38,12 +38,20 @@ def flat(column: pa.Array) -> pa.Array:
         return flat(column.dictionary_decode())
     if _is_nested(kind):
         return _texts(column)
-    return _base64(column) if _is_binary(kind) else column
+    return _base64(column) if is_binary(kind) else column
 
 
 def flat_text(column: pa.Array) -> pa.Array:
     """The same, all as text; null stays null."""
     return pc.cast(flat(column), pa.string())
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Whether a type is of bytes."""
+    types = pa.types
+    return bool(
+        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    )
 
 
 def cell_text(column: pa.ChunkedArray) -> Sequence[str]:
@@ -75,7 +83,7 @@ def _texts(column: pa.Array) -> pa.Array:
         return _map(column)
     if _is_nested(kind):
         return _kept(column, _joined("[", column, json_column(column.flatten()), "]"))
-    if _is_binary(kind):
+    if is_binary(kind):
         return _quoted(_base64(column))
     text = pc.cast(column, pa.string())
     if pa.types.is_timestamp(kind):
@@ -139,13 +147,6 @@ def _base64(column: pa.Array) -> pa.Array:
     """By value: Arrow has no such function, and bytes are rare in what is shown."""
     values = [None if each is None else b64encode(each).decode() for each in column.to_pylist()]
     return pa.array(values, pa.string())
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    )
 
 
 def _is_nested(kind: pa.DataType) -> bool:

@@ -84,7 +84,7 @@ def metadata(
     ] = None,
 ) -> None:
     """What a partition of the metadata table says."""
-    call.out.rows(call.open(table).inspect.metadata(partition, column))
+    call.out.listing(call.open(table).inspect.metadata(partition, column))
 
 
 def health(call: Call, table: Location) -> int:
@@ -115,7 +115,7 @@ _SAID = {
 
 def _add_inspection(app: typer.Typer, name: str) -> None:
     def inspection(call: Call, table: Location, as_of: AsOf = None) -> None:
-        call.out.rows(getattr(call.open(table, as_of).inspect, name)())
+        call.out.listing(getattr(call.open(table, as_of).inspect, name)())
 
     inspection.__doc__ = _SAID[name]
     command(app, name)(inspection)

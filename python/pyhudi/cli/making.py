@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Annotated
 
@@ -69,13 +70,15 @@ def new_table(
     version: int,
     index: str | None,
     mode: CreateMode = CreateMode.error,
+    fill: Callable[[HudiTable], object] | None = None,
 ) -> HudiTable:
-    """Makes a table without rows."""
-    from pyhudi.api.create import create_table  # noqa: PLC0415 - other commands start sooner
+    """Makes a table without rows, or with those that `fill` writes into it."""
+    from pyhudi.api.create import filled_table  # noqa: PLC0415 - other commands start sooner
 
-    return create_table(
+    return filled_table(
         location,
         columns,
+        fill,
         key=names(key),
         partition_by=names(partition_by),
         order_by=names(order_by),

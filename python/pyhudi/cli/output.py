@@ -7,7 +7,7 @@ leaves colours out where there is no terminal.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from json import dumps
@@ -34,7 +34,11 @@ class Output:
     json: bool
     quiet: bool
 
-    def rows(self, rows: pa.Table) -> None:
+    def listing(self, rows: pa.Table) -> None:
+        """What pyhudi itself lists, whose columns of bytes people read as sizes."""
+        self.rows(rows, sizes=_SIZES)
+
+    def rows(self, rows: pa.Table, *, sizes: Collection[str] = ()) -> None:
         """All rows of a table; each as a list of its values where lines would be too wide."""
         if self.json:
             self.lines(rows.to_batches())
@@ -44,7 +48,7 @@ class Output:
             right = _is_number(column.type)
             grid.add_column(column.name, justify="right" if right else "left", overflow="fold")
         columns = [
-            _sizes(rows.column(name)) if name in _SIZES else cell_text(rows.column(name))
+            _sizes(rows.column(name)) if name in sizes else cell_text(rows.column(name))
             for name in rows.column_names
         ]
         for cells in zip(*columns, strict=True):

@@ -115,6 +115,8 @@ def query(
         except duckdb.Error as error:
             raise typer.BadParameter(str(error)) from error
     if rows is not None:
+        if len(set(rows.column_names)) < len(rows.column_names):
+            raise typer.BadParameter("two columns of the result have one name; rename one by AS")
         call.out.rows(rows)
 
 

@@ -7,6 +7,8 @@ import typer
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from pyhudi.schema.storable import MOST_DIGITS
+
 _Kind = exp.DataType.Type
 _TYPES = {
     _Kind.BOOLEAN: pa.bool_(),
@@ -42,18 +44,19 @@ def _field(column: exp.Expression) -> pa.Field:
         raise typer.BadParameter(
             f"--schema has {column.sql('spark')!r}, which is no column and type"
         )
-    required = any(
-        isinstance(each.kind, exp.NotNullColumnConstraint)
-        for each in column.args["constraints"] or ()
-    )
+    said = column.args["constraints"] or ()
+    for each in said:
+        if not isinstance(each.kind, exp.NotNullColumnConstraint):
+            msg = f"--schema has {each.sql('spark')!r} at {column.name!r}, which tables lack"
+            raise typer.BadParameter(f"{msg}; give a type, and NOT NULL")
+    required = any(not each.kind.args.get("allow_null") for each in said)
     return pa.field(column.name, _type(kind), nullable=not required)
 
 
 def _type(kind: exp.Expression) -> pa.DataType:
     inner = kind.expressions
     if kind.this is _Kind.DECIMAL:
-        digits = [int(part.name) for part in inner]
-        return pa.decimal128(*digits) if digits else pa.decimal128(10, 0)
+        return _decimal(kind)
     if kind.this is _Kind.ARRAY and inner:
         return pa.list_(_type(inner[0]))
     if kind.this is _Kind.MAP and inner:
@@ -63,3 +66,13 @@ def _type(kind: exp.Expression) -> pa.DataType:
     if kind.this not in _TYPES:
         raise typer.BadParameter(f"--schema has the type {kind.sql('spark')!r}, which tables lack")
     return _TYPES[kind.this]
+
+
+def _decimal(kind: exp.Expression) -> pa.DataType:
+    texts = [part.name for part in kind.expressions] or ["10"]
+    numbers = [int(text) if text.isdecimal() else -1 for text in texts]
+    digits, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
+    if len(numbers) > 2 or not 1 <= digits <= MOST_DIGITS or not 0 <= scale <= digits:
+        msg = f"--schema has the type {kind.sql('spark')!r}"
+        raise typer.BadParameter(f"{msg}; a decimal has up to {MOST_DIGITS} digits, as (10,2)")
+    return pa.decimal128(digits, scale)

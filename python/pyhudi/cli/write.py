@@ -163,12 +163,24 @@ def import_(
     memory_limit: Memory = None,
 ) -> None:
     """Bulk inserts a file into the table, which is made first if there is none."""
+
+    def filled(opened: HudiTable) -> None:
+        result = opened.bulk_insert(
+            _rows(opened, file, form),
+            sort=sort.value,
+            sort_columns=names(sort_by) or (),
+            memory_limit=memory_limit,
+            commit_metadata=said(commit_metadata),
+            commit_id=commit_id,
+            progress=call.progress,
+        )
+        call.out.result(result)
+
     try:
         opened = call.open(table)
-        _check_alike(opened, key=key, partition_by=partition_by, order_by=order_by)
     except TableNotFound:
         columns = FileRows(file, format_of(file, form)).schema
-        opened = new_table(
+        new_table(
             call,
             table,
             columns,
@@ -178,17 +190,11 @@ def import_(
             kind=kind,
             version=version,
             index=index,
+            fill=filled,
         )
-    result = opened.bulk_insert(
-        _rows(opened, file, form),
-        sort=sort.value,
-        sort_columns=names(sort_by) or (),
-        memory_limit=memory_limit,
-        commit_metadata=said(commit_metadata),
-        commit_id=commit_id,
-        progress=call.progress,
-    )
-    call.out.result(result)
+        return
+    _check_alike(opened, key=key, partition_by=partition_by, order_by=order_by)
+    filled(opened)
 
 
 def _check_alike(table: HudiTable, **given: str | None) -> None:

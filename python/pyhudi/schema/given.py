@@ -35,15 +35,16 @@ def given_batches(
     like: the columns of the table, whose types Python objects get. uneven: dicts may lack keys that
     others have. Raises `ConfigError` for other things, and when whoever makes the rows fails, also
     while they are taken; `SchemaMismatch` for a column that comes twice or whose type is somebody's
-    own, and for a value that does not fit.
+    own, and for a value that does not fit or is no text in UTF-8.
     """
     if isinstance(data, (list, tuple, Mapping)):
         data = _of_objects(data, like, uneven=uneven)
     schema, batches = _taken(data)
     plain = plain_schema(schema)
-    if plain == schema:
-        return plain, _read(batches)
-    return plain, (plain_batch(batch, plain) for batch in _read(batches))
+    read = _read(batches)
+    if plain != schema:
+        read = (plain_batch(batch, plain) for batch in read)
+    return plain, map(_with_checked_text, read)
 
 
 def is_read_once(data: Any) -> bool:
@@ -139,6 +140,26 @@ def _checked_batch(given: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.
 
 def _told(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _with_checked_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch; nothing else looks at its texts before they are in a file."""
+    for column, name in zip(batch.columns, batch.schema.names, strict=True):
+        if _has_text(column.type):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                msg = f"column {name!r} has no valid text: {error}"
+                raise SchemaMismatch(
+                    msg, hint="Text in Arrow is UTF-8; give bytes as such."
+                ) from error
+    return batch
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return True
+    return any(_has_text(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
