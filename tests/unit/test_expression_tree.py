@@ -21,6 +21,7 @@ from pyhudi.schema.expression_tree import (
 from pyhudi.schema.predicate_parser import parse_where, where_of
 from pyhudi.schema.predicates import And, Compare, In, IsNull, Not, Or
 
+DAY = 86_400_000
 ODD = "it's: 'a'"
 TWO_LINES = "a'\nend: 'b"
 SCHEMA = pa.schema(
@@ -31,6 +32,7 @@ SCHEMA = pa.schema(
         "text": pa.string(),
         "at": pa.timestamp("us", "UTC"),
         "price": pa.decimal128(10, 2),
+        "day": pa.date32(),
         "s": pa.struct({"x": pa.int64()}),
         ODD: pa.int64(),
         TWO_LINES: pa.int64(),
@@ -115,6 +117,12 @@ def test_only_columns_that_are_named_are_read() -> None:
         (pc.if_else(pc.field("a").is_valid(), pc.field("f").isin([1.0]), pc.scalar(True)), None),
         ((pc.field("a") > 5) & pc.starts_with(pc.field("text"), "x"), None),
         (pc.field("at") > pa.scalar(5, pa.timestamp("ns", "UTC")), None),
+        (
+            pc.field("day") < pa.scalar(DAY, pa.date64()),
+            Compare(("day",), "<", dt.date(1970, 1, 2)),
+        ),
+        (pc.field("day") < pa.scalar(DAY + 1, pa.date64()), None),
+        (pc.field("day").isin(pa.array([0, DAY + 1], pa.date64())), None),
     ],
     ids=str,
 )

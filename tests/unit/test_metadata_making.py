@@ -19,6 +19,7 @@ from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import new_definitions
 from pyhudi.metadata.start_group import group_id
+from pyhudi.schema.record_keys import META_COLUMNS
 from pyhudi.timeline import Timeline
 from pyhudi.write import metadata_lifecycle
 from tests.helpers.metadata_table import metadata_table
@@ -65,12 +66,22 @@ def test_properties_are_hudis(tmp_path: Path, name: str) -> None:
     assert dict(own_config(table.config).properties) == dict(hudis)
 
 
-@pytest.mark.parametrize("name", ["v8_cow_nonpart", "v9_cow_nonpart", "v9_cow_record_index"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "v8_cow_nonpart",
+        "v8_cow_event_time",
+        "v8_mor_all_types",
+        "v9_cow_nonpart",
+        "v9_cow_event_time",
+        "v9_cow_record_index",
+    ],
+)
 def test_definitions_are_hudis(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     hudis = json.loads(table.storage.read(".hoodie/.index_defs/index.json"))["indexDefinitions"]
-    columns = hudis.get("column_stats", {}).get("sourceFields", ())
-    wish = Wish(table.config, MetadataOptions(stats_columns=tuple(columns)))
+    meta = [pa.field(name, pa.string()) for name in META_COLUMNS]
+    wish = Wish(table.config, MetadataOptions(), schema=pa.schema([*meta, *table.schema]))
     assert new_definitions(table.config.metadata_partitions, wish) == hudis
 
 

@@ -20,7 +20,11 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.definitions import parse_definitions, stored_definitions
+from pyhudi.metadata.definitions import (
+    IndexDefinition,
+    parse_definitions,
+    stored_definitions,
+)
 from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.kinds.registry import in_order, kind_of
 from pyhudi.storage.storage import Storage
@@ -88,13 +92,10 @@ class Unfinished:
             return version.has_index_definitions
         return kind.exists_in(version, parse_definitions(self.definitions).get(name))
 
-    def stats_columns(self, version: TableVersion) -> tuple[str, ...]:
-        """Columns that are to have statistics, where it is known which."""
-        known = parse_definitions(self.definitions).get(COLUMN_STATS)
-        if known is None or not version.has_index_definitions:
-            return ()
-        # Writers of version 8 fail on the fields of structs.
-        return tuple(name for name in known.columns if version.index_versions or "." not in name)
+    @property
+    def column_stats(self) -> IndexDefinition | None:
+        """Which columns are to have statistics, where it is known which."""
+        return parse_definitions(self.definitions).get(COLUMN_STATS)
 
     @property
     def by_partition(self) -> bool:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.predicate_literals import fits_column, is_text, typed_scalar
+from pyhudi.schema.predicate_literals import fits_column, is_text, python_value, typed_scalar
 from pyhudi.schema.predicates import (
     And,
     Compare,
@@ -282,10 +282,10 @@ def _is_kept(value: pa.Scalar, kind: pa.DataType) -> bool:
     ):
         return False
     try:
-        given = value.as_py()
+        given = python_value(value)
         literal = typed_scalar(given, kind, "")
     except (SchemaMismatch, ValueError):
-        return False  # such as nanoseconds, which Python lacks
+        return False  # such as what Python lacks
     if given != given:  # noqa: PLR0124 - NaN, which conditions compare by their own rule
         return True
     return fits_column(literal, kind) and bool(literal.as_py() == given)

@@ -75,6 +75,15 @@ def fits_column(literal: pa.Scalar, kind: pa.DataType) -> bool:
     return not (at.is_floating(kind) and math.isnan(literal.as_py()))
 
 
+def python_value(value: pa.Scalar) -> Any:
+    """A scalar of Arrow as the value of Python that it is, None for null.
+
+    Raises `ValueError` for what Python lacks, such as a `date64` that is no whole day.
+    """
+    # Of a date64 as_py drops the hours.
+    return (value.cast(pa.date32()) if at.is_date64(value.type) else value).as_py()
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether values of a type are text."""
     return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))

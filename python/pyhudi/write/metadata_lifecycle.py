@@ -9,7 +9,7 @@ writes next makes it where its writer died. What a partition holds is not known 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -45,10 +45,9 @@ from pyhudi.metadata.kinds.registry import (
     new_definitions,
     wanted_partitions,
 )
-from pyhudi.metadata.statistics_columns import check_nested
+from pyhudi.metadata.statistics_columns import check_nested, chosen_as
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
-from pyhudi.schema.table_schema import field_at
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.table import Table
@@ -223,14 +222,10 @@ def _as_before(
     version = context.config.version
     if RECORD_INDEX in undone.partitions_for(version):
         options = replace(options, record_index_by_partition=undone.by_partition)
-    if options.stats_columns or COLUMN_STATS not in undone.partitions:
+    known = undone.column_stats if version.has_index_definitions else None
+    if options.stats_columns or known is None or COLUMN_STATS not in undone.partitions:
         return options
-    return replace(options, stats_columns=_left(context, undone.stats_columns(version)))
-
-
-def _left(context: WriteContext, columns: Iterable[str]) -> tuple[str, ...]:
-    """Those of columns with statistics that the table still has."""
-    return tuple(name for name in columns if field_at(context.schema.arrow, name) is not None)
+    return chosen_as(known, options, context.schema.arrow, version)
 
 
 def create_index(

@@ -37,6 +37,8 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.statistics_columns import (
     check_nested,
+    chosen_by,
+    forgotten_columns,
     has_bounds,
     new_statistics_columns,
     statistics_columns,
@@ -72,19 +74,22 @@ class ColumnStats(PartitionKind):
         )
 
     def definition(self, wish: Wish) -> Definitions:
-        columns = wish.options.stats_columns
+        columns, version = wish.options.stats_columns, wish.config.version
         if wish.schema is not None:
-            columns = new_statistics_columns(wish.schema, wish.options)
-        if not wish.config.version.has_index_definitions:
+            typed = version.index_versions
+            columns = new_statistics_columns(wish.schema, wish.options, typed=typed)
+        if not version.has_index_definitions:
             return {}
-        return new_definition(wish.config, self.name, self.name, self.name, columns)
+        options = chosen_by(wish.options)
+        return new_definition(wish.config, self.name, self.name, self.name, columns, options)
 
     def refusal(self, name: str, table: Known) -> str | None:
-        if name not in table.definitions:
+        definition = table.definitions.get(name)
+        if definition is None:
             missing = table.config.version.has_index_definitions
             return "the index definitions lack it" if missing else None
         for field in statistics_columns(table.definitions, table.schema):
-            if not has_bounds(field.type):
+            if not has_bounds(field.type, typed=definition.version > 1):
                 return f"it is of {field.name}, which is {field.type}"
         return None
 
@@ -111,8 +116,8 @@ class ColumnStats(PartitionKind):
             yield from written(change, columns)
 
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
-        columns = statistics_columns(cleaned.definitions, cleaned.data.columns)
-        yield ForgetTask(cleaned.recording, name, cleaned.clean, tuple(columns.names))
+        columns = forgotten_columns(cleaned.definitions, cleaned.data.columns)
+        yield ForgetTask(cleaned.recording, name, cleaned.clean, columns)
 
     def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
         for conjunct in question.unanswered:
