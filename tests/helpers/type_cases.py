@@ -176,6 +176,7 @@ LACKING: dict[str, tuple[pa.DataType, str]] = {
     "other keys": (pa.map_(pa.int32(), pa.int32()), "list of structs"),
     "no bytes": (pa.binary(0), "binary"),
     "list of maps": (pa.list_(pa.map_(pa.string(), pa.int32())), "structs with the map"),
+    "deep lists": (pa.list_(pa.list_(pa.list_(pa.int32()))), "old-list-structure=false"),
 }
 """Types that no table has, and what the hint says."""
 

@@ -143,6 +143,13 @@ def test_types_docs_and_nulls() -> None:
         (Rename("n", "TS"), "already"),
         (Rename("n", "a.b"), "stays in its struct"),
         (Rename("n", "_hoodie_x"), "no name"),
+        (Rename("n", "a-b"), "named 'a-b'"),
+        (Rename("n", ""), "no name"),
+        (Rename("spots.element.a", "1x"), "named 'spots.element.1x'"),
+        (Rename("n", "_hoodie_is_deleted"), "would be deletes"),
+        (Rename("n", "_pyhudi_base_row"), "pyhudi's own"),
+        (Add("_pyhudi_base_row", pa.int64(), LAST, None), "pyhudi's own"),
+        (Add("_hoodie_is_deleted", pa.int32(), LAST, None), "which rows are deletes"),
         (Rename("id", "x"), "keys, partitions or orderings"),
         (Drop("place"), "keys, partitions or orderings"),
         (ChangeType("ts", pa.string()), "keys, partitions or orderings"),
@@ -159,6 +166,19 @@ def test_types_docs_and_nulls() -> None:
 def test_impossible_changes_are_refused(change: Change, message: str) -> None:
     with pytest.raises(SchemaMismatch, match=message):
         after(change)
+
+
+@pytest.mark.parametrize("all_types", [True, False])
+def test_a_time_keeps_its_unit(*, all_types: bool) -> None:
+    from pyhudi import _native
+
+    schema = pa.schema([("at", pa.timestamp("ms", "UTC")), ("n", pa.int32())])
+    found = ColumnTree.of(_native.avro_schema(schema, "r", "n"), None, all_types=all_types)
+    rules = Rules(frozenset(), all_types=all_types, record="n.r")
+    same = alter_steps.apply(found, ChangeType("at", pa.timestamp("ms", "UTC")), rules)
+    assert same.root == found.root
+    with pytest.raises(SchemaMismatch, match="timestamp-millis: it cannot become timestamp-micros"):
+        alter_steps.apply(found, ChangeType("at", pa.timestamp("us", "UTC")), rules)
 
 
 def test_the_last_column_and_the_last_field_stay() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -131,6 +132,45 @@ def test_what_does_not_fit_is_named_and_nothing_is_written(
     with pytest.raises(SchemaMismatch, match=column):
         table.upsert(data, schema_mode="merge")
     assert by_id(pyhudi.open_table(tmp_path / "t").scan().to_arrow()) == before
+
+
+@pytest.mark.parametrize("mode", ["strict", "merge"])
+@pytest.mark.parametrize("names", [["a", "a"], ["a", "b", "b"]])
+def test_a_field_that_comes_twice_is_refused(
+    tmp_path: Path, mode: Literal["strict", "merge"], names: list[str]
+) -> None:
+    table = TABLE.make(tmp_path / "t")
+    before = by_id(table.scan().to_arrow())
+    fields = [pa.field(name, pa.int32()) for name in names]
+    values = [pa.array([at], pa.int32()) for at in range(len(names))]
+    twice = pa.StructArray.from_arrays(values, fields=fields)
+    data = ROWS.slice(0, 1).set_column(3, "s", twice)
+    with pytest.raises(SchemaMismatch, match=r"'?s\.[ab]"):
+        table.upsert(data, schema_mode=mode)
+    assert by_id(pyhudi.open_table(tmp_path / "t").scan().to_arrow()) == before
+
+
+@pytest.mark.parametrize("kind", ["secondary_index", "column_stats"])
+def test_a_column_with_an_index_keeps_its_type(tmp_path: Path, kind: str) -> None:
+    rows = pa.table({"id": ["a"], "n": pa.array([1], pa.int32())})
+    table = pyhudi.create_table(str(tmp_path / "t"), rows, key="id", type="mor")
+    function = "identity" if kind == "column_stats" else None
+    table.create_index(kind, ["n"], name="over", function=function)
+    name = "secondary_index_over" if kind == "secondary_index" else "expr_index_over"
+    wide = pa.table({"id": ["a"], "n": pa.array([2], pa.float64())})
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: table.upsert(wide, schema_mode="merge"),
+        lambda: table.alter().change_type("n", pa.float64()).execute(),
+        lambda: table.alter().rename_column("n", "m").execute(),
+    )
+    for change in changes:
+        with pytest.raises(SchemaMismatch, match="'n'") as refused:
+            change()
+        assert f'drop_index("{name}")' in refused.value.hint
+    table.upsert(rows, schema_mode="merge")
+    table.drop_index(name)
+    table.upsert(wide, schema_mode="merge")
+    assert table.refresh().schema.field("n").type == pa.float64()
 
 
 @pytest.mark.parametrize("role", ["key", "partition_by", "order_by"])

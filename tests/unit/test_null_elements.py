@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
 
@@ -61,6 +61,31 @@ def test_every_verb_keeps_them(tmp_path: Path, kind: Kind, blocks: str) -> None:
     if kind == "mor":
         table.compact()
         assert held(table) == expected
+
+
+def test_deep_lists_are_written_with_the_option_alone(tmp_path: Path) -> None:
+    deep = pa.list_(pa.list_(pa.list_(pa.int32())))
+    rows = pa.table({"id": ["a"], "deep": pa.array([[[[1]], [[2, 3]]]], deep)})
+    given = {**OPTIONS, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    table = pyhudi.create_table(tmp_path / "t", rows.schema, key="id", type="mor", options=given)
+    for _ in range(2):
+        table.upsert(rows)
+    without = {name: text for name, text in given.items() if name != OPTION}
+    other = pyhudi.open_table(tmp_path / "t", options=without)
+    for change in (
+        other.compact,
+        other.cluster,
+        other.log_compact,
+        lambda: other.upsert(rows),
+        lambda: other.delete("id = 'a'"),
+        lambda: other.alter().rename_column("deep", "deeper").execute(),
+    ):
+        with pytest.raises(UnsupportedTableFeature, match="'deep'") as refused:
+            change()
+        assert OPTION in refused.value.hint
+    assert not other.refresh().state.timeline.pending()
+    table.refresh().compact()
+    assert table.refresh().scan().to_arrow().to_pylist() == rows.to_pylist()
 
 
 def test_files_have_the_lists_that_parquet_for_java_writes(tmp_path: Path) -> None:

@@ -186,6 +186,33 @@ def test_the_schema_is_that_of_the_time(golden: GoldenTables) -> None:
     assert table.scan(as_of=first["as_of"]).schema == past.schema
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_schema_before_a_service_is_looked_up_in_the_archive(
+    tmp_path: Path, version: int
+) -> None:
+    rows = pa.table({"id": ["a"], "v": [1]})
+    options = {
+        "hoodie.archive.automatic": "false",
+        "hoodie.clean.automatic": "false",
+        "hoodie.metadata.enable": "false",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+    }
+    table = pyhudi.create_table(
+        tmp_path / "t", rows, key="id", type="mor", version=version, options=options
+    )
+    table.upsert(rows.append_column("n", pa.array([1])), schema_mode="merge")
+    table.compact()
+    service = table.refresh().state.timeline.commits[-1]
+    table.alter().add_column("later", pa.string()).execute()
+    table.archive()
+    active = table.refresh().state.timeline.commits
+    assert active[0] == service
+    assert table.schema.names == ["id", "v", "n", "later"]
+    past = pyhudi.open_table(tmp_path / "t", as_of=service.requested)
+    assert past.schema.names == ["id", "v", "n"]
+
+
 class TestHandles:
     ROWS = pa.table({"id": ["a"], "v": [1]})
 

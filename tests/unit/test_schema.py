@@ -50,6 +50,19 @@ def test_the_newest_commit_with_a_schema_tells() -> None:
     assert [field["name"] for field in json.loads(found.avro)["fields"]] == ["a", "b"]
 
 
+def of_service(operation: str, content: bytes) -> bytes:
+    return json.dumps({**json.loads(content), "operationType": operation}).encode()
+
+
+@pytest.mark.parametrize("operation", ["COMPACT", "CLUSTER", "LOG_COMPACT", "INDEX"])
+def test_a_service_does_not_tell(operation: str) -> None:
+    older = of_service(operation, commit(avro("a")))
+    assert read({T1: commit(avro("a", "b")), T2: older}).data_columns == ["a", "b"]
+    creation = {"hoodie.table.create.schema": avro("c").replace(":", r"\:")}
+    # Its schema is later than the one of the table's creation all the same.
+    assert read({T2: older}, **creation).data_columns == ["a"]
+
+
 def test_a_table_never_written_has_the_schema_of_its_creation() -> None:
     found = read({}, **{"hoodie.table.create.schema": avro("a").replace(":", r"\:")})
     assert (found.data_columns, found.meta_columns) == (["a"], list(META_FIELDS))
@@ -90,6 +103,11 @@ def test_the_newest_commit_tells_how_older_files_name_the_columns() -> None:
     (renamed,) = found.evolution.maps
     assert [one.stored for one in renamed if one.name == "b"] == ["a"]
     assert read({T1: old}).evolution is None
+    service = of_service("COMPACT", old)
+    later = commit(avro("b"), latest_schema=ids("b", 20240101000000002))
+    found = read({T1: old, T2: later, T3: service})
+    assert found.history is not None
+    assert '"b"' in found.history.current
 
 
 def test_a_schema_that_is_no_record_is_damage() -> None:
@@ -120,7 +138,8 @@ def test_what_is_read_may_have_nulls_inside_structs_lists_and_maps() -> None:
     value = pa.field("value", point, nullable=False)
     schema = pa.schema([strict, ("l", pa.list_(item)), ("m", pa.map_(pa.string(), value))])
     loose = pa.struct([("x", pa.int32())])
-    read_as = readable_schema(schema)
+    fields = [{"name": "x", "type": "int"}, {"name": "l"}, {"name": "m"}]
+    read_as = readable_schema(schema, json.dumps({"fields": fields}))
     assert read_as.field("x") == strict
     assert read_as.field("l").type == pa.list_(loose)
     assert read_as.field("m").type == pa.map_(pa.string(), loose)

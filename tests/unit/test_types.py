@@ -241,14 +241,85 @@ def test_names_that_differ_in_case_alone_are_refused(tmp_path: Path, kind: pa.Da
         ("_hoodie_commit_time", pa.int64()),
         ("_hoodie_operation", pa.string()),
         ("_hoodie_is_deleted", pa.string()),
+        ("_pyhudi_base_row", pa.int64()),
     ],
 )
-def test_names_of_hudis_own_are_refused(tmp_path: Path, name: str, kind: pa.DataType) -> None:
+def test_names_that_are_reserved_are_refused(tmp_path: Path, name: str, kind: pa.DataType) -> None:
     schema = pa.schema([("id", pa.string()), (name, kind)])
     for given in (schema, schema.empty_table()):
         with pytest.raises(SchemaMismatch, match=name) as refused:
             made(tmp_path / "t", given)
         assert "ename it" in refused.value.hint
+    table = made(tmp_path / "t", pa.table({"id": ["a"]}))
+    rows = pa.table({"id": ["b"], name: pa.nulls(1, kind)})
+    with pytest.raises(SchemaMismatch, match=name):
+        table.upsert(rows, schema_mode="merge")
+    assert table.refresh().scan().count() == 1
+
+
+def said_of_creation(base: Path, old: str, new: str) -> None:
+    """Has the table's schema of its creation say something else."""
+    path = base / ".hoodie" / "hoodie.properties"
+    old, new = (text.replace(":", r"\:") for text in (old, new))
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_table_with_a_name_of_pyhudis_own_is_not_written_to(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "x_base_row": [1]})
+    made(tmp_path / "t", rows.schema, "mor")
+    said_of_creation(tmp_path / "t", '"x_base_row"', '"_pyhudi_base_row"')
+    table = pyhudi.open_table(tmp_path / "t")
+    assert table.schema.names == ["id", "_pyhudi_base_row"]
+    with pytest.raises(UnsupportedTableFeature, match="_pyhudi_base_row"):
+        table.insert(rows.rename_columns(["id", "_pyhudi_base_row"]))
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_an_enum_takes_its_symbols_alone(tmp_path: Path, kind: Kind) -> None:
+    base = tmp_path / "t"
+    schema = pa.schema([("id", pa.string()), ("grade", pa.string()), ("other", pa.string())])
+    made(base, schema, kind)
+    grade = '{"type":"enum","name":"grade","symbols":["A","B"]}'
+    text = '{"name":"grade","type":["null",%s],"default":null}'
+    said_of_creation(base, text % '"string"', text % grade)
+    other = '{"name":"other","type":["null",%s],"default":null}'
+    said_of_creation(base, other % '"string"', other % '"hoodie.t.grade"')
+    table = pyhudi.open_table(base, options={**PLAIN, "hoodie.index.type": "SIMPLE"})
+    first = pa.table({"id": ["a"], "grade": ["A"], "other": pa.nulls(1, pa.string())})
+    table.insert(first)
+    for name, at in (("grade", 1), ("other", 2)):
+        odd = first.set_column(at, name, pa.array(["Q"]))
+        for write in (table.insert, table.upsert, table.bulk_insert):
+            with pytest.raises(SchemaMismatch, match=f"'{name}' is an enum.* 'Q'") as refused:
+                write(odd)
+            assert "A, B" in refused.value.hint
+        with pytest.raises(SchemaMismatch, match="no symbol 'Q'"):
+            table.update("id = 'a'", {name: "'Q'"})
+    assert table.refresh().scan().to_arrow().to_pylist() == first.to_pylist()
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_column_that_older_files_lack_is_null_whatever_its_default(
+    tmp_path: Path, kind: Kind
+) -> None:
+    base = tmp_path / "t"
+    given = {**PLAIN, "hoodie.index.type": "SIMPLE"}
+    rows = pa.table({"id": ["a", "b"], "n": [1, 2]})
+    table = pyhudi.create_table(base, rows, key="id", type=kind, version=6, options=given)
+    table.upsert(rows.slice(0, 1))
+    added = '{"name":"y","type":"int","default":7}'
+    for path in base.glob(".hoodie/*commit"):
+        metadata = json.loads(path.read_text())
+        schema = json.loads(metadata["extraMetadata"]["schema"])
+        schema["fields"].append(json.loads(added))
+        metadata["extraMetadata"]["schema"] = json.dumps(schema)
+        path.write_text(json.dumps(metadata))
+    found = pyhudi.open_table(base)
+    assert found.schema.field("y") == pa.field("y", pa.int32())
+    rows_now = found.scan().to_arrow().sort_by("id").to_pylist()
+    assert rows_now == [{"id": "a", "n": 1, "y": None}, {"id": "b", "n": 2, "y": None}]
 
 
 def test_other_odd_names_are_taken(tmp_path: Path) -> None:

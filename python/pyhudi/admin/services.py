@@ -14,7 +14,9 @@ from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log_compaction_options import LEAST, LogCompactionOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.schema.storable import check_written
 from pyhudi.services import archiving, cleaning, clustering, log_compaction, table_compaction
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
@@ -87,7 +89,7 @@ def _of_log_files(
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    opened = open_for_service(handle, clock, changes=changes)
+    opened = _open_to_rewrite(handle, clock, changes=changes)
     if not opened.config.is_merge_on_read:
         msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
         raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
@@ -110,7 +112,7 @@ def cluster(
     """See `HudiTable.cluster`, whose `memory_limit` is `memory`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    opened = open_for_service(handle, clock, changes=not dry_run)
+    opened = _open_to_rewrite(handle, clock, changes=not dry_run)
     if partitions is not None:
         paths = tuple(chosen(WriteContext.open(handle, clock), partitions))
         options = replace(options, selected=paths)
@@ -171,3 +173,13 @@ def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> Table:
         check(table.timeline)
         check_no_other_lock(storage, config, table.timeline, options, clock)
     return table.at(recover(table, check, table.timeline)) if changes else table
+
+
+def _open_to_rewrite(handle: Handle, clock: Clock, *, changes: bool) -> Table:
+    """As `open_for_service`, for a service that writes rows anew.
+
+    Raises `UnsupportedTableFeature` for columns that cannot be written.
+    """
+    table = open_for_service(handle, clock, changes=changes)
+    check_written(table.schema.arrow, old_lists=WriteOptions.of(handle.options).old_lists)
+    return table

@@ -51,7 +51,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.conform import conform, data_schema, to_table
 from pyhudi.schema.plain import plain_schema
 from pyhudi.schema.record_keys import GENERATORS, add_keys, key_spec
-from pyhudi.schema.storable import avro_schema, check_new_table
+from pyhudi.schema.storable import avro_schema, check_reserved
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.cdc_form import MODES
 from pyhudi.storage.storage import Storage
@@ -282,10 +282,10 @@ def _check_absent(storage: Storage) -> None:
 
 def _schema_and_rows(given: Any) -> tuple[pa.Schema, pa.Table | None]:
     if isinstance(given, pa.Schema):
-        check_new_table(given)
+        check_reserved(given)
         return data_schema(plain_schema(given)), None
     rows = to_table(given, uneven=True)
-    check_new_table(rows.schema)
+    check_reserved(rows.schema)
     return data_schema(rows.schema), rows
 
 

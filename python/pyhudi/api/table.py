@@ -564,7 +564,7 @@ def _table_of(
     storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
 ) -> Table:
     found = table_schema(storage, config, timeline)
-    schema = readable_schema(found.arrow)
+    schema = readable_schema(found.arrow, found.avro)
     as_text = text_columns(config, schema)
     clock = SystemClock()
     return Table(

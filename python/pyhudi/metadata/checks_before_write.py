@@ -69,6 +69,18 @@ def check_indexes(
         raise overtaken("another writer has changed the table's indexes") from error
 
 
+def indexed_columns(
+    config: TableConfig, definitions: Mapping[str, IndexDefinition]
+) -> dict[str, str]:
+    """The index over each column that has one with a name, such as a secondary index."""
+    return {
+        column: name
+        for kind, name in kinds_of(config.metadata_partitions)
+        if kind.has_names and name in definitions
+        for column in definitions[name].columns
+    }
+
+
 def check_kept(
     names: Iterable[str],
     config: TableConfig,

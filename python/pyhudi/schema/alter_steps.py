@@ -7,8 +7,8 @@ What may change into what is Hudi's rule for schema on read (`TableChanges`,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from pyhudi.schema.column_json import read_type
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of, with_parts
 from pyhudi.schema.record_keys import IS_DELETED
-from pyhudi.schema.storable import avro_schema
+from pyhudi.schema.storable import avro_schema, check_name, check_reserved
 
 META_PREFIX = "_hoodie_"
 """Names that are Hudi's own. `_hoodie_is_deleted` is a column like any other."""
@@ -44,6 +44,8 @@ class Rules:
     """As of `ColumnTree.of`."""
     record: str
     """Full name of the table's Avro record."""
+    indexed: Mapping[str, str] = field(default_factory=dict)
+    """The index over each column that has one with a name."""
 
 
 def apply(tree: ColumnTree, change: Change, rules: Rules) -> ColumnTree:
@@ -86,11 +88,15 @@ def _column(slot: Slot, change: ChangeType | Comment | MakeNullable, rules: Rule
 
 
 def _check_free(path: str, rules: Rules) -> None:
-    """Refuses what would change a column that keys, partitions or orderings are made of."""
+    """Refuses what would change a column that something else depends on."""
     for fixed in rules.fixed:
         if fixed == path or fixed.startswith(f"{path}."):
             msg = f"column {path!r} cannot change: keys, partitions or orderings are made of it"
             raise SchemaMismatch(msg)
+    for column, index in rules.indexed.items():
+        if column == path or column.startswith(f"{path}."):
+            msg = f"column {path!r} cannot change: {index} is an index over it"
+            raise SchemaMismatch(msg, hint=f'Take it away first: drop_index("{index}").')
 
 
 # --- finding --------------------------------------------------------------------------------------
@@ -161,6 +167,8 @@ def _index(struct: Struct, name: str, path: str) -> int:
 def _added(struct: Struct, change: Add, name: str, rules: Rules) -> Struct:
     change.position.check()
     _check_new_name(struct, name, change.path)
+    if name == change.path:
+        check_reserved([pa.field(name, change.kind)])
     kind = _kind_of(name, change.kind, change.path, rules, record=struct.name)
     slot = Slot(NEW, name, kind, optional=True, doc=change.doc)
     return _placed(struct, slot, change.position, change.path)
@@ -170,6 +178,7 @@ def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> 
     if not name or (name.startswith(META_PREFIX) and name != IS_DELETED):
         msg = f"{name!r} is no name for a column"
         raise SchemaMismatch(msg)
+    check_name(name, path[: path.rfind(".") + 1] + name)
     for slot in struct.fields:
         if slot.name.lower() == name.lower() and slot.name != besides:
             msg = f"there is a column {slot.name!r} beside {path!r} already"
@@ -178,13 +187,23 @@ def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> 
 
 def _renamed(struct: Struct, change: Rename, name: str) -> Struct:
     at = _index(struct, name, change.path)
-    _check_new_name(struct, change.name, change.path, besides=name)
     if "." in change.name:
         msg = f"{change.name!r} is no name: a column stays in its struct"
         raise SchemaMismatch(msg)
+    _check_new_name(struct, change.name, change.path, besides=name)
+    if name == change.path:
+        _check_reserved_name(change)
     fields = list(struct.fields)
     fields[at] = replace(fields[at], name=change.name)
     return replace(struct, fields=tuple(fields))
+
+
+def _check_reserved_name(change: Rename) -> None:
+    """Refuses names of columns that say something of their rows, which older files would not."""
+    if change.name == IS_DELETED:
+        msg = f"column {change.path!r} cannot become {IS_DELETED!r}: its rows would be deletes"
+        raise SchemaMismatch(msg, hint="Add a bool column of that name.")
+    check_reserved([pa.field(change.name, pa.null())])
 
 
 def _dropped(struct: Struct, change: Drop, name: str) -> Struct:
@@ -245,12 +264,20 @@ def _typed(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
     if not isinstance(slot.kind, Plain) or not isinstance(kind, Plain):
         msg = f"column {change.path!r} has parts, or would: change them one by one"
         raise SchemaMismatch(msg)
-    if slot.kind.simple == kind.simple:
-        return slot
-    if not may_become(slot.kind.simple, kind.simple):
-        msg = f"column {change.path!r} is {slot.kind.simple}: it cannot become {kind.simple}"
+    old, new = slot.kind.simple, kind.simple
+    if old == new:
+        # Internal schemas do not tell units of times in every release: `timestamp` is both.
+        old, new = _logical(slot.kind) or old, _logical(kind) or new
+        if old == new:
+            return slot
+    if not may_become(old, new):
+        msg = f"column {change.path!r} is {old}: it cannot become {new}"
         raise SchemaMismatch(msg, hint="Numbers can be widened, and most types become text.")
     return replace(slot, kind=replace(kind, text=kind.simple), default=None)
+
+
+def _logical(kind: Plain) -> str | None:
+    return kind.avro.get("logicalType") if isinstance(kind.avro, dict) else None
 
 
 _MAY_BECOME = {

@@ -231,6 +231,9 @@ def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
         unknown = [field.name for field in given if field.name not in fields]
         if unknown:
             return f"the table has no {path}.{unknown[0]}"
+        twice = [field.name for field in given if given.get_field_index(field.name) < 0]
+        if twice:
+            return f"there is more than one {path}.{twice[0]}"
         below = (_other_kinds(f.type, fields[f.name], f"{path}.{f.name}") for f in given)
         return next((why for why in below if why), "")
     if pa.types.is_map(given):

@@ -9,7 +9,7 @@ Column ids, where the table has them, are `txn/schema_history.py`'s part.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import META_COLUMNS
 from pyhudi.schema.schema_history import continued
-from pyhudi.schema.storable import avro_schema
+from pyhudi.schema.storable import avro_schema, check_reserved
 from pyhudi.schema.table_schema import TableSchema
 
 SchemaMode = Literal["strict", "merge"]
@@ -44,36 +44,50 @@ def check_mode(mode: str) -> None:
         raise ConfigError(msg, hint='Give "strict" or "merge".')
 
 
-def evolve(table: TableSchema, config: TableConfig, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
+def evolve(
+    table: TableSchema, config: TableConfig, rows: pa.Table, indexed: Mapping[str, str]
+) -> tuple[TableSchema, pa.Table]:
     """The table's schema with what the rows add to it, and the rows with all its columns.
+
+    indexed: the index over each column that has one with a name.
 
     Raises `SchemaMismatch` naming the column for a type that neither fits nor widens the table's,
     for a column that the rows lack and that cannot be null, for a name that differs from another's
-    in case alone, and for a change to columns that make keys or order rows.
+    in case alone, comes twice or is reserved, and for a change to columns that make keys, order
+    rows or have an index.
     """
+    known = data_schema(table.arrow).names
+    check_reserved(field for field in rows.schema if field.name not in known)
     given = data_schema(rows.schema)
     record = json.loads(table.avro)
-    evolved = json.dumps(_record(record, pa.struct(list(given)), "", _fixed_columns(config)))
+    fixed = _fixed_columns(config, indexed)
+    evolved = json.dumps(_record(record, pa.struct(list(given)), "", fixed))
     schema = table
     if evolved != json.dumps(record):
         schema = continued(table, evolved, config)
     return schema, _fitted(rows, data_schema(schema.arrow))
 
 
-def _fixed_columns(config: TableConfig) -> frozenset[str]:
-    """Columns whose type decides how a stored key, path or ordering value reads."""
+def _fixed_columns(config: TableConfig, indexed: Mapping[str, str]) -> dict[str, str]:
+    """Columns whose type decides how a stored key, path, ordering or index reads, each with why."""
     named = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
-    return frozenset(named)
+    return {
+        **{
+            column: f'{index} is an index over it. Take it away first: drop_index("{index}").'
+            for column, index in indexed.items()
+        },
+        **dict.fromkeys(named, "Keys, partitions and orderings depend on its type."),
+    }
 
 
 # --- the schema -----------------------------------------------------------------------------------
 
 
-def _record(record: Json, given: pa.StructType, path: str, fixed: Collection[str]) -> Json:
+def _record(record: Json, given: pa.StructType, path: str, fixed: Mapping[str, str]) -> Json:
     """An Avro record with the fields of a struct merged in; `path` is "" or ends with a dot."""
     known = {field["name"]: field for field in record["fields"]}
     incoming = {field.name: field for field in given}
-    _check_cases(known, incoming, path)
+    _check_names(known, given, path)
     fields = []
     for name, field in known.items():
         kind = field["type"]
@@ -84,9 +98,13 @@ def _record(record: Json, given: pa.StructType, path: str, fixed: Collection[str
     return {**record, "fields": [*fields, *_new_fields(record, added, path)]}
 
 
-def _check_cases(known: Collection[str], incoming: Collection[str], path: str) -> None:
+def _check_names(known: Collection[str], given: pa.StructType, path: str) -> None:
     by_case = {name.lower(): name for name in known}
-    for name in incoming:
+    names = [field.name for field in given]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            msg = f"there is more than one column {path + name!r}"
+            raise SchemaMismatch(msg, hint="Rename one.")
         other = by_case.setdefault(name.lower(), name)
         if other != name:
             msg = f"the new column {path + name!r} differs from {path + other!r} in case alone"
@@ -105,7 +123,7 @@ def _new_fields(record: Json, added: list[pa.Field[Any]], path: str) -> list[Jso
     return fields
 
 
-def _type(kind: Json, given: pa.DataType, path: str, fixed: Collection[str]) -> Json:
+def _type(kind: Json, given: pa.DataType, path: str, fixed: Mapping[str, str]) -> Json:
     if isinstance(kind, list):
         return [
             _type(branch, given, path, fixed) if branch != "null" else branch for branch in kind
@@ -121,13 +139,13 @@ def _type(kind: Json, given: pa.DataType, path: str, fixed: Collection[str]) -> 
     return kind
 
 
-def _number(kind: str, given: pa.DataType, path: str, fixed: Collection[str]) -> str:
+def _number(kind: str, given: pa.DataType, path: str, fixed: Mapping[str, str]) -> str:
     wanted = _avro_number(given)
     if wanted is None or wanted == kind or wanted not in _WIDER.get(kind, ()):
         return kind
     if path in fixed:
         msg = f"column {path!r} is {kind} in the table and {wanted} in the data: it cannot change"
-        raise SchemaMismatch(msg, hint="Keys, partitions and orderings depend on its type.")
+        raise SchemaMismatch(msg, hint=fixed[path])
     return wanted
 
 

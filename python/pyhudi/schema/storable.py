@@ -17,6 +17,9 @@ from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
 from pyhudi.schema.table_schema import OPERATION_FIELD
 
+OWN_PREFIX = "_pyhudi_"
+"""Names of columns that rows have on their way, beside the table's."""
+
 MOST_DIGITS = 38
 """Of Spark's decimals, and so of Hudi's."""
 
@@ -35,12 +38,15 @@ def avro_schema(schema: pa.Schema, name: str, namespace: str) -> str:
     return _native.avro_schema(schema, name, namespace)
 
 
-def check_new_table(schema: pa.Schema) -> None:
-    """Raises `SchemaMismatch` for columns of a new table that have the name of Hudi's own.
+def check_reserved(new: Iterable[pa.Field[Any]]) -> None:
+    """Raises `SchemaMismatch` for new columns that have the name of Hudi's or pyhudi's own.
 
-    schema: as it was given. Meta columns that were read from a table are text, and are dropped.
+    new: as they were given. Meta columns that were read from a table are text, and are dropped.
     """
-    for field in schema:
+    for field in new:
+        if field.name.startswith(OWN_PREFIX):
+            msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are pyhudi's own"
+            raise SchemaMismatch(msg, hint="Rename it.")
         if field.name == OPERATION_FIELD or (
             field.name in META_COLUMNS and not pa.types.is_string(field.type)
         ):
@@ -51,6 +57,38 @@ def check_new_table(schema: pa.Schema) -> None:
             raise SchemaMismatch(msg, hint="Make it bool, or rename it.")
 
 
+def check_written(schema: pa.Schema, *, old_lists: bool) -> None:
+    """Raises `UnsupportedTableFeature` for a table with columns that cannot be written.
+
+    old_lists: lists in Parquet have two levels.
+    """
+    for field in schema:
+        if field.name.startswith(OWN_PREFIX):
+            msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are pyhudi's own"
+            raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
+        if old_lists:
+            _check_lists(field.type, field.name)
+
+
+def _check_lists(kind: pa.DataType, path: str) -> None:
+    """Refuses lists that the Parquet library does not read back from a form of two levels."""
+    if pa.types.is_struct(kind):
+        for field in kind:
+            _check_lists(field.type, f"{path}.{field.name}")
+    elif pa.types.is_map(kind):
+        _check_lists(kind.item_type, f"{path}.value")
+    elif _is_list(kind):
+        inner = kind.value_type
+        if _is_list(inner) and _is_list(inner.value_type):
+            msg = f"column {path!r} is {kind}: lists in lists in lists cannot be read back"
+            raise UnsupportedTableFeature(
+                msg,
+                hint="Make some elements structs with the list as a field, or give the option "
+                "parquet.avro.write-old-list-structure=false here and to every other writer.",
+            )
+        _check_lists(inner, f"{path}.element")
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 
@@ -59,9 +97,7 @@ def _check_fields(fields: Iterable[pa.Field[Any]], path: str) -> None:
     by_case: dict[str, str] = {}
     for field in fields:
         where = path + field.name
-        if not _is_name(field.name):
-            msg = f"a column cannot be named {where!r}: {_why_not(field.name)}"
-            raise SchemaMismatch(msg, hint=f"Rename it, such as to {_near(field.name)!r}.")
+        check_name(field.name, where)
         other = by_case.get(field.name.lower())
         if other == field.name:
             msg = f"there is more than one column {where!r}"
@@ -71,6 +107,13 @@ def _check_fields(fields: Iterable[pa.Field[Any]], path: str) -> None:
             raise SchemaMismatch(msg, hint="Spark does not tell such columns apart: rename one.")
         by_case[field.name.lower()] = field.name
         _check_type(field.type, where)
+
+
+def check_name(name: str, where: str) -> None:
+    """Raises `SchemaMismatch` for a name that no column can have. where: its path."""
+    if not _is_name(name):
+        msg = f"a column cannot be named {where!r}: {_why_not(name)}"
+        raise SchemaMismatch(msg, hint=f"Name it otherwise, such as {_near(name)!r}.")
 
 
 def _is_name(name: str) -> bool:

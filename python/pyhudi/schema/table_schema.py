@@ -100,13 +100,26 @@ def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
     return narrow
 
 
-def readable_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with nulls allowed in every struct, list and map.
+def readable_schema(schema: pa.Schema, avro: str) -> pa.Schema:
+    """The schema with nulls allowed in every struct, list and map, and for what has a default.
 
     Files may hold nulls that the table's schema has no place for: those of writers that did not
-    keep to it, and of fields that older files lack. Hudi's Spark readers give them, too.
+    keep to it, and of fields that older files lack. Hudi's Spark readers give them, too. A required
+    column that came later has a default, which nobody fills in.
+
+    avro: the same schema.
     """
-    return pa.schema([field.with_type(_readable(field.type)) for field in schema])
+    required = any(not field.nullable for field in schema)
+    fields = _parse(avro)["fields"] if required else ()
+    later = {field["name"] for field in fields if "default" in field}
+    return pa.schema(
+        [
+            field.with_type(_readable(field.type)).with_nullable(
+                field.nullable or field.name in later
+            )
+            for field in schema
+        ]
+    )
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:
@@ -126,7 +139,8 @@ def _nullable(field: pa.Field) -> pa.Field:
 def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> TableSchema:
     """The schema of the newest commit that has one, of the table's creation, or of a newest file.
 
-    Of a timeline that was cut (`Timeline.until`) it is the schema of that time.
+    Commits of services do not count. Of a timeline that was cut (`Timeline.until`) it is the schema
+    of that time.
 
     Raises `SchemaMismatch` for a table that was never written and holds no schema either,
     `CorruptTable` for a schema that cannot be understood.
@@ -171,11 +185,16 @@ def _meta_first(schema: pa.Schema) -> pa.Schema:
 
 
 def _schema_of_commits(timeline: Timeline) -> tuple[Instant | None, str | None]:
+    of_service: tuple[Instant | None, str | None] = None, None
     for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
-        schema = timeline.commit_metadata(instant).schema
-        if schema:
-            return instant, schema
-    return None, schema_before_start(timeline)
+        metadata = timeline.commit_metadata(instant)
+        if metadata.table_schema:
+            return instant, metadata.table_schema
+        if metadata.schema and not of_service[0]:
+            of_service = instant, metadata.schema
+    before = schema_before_start(timeline)
+    # That of the table's creation, which Hudi takes here, is older than a service's.
+    return (None, before) if before else of_service
 
 
 def _schema_of_creation(config: TableConfig) -> str | None:

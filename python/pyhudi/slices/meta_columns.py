@@ -6,18 +6,25 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
-from pyhudi.slices.write_tasks import WriteTarget
+from pyhudi.schema.symbols import check_symbols, enum_symbols
+from pyhudi.slices.write_tasks import RowStream, WriteTarget
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
 
 
 def with_meta(
-    rows: pa.Table, target: WriteTarget, attempt: Attempt, file_name: str
+    rows: RowStream, target: WriteTarget, attempt: Attempt, file_name: str
 ) -> _native.BatchReader:
     """The rows, which have record key and partition path, with the other meta columns too.
 
-    All of them are null where the table's keys are virtual.
+    All of them are null where the table's keys are virtual. Raises `SchemaMismatch` for a value of
+    an enum that is none of its symbols.
     """
+    symbols = enum_symbols(target.avro_schema)
+    if symbols:
+        # As a stream it would hide the kind of the error.
+        rows = pa.table(rows)
+        check_symbols(rows, symbols)
     return _native.with_meta_columns(
         rows,
         instant=target.instant,

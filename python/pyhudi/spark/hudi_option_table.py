@@ -305,7 +305,8 @@ OPTIONS: tuple[HudiOption, ...] = (
         _READ + "schema.use.end.instanttime",
         "read",
         "refused",
-        "rows come with the columns of the range's end",
+        "rows come with the table's newest columns",
+        _OFF,
     ),
     HudiOption(
         _READ + "extract.partition.values.from.path",

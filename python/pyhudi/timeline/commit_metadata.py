@@ -24,6 +24,10 @@ NO_PREVIOUS_COMMIT = "null"
 SCHEMA_KEY = "schema"
 """Key of the writer's Avro schema, without meta fields, in `CommitMetadata.extra_metadata`."""
 
+_KEEP_SCHEMA = frozenset({"CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"})
+"""Operations after which the table's schema is what it was (`WriteOperationType.canUpdateSchema`).
+A service that began before the schema changed carries the older one."""
+
 
 @dataclass(frozen=True)
 class RuntimeStats:
@@ -151,6 +155,11 @@ class CommitMetadata:
     def schema(self) -> str | None:
         """The writer's Avro schema text, None when the commit carries none or an empty one."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
+
+    @property
+    def table_schema(self) -> str | None:
+        """`schema`, of a commit whose operation can change the table's."""
+        return None if self.operation_type in _KEEP_SCHEMA else self.schema
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> CommitMetadata:

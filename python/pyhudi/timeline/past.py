@@ -61,18 +61,18 @@ def first_incomplete_commit(timeline: Timeline) -> Instant | None:
 
 
 def schema_before_start(timeline: Timeline) -> str | None:
-    """The schema at the time to which a timeline was cut, when no active commit is as old.
+    """The schema at the time to which a timeline was cut, when no active commit of then tells it.
 
     It is that of the newest archived commit that has one, else that of the newest commit of all.
     """
-    if timeline.bound is None or timeline.commits:
+    if timeline.bound is None:
         return None
     archive, uncut = timeline.archive, timeline.uncut
     for instant in reversed(archive.commits(Span(until=timeline.bound))):
-        schema = archive.commit_metadata(instant).schema
+        schema = archive.commit_metadata(instant).table_schema
         if schema:
             return schema
-    found = (uncut.commit_metadata(instant).schema for instant in reversed(uncut.commits))
+    found = (uncut.commit_metadata(instant).table_schema for instant in reversed(uncut.commits))
     return next((schema for schema in found if schema), None)
 
 

@@ -8,14 +8,12 @@ No file is rewritten: readers find each column in older files by its id. Which c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyhudi import _native
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.metadata.definitions import index_definitions
-from pyhudi.metadata.kinds.registry import kind_of, kinds_of
+from pyhudi.metadata.kinds.registry import kinds_of
 from pyhudi.schema import alter_steps
 from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename
 from pyhudi.schema.alter_steps import Rules
@@ -23,7 +21,6 @@ from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.internal_schema import SchemaHistory
 from pyhudi.schema.schema_history import NOT_STORED, first_history, tree_of
 from pyhudi.schema.table_schema import TableSchema, schema_from_avro
-from pyhudi.storage.storage import Storage
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import metadata_lifecycle
@@ -47,15 +44,16 @@ def alter(
     _check_alterable(config, changes)
     before = tree_of(context.schema, config)
     rules = Rules(
-        _fixed_columns(context.storage, config),
+        _fixed_columns(config),
         config.version.internal_schema_has_all_types,
         before.root.name,
+        context.indexed,
     )
     after = before
     for change in changes:
         after = alter_steps.apply(after, change, rules)
     schema = _altered(context.schema, before, after, config)
-    context = replace(context, table=context.table.with_schema(schema)).recovered()
+    context = context.with_schema(schema).recovered()
     with Transaction(context.table, ALTER_SCHEMA) as txn:
         return carry_out(context, txn, [], ALTER_SCHEMA)
 
@@ -71,15 +69,11 @@ def _check_alterable(config: TableConfig, changes: Sequence[Change]) -> None:
             raise UnsupportedTableFeature(msg, hint=f'Take them away first: drop_index("{name}").')
 
 
-def _fixed_columns(storage: Storage, config: TableConfig) -> frozenset[str]:
-    """Columns that keys, partitions, orderings, deletes or an index of the values depend on."""
+def _fixed_columns(config: TableConfig) -> frozenset[str]:
+    """Columns that keys, partitions, orderings or deletes depend on."""
     merge = config.merge
     named = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
     named |= {field for field in (merge.delete_field,) if field}
-    for name, definition in index_definitions(storage, config).items():
-        kind = kind_of(name)
-        if kind is None or kind.has_names:
-            named |= set(definition.columns)
     return frozenset(named)
 
 

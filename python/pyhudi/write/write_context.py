@@ -19,7 +19,7 @@ from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
-from pyhudi.config.write_options import WriteOptions
+from pyhudi.config.write_options import OLD_LISTS, WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import SchemaMismatch
 from pyhudi.index.choice import choose
@@ -28,7 +28,7 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.renewal import HashRings
 from pyhudi.index.traces import BUCKET_FOLDER
-from pyhudi.metadata.checks_before_write import check_indexes
+from pyhudi.metadata.checks_before_write import check_indexes, indexed_columns
 from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.metadata.definitions import definitions_path, index_definitions
 from pyhudi.schema import schema_history
@@ -54,6 +54,7 @@ from pyhudi.schema.record_keys import (
     key_spec,
 )
 from pyhudi.schema.schema_history import CommitSchema
+from pyhudi.schema.storable import check_written
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices import combine
 from pyhudi.slices.file_groups import file_groups
@@ -137,7 +138,8 @@ class Handle:
 
     def plain(self) -> Handle:
         """Without options of how to find keys, which a table may not allow yet."""
-        kept = {name: text for name, text in self.options.items() if name in LOCK_OPTIONS}
+        wanted = {*LOCK_OPTIONS, OLD_LISTS}
+        kept = {name: text for name, text in self.options.items() if name in wanted}
         return replace(self, options=kept)
 
 
@@ -155,6 +157,8 @@ class WriteContext:
     """What dead writers left is cleaned up."""
     chosen: Index | None = None
     """How keys are found, where that is known."""
+    indexed: Mapping[str, str] = field(default_factory=dict)
+    """The index over each column that has one with a name."""
 
     @classmethod
     def open(
@@ -198,10 +202,17 @@ class WriteContext:
             handle.guard,
         )
         definitions = index_definitions(storage, config) if config.metadata_partitions else {}
+        check_written(opened.schema.arrow, old_lists=options.old_lists)
         check_indexes(storage, config, opened.schema, definitions)
         schema_history.check_ids(opened.schema, config)
         chosen = choose(storage, config, timeline, options.index, definitions)
-        context = cls(table=opened, options=options, started_ms=clock.now_ms(), chosen=chosen)
+        context = cls(
+            table=opened,
+            options=options,
+            started_ms=clock.now_ms(),
+            chosen=chosen,
+            indexed=indexed_columns(config, definitions),
+        )
         checks.check_root(storage, config)
         checks.check_virtual_writes(config, opened.schema.arrow, context.index, options)
         check_delete_field(opened.schema.arrow, config.merge.delete_field)
@@ -301,8 +312,16 @@ class WriteContext:
         rows = as_stored(to_table(data, self.given_types), self.config, self.schema.arrow)
         if mode == "strict":
             return self, rows
-        schema, rows = evolve(self.schema, self.config, rows)
-        return replace(self, table=self.table.with_schema(schema)), rows
+        schema, rows = evolve(self.schema, self.config, rows, self.indexed)
+        return self.with_schema(schema), rows
+
+    def with_schema(self, schema: TableSchema) -> WriteContext:
+        """The context of a write that gives the table a schema.
+
+        Raises `UnsupportedTableFeature` for columns that cannot be written.
+        """
+        check_written(schema.arrow, old_lists=self.options.old_lists)
+        return replace(self, table=self.table.with_schema(schema))
 
     @property
     def given_types(self) -> pa.Schema:

@@ -63,3 +63,17 @@ fn not_a_number_and_far_characters_bound_nothing() {
     assert_eq!(text("\u{ffff}"), None);
     assert_eq!(text("é日"), Some(Bound::Text("é日".to_owned())));
 }
+
+#[test]
+fn a_long_that_could_be_milliseconds_of_any_year_bounds_nothing() {
+    let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let of = |value: i64| micros(wrapper::LONG, kind::UNSAID, value, true);
+    // 0001-01-01 and 9999-12-31 in milliseconds, 2024 in microseconds.
+    assert_eq!(of(-62_135_596_800_000), None);
+    assert_eq!(of(253_402_214_400_000), None);
+    assert_eq!(
+        of(1_714_867_200_000_000),
+        Some(Bound::Whole(1_714_867_200_000_000))
+    );
+    assert_eq!(found(&[6, 6, 0], &utc), None);
+}

@@ -59,7 +59,8 @@ fn renewed_day(day: i32) -> i32 {
     let since = day + 719_470;
     let year = (4 * since + 3).div_euclid(1461);
     let of_year = since - (1461 * year).div_euclid(4);
-    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year - 719_468
+    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year
+        - 719_468
 }
 
 /// Raises for what cannot be brought over.
@@ -68,7 +69,10 @@ fn check(path: &str, column: &ArrayRef) -> Result<()> {
         DataType::Date32 => {
             let mut days = column.as_primitive::<Date32Type>().iter().flatten();
             if days.any(|day| day < SAME_FROM) {
-                return Err(refused(path, "days before 15 October 1582 in nested columns"));
+                return Err(refused(
+                    path,
+                    "days before 15 October 1582 in nested columns",
+                ));
             }
         }
         DataType::Timestamp(_, zone) => {
@@ -81,7 +85,9 @@ fn check(path: &str, column: &ArrayRef) -> Result<()> {
         }
         DataType::Struct(_) => {
             let parts = column.as_struct().columns().iter();
-            parts.map(|part| check(path, part)).collect::<Result<()>>()?;
+            parts
+                .map(|part| check(path, part))
+                .collect::<Result<()>>()?;
         }
         DataType::List(_) => check(path, column.as_list::<i32>().values())?,
         DataType::Map(..) => {
