@@ -27,7 +27,7 @@ PARTS: dict[str, list[float | None]] = {
     "only": [NAN, NAN, None],
     "none": [None, None, None],
 }
-LITERALS = ("'NaN'", "-5", "-0.0", "0", "0.5", "3", "'inf'")
+LITERALS = ("'NaN'", "-5", "-0.0", "0", "0.5", "3", "3.0000000001", "-5.0000000001", "'inf'")
 OPS = ("=", "<>", "<", "<=", ">", ">=")
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import pickle
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +47,71 @@ def test_sql_gives_values_in_the_type_of_the_column(
     text: str, kind: pa.DataType, wanted: list[Any]
 ) -> None:
     assert value_of(text, kind) == wanted
+
+
+UTC = datetime.timezone.utc
+MORNING = datetime.datetime(2024, 1, 1, 10, tzinfo=UTC)
+DIGITS = Decimal("12345678901234567.89")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "wanted"),
+    [
+        ("12345678901234567.89", pa.decimal128(20, 2), DIGITS),
+        ("-12345678901234567.89", pa.decimal128(20, 2), -DIGITS),
+        ("coalesce(NULL, 12345678901234567.89)", pa.decimal128(20, 2), DIGITS),
+        ("9007199254740993.0", pa.int64(), 2**53 + 1),
+        ("coalesce(9007199254740993, 0.0)", pa.int64(), 2**53 + 1),
+        ("0.1 + 0.2", pa.float64(), 0.3),
+        ("'2024-01-01 10:00:00'", pa.timestamp("us", "UTC"), MORNING),
+        ("'2024-01-01T12:00:00+02:00'", pa.timestamp("us", "UTC"), MORNING),
+        ("'2024-01-01 10:00:00'", pa.timestamp("us"), MORNING.replace(tzinfo=None)),
+        ("'10:00:00'", pa.time64("us"), datetime.time(10)),
+        ("1.50", pa.string(), "1.50"),
+    ],
+)
+def test_what_is_written_is_set_digit_by_digit(text: str, kind: pa.DataType, wanted: Any) -> None:
+    assert value_of(text, kind) == [wanted] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("f * 1", pa.string()),
+        ("f / 0", pa.string()),
+        ("date_trunc('day', TIMESTAMP '2024-01-01 10:00:00')", pa.string()),
+        ("coalesce(CAST(a AS DECIMAL(20,8)), 1)", pa.string()),
+        (pc.field("f") * 1, pa.string()),
+        ("'0x1F'", pa.int64()),
+        ("concat('0x', a::string)", pa.int32()),
+        ("'10 o''clock'", pa.time64("us")),
+        ("'2024-01-01T12:00:00+02:00'", pa.timestamp("us")),
+    ],
+)
+def test_what_spark_spells_or_reads_otherwise_is_refused(text: Any, kind: pa.DataType) -> None:
+    with pytest.raises(SchemaMismatch):
+        value_of(text, kind)
+
+
+def test_fields_of_structs_are_columns_as_they_stand() -> None:
+    inner = pa.array([{"x": 1, "n": {"q": 0.1}}, None], pa.struct({"x": pa.int32(), "n": POINT}))
+    table = pa.table({"st": inner, "source.st": inner})
+    plain, of_source = (table.schema.field(number) for number in (0, 1))
+    names: Names = {("st",): plain, ("source", "st"): of_source, ("source",): plain}
+
+    def values(text: str, kind: pa.DataType) -> list[Any]:
+        return list(project(table, {"v": set_value(text, kind, names, "set 'v'")})["v"].to_pylist())
+
+    assert values("st.x + 1", pa.int64()) == [2, None]
+    assert values("source.st.n.q", pa.float64()) == [0.1, None]
+    assert values("source.x", pa.int64()) == [1, None]
+    with pytest.raises(SchemaMismatch, match=r"0\.1"):
+        values("st.n.q", pa.float32())
+    with pytest.raises(SchemaMismatch, match=r"Did you mean 'st\.n\.q'"):
+        values("st.n.Q", pa.float64())
+
+
+POINT = pa.struct({"q": pa.float64()})
 
 
 def test_other_values_are_literals() -> None:

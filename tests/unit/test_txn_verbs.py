@@ -328,10 +328,63 @@ def test_wrong_merges_are_refused(tmp_path: Path) -> None:
         table.merge(TABLE.rows("a", v=1)).when_matched_update({"id": "'q'"}).execute()
     with pytest.raises(SchemaMismatch):
         table.merge(TABLE.rows("a", v=1)).when_matched_update({"v": "source.w"}).execute()
+    for where in ("source.v", "source.id", "'no'", "1", pc.field("source.v")):
+        with pytest.raises(SchemaMismatch, match="neither true nor false"):
+            table.merge(TABLE.rows("a", v=1)).when_matched_delete(where=where).execute()
     wrong = {"id": "'q'", "part": "part", "v": 1, "ts": 1}
     with pytest.raises(ConfigError, match="other keys"):
         table.merge(TABLE.rows("m", v=1)).when_not_matched_insert(wrong).execute()
     assert len(Timeline.load(table.storage, table.config).commits) == 1
+
+
+def test_a_merge_of_no_rows_makes_no_commit(tmp_path: Path) -> None:
+    table = TABLE.make(tmp_path / "t")
+    clauses = table.merge([]).when_matched_update({"v": "source.w"}, where="source.w > 1")
+    result = clauses.when_matched_delete().when_not_matched_insert_all().execute()
+    assert (result.committed, result.rows_in) == (False, 0)
+    assert len(Timeline.load(table.storage, table.config).commits) == 1
+
+
+WHO = pa.struct({"id": pa.string(), "x": pa.int64()})
+
+
+def people(keys: str, x: int = 1) -> pa.Table:
+    who = pa.array([{"id": key, "x": x} for key in keys], WHO)
+    return pa.table({"id": list(keys), "who": who, "v": [x] * len(keys)})
+
+
+def by_who(table: HudiTable) -> dict[str, tuple[int, int]]:
+    found = table.scan(["_hoodie_record_key", "who", "v"]).to_arrow().to_pylist()
+    assert all(row["_hoodie_record_key"] == row["who"]["id"] for row in found)
+    return {row["who"]["id"]: (row["who"]["x"], row["v"]) for row in found}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_merge_finds_keys_in_structs(tmp_path: Path, kind: Any) -> None:
+    table = pyhudi.create_table(tmp_path, people("ab"), key="who.id", type=kind)
+    table.merge(people("b", 2)).when_matched_update({"v": "source.v + who.x"}).execute()
+    assert by_who(table) == {"a": (1, 1), "b": (1, 3)}
+    merge = table.merge(people("bc", 5)).when_matched_update_all().when_not_matched_insert_all()
+    assert merge.execute().rows_inserted == 1
+    assert by_who(table) == {"a": (1, 1), "b": (5, 5), "c": (5, 5)}
+    table.merge(people("ad", 7)).when_matched_delete(where="source.who.x = 7").execute()
+    assert by_who(table) == {"b": (5, 5), "c": (5, 5)}
+    with pytest.raises(SchemaMismatch, match=r"lacks the column 'who\.id'"):
+        table.merge(pa.table({"who.id": ["b"]})).when_matched_delete().execute()
+
+
+def test_a_struct_around_a_key_or_partition_cannot_be_set(tmp_path: Path) -> None:
+    by_key = pyhudi.create_table(tmp_path / "key", people("ab"), key="who.id")
+    parted = pyhudi.create_table(tmp_path / "path", people("ab"), key="id", partition_by="who.id")
+    for table in (by_key, parted):
+        with pytest.raises(ConfigError, match="'who' holds part of the record key"):
+            table.update("true", {"who": {"id": "z", "x": 9}})
+        with pytest.raises(ConfigError, match="'who' holds part"):
+            table.merge(people("a", 2)).when_matched_update({"who": "source.who"}).execute()
+    with pytest.raises(ConfigError, match="'who' holds part"):
+        parted.merge(people("a", 2)).when_matched_update_all().execute()
+    by_key.update("true", {"v": "who.x + 1"})
+    assert by_who(by_key) == {"a": (1, 2), "b": (1, 2)}
 
 
 # --- what a write tells ---------------------------------------------------------------------------

@@ -73,6 +73,14 @@ def test_new_values_are_computed_alike(where: str) -> None:
         ("starts_with(name, 'os')", "name LIKE 'os%'"),
         ("ends_with(name, 'ka')", "name LIKE '%ka'"),
         ("n::double / 4 = 1.75", "n = 7"),
+        ("ltrim('ab', name) = 'x'", "trim(LEADING 'ab' FROM name) = 'x'"),
+        ("rtrim('aks', name) = 'o'", "name = 'osaka'"),
+        ("trim('oa', name) = 'sak'", "trim('oa' FROM name) = 'sak'"),
+        ("CAST(amount AS DOUBLE) IN (0.1e0, 0.3e0, 1.1e0)", "amount IN (0.1, 0.3, 1.1)"),
+        (
+            "if(name = 'x', CAST('2024-02-29 ' || name AS DATE), NULL) = DATE '2024-02-29'",
+            "name = 'x'",
+        ),
         ("name::string = 'x'", "name = 'x'"),
         ("least(at, day) = at", "at <= day OR at IS NOT NULL AND day IS NULL"),
         ("greatest(at, day) = at", "at >= day OR at IS NOT NULL AND day IS NULL"),
@@ -99,6 +107,47 @@ def test_fields_of_structs_compare_with_each_other() -> None:
     where = parse_where("after.fare > before.fare OR before.fare + 4 = 9", images.schema)
     assert where.columns == ("before", "after")
     assert kept_rows(images, where)["after"].to_pylist() == [{"fare": 2}, {"fare": 4}]
+
+
+BIG = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "coalesce(n, 0.0)",
+        "greatest(n, 0.5)",
+        "least(n, 99999999999999999999)",
+        "if(n > 0, n, 0.5)",
+        "CASE WHEN n > 0 THEN n ELSE 0.5 END",
+        "CASE WHEN n < 0 THEN 0.5 ELSE coalesce(NULL, n) END",
+        "nullif(n, 0.5)",
+        "n + 0.0",
+        f"if(n = {BIG}, {BIG}.0, 0.0)",
+    ],
+)
+def test_numbers_with_a_point_keep_the_digits_of_whole_ones(value: str) -> None:
+    table = pa.table({"n": pa.array([BIG - 1, BIG, BIG + 1], pa.int64())})
+    where = parse_where(f"{value} = {BIG}", table.schema)
+    assert kept_rows(table, where)["n"].to_pylist() == [BIG]
+
+
+@pytest.mark.parametrize(
+    "value", ["coalesce(NULL, {})", "abs(-{})", "greatest({}, 1)", "CASE WHEN true THEN {} END"]
+)
+def test_written_decimals_keep_their_digits(value: str) -> None:
+    numbers = [Decimal("12345678901234567.89"), Decimal("12345678901234567.90")]
+    table = pa.table({"d": pa.array(numbers, pa.decimal128(20, 2))})
+    for number in numbers:
+        where = parse_where(f"d = {value.format(number)}", table.schema)
+        assert kept_rows(table, where)["d"].to_pylist() == [number]
+
+
+def test_decimals_become_the_nearest_double() -> None:
+    numbers = [Decimal(number).scaleb(-3) for number in range(2000)]
+    table = pa.table({"d": pa.array(numbers, pa.decimal128(10, 3))})
+    table = table.append_column("f", pa.array(list(map(float, numbers))))
+    assert kept_rows(table, parse_where("d = f", table.schema)).num_rows == len(numbers)
 
 
 class TestFailures:
@@ -160,6 +209,8 @@ class TestFailures:
             "count(*) > m",
             "row_number() OVER (ORDER BY n) = 1",
             "n & 1 = 1",
+            "ltrim(name, 'a') = 'b'",
+            "ltrim('a', name, 'b') = 'b'",
             "n > 9223372036854775807 + 1",
             "n > CAST('x' AS INT)",
             'lower(name) = "it\'s"',
@@ -199,6 +250,8 @@ class TestFailures:
             "CAST(n AS DATE) = day",
             "NOT (n + 1)",
             "(n + 1) AND flag",
+            "coalesce(n, 0.1234567890123456789012345678901234567890) = 1",
+            "coalesce(n, 0.12345678901234567890) = 1",
         ],
     )
     def test_types_that_do_not_go_together_are_a_mismatch(self, where: str) -> None:

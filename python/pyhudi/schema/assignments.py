@@ -10,15 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.casts import literal
 from pyhudi.schema.computed import Names, SetValue
 from pyhudi.schema.elements import check_elements
+from pyhudi.schema.expression_tree import Field, tree_of
 from pyhudi.schema.near_names import near_name
+from pyhudi.schema.predicate_literals import of_text
+from pyhudi.schema.predicates import column_type
 from pyhudi.schema.sql_evaluator import evaluated
 from pyhudi.schema.sql_text import parse_one
-from pyhudi.schema.sql_values import Value, made
+from pyhudi.schema.sql_values import Literal, Operand, Value, made
 
 
 def set_value(
@@ -31,10 +35,13 @@ def set_value(
     used, `SchemaMismatch` for a literal that does not fit and a column that is not among `names`.
     """
     if isinstance(value, str):
-        value = parse_expression(value, names, what)
+        operand = _operand(value, names, what)
+        if isinstance(operand, Literal) and isinstance(operand.value, str) and at.is_temporal(kind):
+            value = pc.scalar(_read(operand.value, kind, what))
+        else:
+            value = made(operand, what).expression
     if isinstance(value, pc.Expression):
-        is_column = any(value.equals(pc.field(field.name)) for field in names.values())
-        return SetValue(value, kind, is_column)
+        return SetValue(value, kind, is_column=isinstance(tree_of(value), Field))
     scalar = literal(value, kind, what)
     if not null_elements:
         check_elements(pa.chunked_array([pa.repeat(scalar, 1)]), what)
@@ -43,17 +50,32 @@ def set_value(
 
 def parse_expression(text: str, names: Names, what: str) -> pc.Expression:
     """A SQL expression. Raises as `set_value` does."""
+    return made(_operand(text, names, what), what).expression
+
+
+def _read(text: str, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
+    try:
+        return of_text(text, kind)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SchemaMismatch(f"{what}: {text!r} is no {kind}: {error}") from error
+
+
+def _operand(text: str, names: Names, what: str) -> Operand:
     tree = parse_one(text, what, hint="Text takes single quotes within: \"'text'\".")
 
     def resolve(column: Any) -> Value:
         parts = [column.args.get(name) for name in ("catalog", "db", "table", "this")]
         path = tuple(str(part.this) for part in parts if part)
-        if path not in names:
-            known = ", ".join(sorted({name[-1] for name in names}))
-            msg = f"{what}: there is no column {'.'.join(path)!r}"
-            near = near_name(".".join(path), [".".join(name) for name in names])
-            meant = f"Did you mean {near!r}? " if near else ""
-            raise SchemaMismatch(msg, hint=f"{meant}Columns: {known}. Text takes single quotes.")
-        return Value(pc.field(names[path].name), names[path].type)
+        # A column goes before the field of a struct.
+        for length in range(len(path), 0, -1):
+            field = names.get(path[:length])
+            if field is not None:
+                below = (field.name, *path[length:])
+                return Value(pc.field(*below), column_type(below, pa.schema([field])))
+        known = ", ".join(sorted({name[-1] for name in names}))
+        msg = f"{what}: there is no column {'.'.join(path)!r}"
+        near = near_name(".".join(path), [".".join(name) for name in names])
+        meant = f"Did you mean {near!r}? " if near else ""
+        raise SchemaMismatch(msg, hint=f"{meant}Columns: {known}. Text takes single quotes.")
 
-    return made(evaluated(tree, resolve, what), what).expression
+    return evaluated(tree, resolve, what)

@@ -24,6 +24,8 @@ _HINT = "Cast the column before writing."
 
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT", "Etc/GMT")
 """Zones in which a moment has the digits that it has without a zone."""
+_PLAIN_SCALE = 6
+"""Decimals with more digits after the point can be spelled with an exponent by Arrow."""
 _DIGITS = {64: 15, 32: 6, 16: 3}
 """Decimal digits that a float of so many bits always keeps."""
 
@@ -47,7 +49,8 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     """Values that an expression made, in the field's type; as `cast_exactly`, but more goes.
 
     Floats are rounded to the nearest of the field's type, which arithmetic did before. Text is
-    read, and values become text. Moments and days become each other where nothing is lost.
+    read, and values become text where Arrow spells them as Spark does. Moments and days become each
+    other where nothing is lost.
     """
     column = _plain(column)
     given, wanted = column.type, field.type
@@ -55,11 +58,24 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
         return _cast(column, field)
     if pa.types.is_floating(wanted) and (_is_text(given) or _is_real(given)):
         return _rounded(column, field)
+    if _is_text(wanted) and not (_is_text(given) or is_spelled_alike(given)):
+        why = f"CAST from {given} to {wanted} is not known"
+        raise _mismatch(column, field, why)
+    if _is_text(given) and pa.types.is_integer(wanted):
+        _check_decimal(column, field)
     if _is_text(given) or _is_text(wanted):
         return _cast(column, field)
     if _is_moment(given) and _is_moment(wanted):
         return _checked(column, field)
     return cast_exactly(column, field)
+
+
+def is_spelled_alike(kind: pa.DataType) -> bool:
+    """Whether Arrow makes the text of a type's values that Spark makes."""
+    if pa.types.is_decimal(kind):
+        return 0 <= int(kind.scale) <= _PLAIN_SCALE
+    tests = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
+    return any(test(kind) for test in tests)
 
 
 def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
@@ -105,12 +121,22 @@ def _checked(column: Column, field: pa.Field[Any]) -> Column:
 
 def _rounded(column: Column, field: pa.Field[Any]) -> Column:
     """Floats of another width, of which none may become infinite."""
+    if pa.types.is_decimal(column.type):
+        # By way of text the nearest float is found; Arrow's own cast may be the next but one.
+        column = column.cast(pa.string())
     wide = _cast(column, pa.field(field.name, pa.float64()))
     made = _cast(wide, field)
     over = pc.and_(pc.is_inf(made), pc.is_finite(wide))
     if pc.any(over).as_py():
         raise _mismatch(column, field, f"{wide.filter(over)[0].as_py()!r} is out of its range")
     return made
+
+
+def _check_decimal(column: Column, field: pa.Field[Any]) -> None:
+    """Raises `SchemaMismatch` for text with a number that Arrow reads as a hexadecimal one."""
+    odd = pc.match_substring_regex(column, "[xX]")
+    if pc.any(odd).as_py():
+        raise _mismatch(column, field, f"{column.filter(odd)[0].as_py()!r} is no number")
 
 
 def _mismatch(column: Column, field: pa.Field[Any], why: str) -> SchemaMismatch:
@@ -205,6 +231,8 @@ def _differs(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
     if pa.types.is_floating(given.type) and pa.types.is_decimal(made.type):
         # By way of text the nearest float is found; Arrow's own cast may be the next but one.
         back = made.cast(pa.string()).cast(given.type)
+    elif pa.types.is_decimal(given.type) and pa.types.is_integer(made.type):
+        back = made  # the type may have no room for all whole numbers
     else:
         back = made.cast(given.type, safe=False)
     differs = pc.not_equal(back, given)

@@ -28,7 +28,7 @@ _OPPOSITE = {"!=": "=", "<=": ">", ">=": "<"}
 
 
 def compare_floats(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expression:
-    """A floating column against a literal of its type; null where the column is."""
+    """A floating expression against a literal of its type; null where it is."""
     if math.isnan(literal.as_py()):
         return _compare_with_nan(left, op)
     found = compare(left, op, literal)
@@ -44,6 +44,16 @@ def _compare_with_nan(left: pc.Expression, op: str) -> pc.Expression:
         case outcome:
             always = pc.scalar(pa.scalar(outcome == "<=", pa.bool_()))
             return pc.if_else(left.is_valid(), always, pc.scalar(pa.scalar(None, pa.bool_())))
+
+
+def in_column(op: str, literals: list[pa.Scalar], kind: pa.DataType) -> tuple[str, list[pa.Scalar]]:
+    """What a comparison with literals says, at least, in the type of a floating column.
+
+    Rounding keeps the order of numbers, but can make two of them equal.
+    """
+    if all(literal.type == kind for literal in literals):
+        return op, literals
+    return {"<": "<=", ">": ">="}.get(op, op), [literal.cast(kind) for literal in literals]
 
 
 def compare_any_floats(left: pc.Expression, op: str, right: pc.Expression) -> pc.Expression:

@@ -45,16 +45,17 @@ def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
     """
     try:
         if isinstance(value, str):
-            return _of_text(value, kind)
-        if isinstance(value, pa.Scalar):
-            value = value.as_py()
+            return of_text(value, kind)
         if _is_number(value):
             return _of_number(value, kind)
         return _of_other(value, kind)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
+        hint = "Quote text, leave numbers unquoted, write dates as '2024-02-29'."
+        if is_text(kind) and isinstance(value, date):
+            hint = "CAST(x AS DATE) and CAST(x AS TIMESTAMP) read text."
         raise SchemaMismatch(
             f"where: the column {column!r} is {kind} and cannot be compared with {_shown(value)}",
-            hint="Quote text, leave numbers unquoted, write dates as '2024-02-29'.",
+            hint=hint,
         ) from error
 
 
@@ -132,7 +133,8 @@ def _is_numeric(kind: pa.DataType) -> bool:
     return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
 
 
-def _of_text(value: str, kind: pa.DataType) -> pa.Scalar:
+def of_text(value: str, kind: pa.DataType) -> pa.Scalar:
+    """What a text says in a type. Raises errors of Arrow, `ValueError` and `TypeError`."""
     if is_text(kind):
         return pa.scalar(value, kind)
     if at.is_timestamp(kind):
@@ -140,10 +142,16 @@ def _of_text(value: str, kind: pa.DataType) -> pa.Scalar:
     if at.is_time(kind):
         return pa.scalar(time.fromisoformat(value), kind)
     if _is_numeric(kind):
-        return _of_number(Decimal(value.strip()), kind)
+        return _of_number(_decimal(value.strip()), kind)
     if at.is_date(kind) or at.is_boolean(kind):
         return pa.scalar(value.strip()).cast(kind)
     raise TypeError
+
+
+def _decimal(text: str) -> Decimal:
+    if "_" in text or not text.isascii():
+        raise ValueError  # which Python takes
+    return Decimal(text)
 
 
 def _timestamp_of_text(value: str, kind: pa.DataType) -> pa.Scalar:
@@ -165,7 +173,9 @@ def _of_number(value: float | Decimal, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(value, kind if at.is_floating(kind) else pa.float64())
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if at.is_floating(kind):
-        return pa.scalar(float(exact), pa.float64()).cast(kind)
+        double = pa.scalar(float(exact), pa.float64())
+        own = double.cast(kind)
+        return own if own.as_py() == double.as_py() else double
     try:
         own = pa.scalar(exact)
     except pa.ArrowInvalid:
@@ -182,7 +192,8 @@ def _of_other(value: Any, kind: pa.DataType) -> pa.Scalar:
     if isinstance(value, datetime) and at.is_timestamp(kind):
         if value.tzinfo is not None and kind.tz is None:
             raise TypeError
-        return pa.scalar(value).cast(kind)
+        exact = pa.timestamp("ns", kind.tz) if getattr(value, "nanosecond", 0) else None
+        return pa.scalar(value, exact).cast(kind)
     if isinstance(value, date) and (at.is_timestamp(kind) or at.is_date(kind)):
         if isinstance(value, datetime) and value.time() != time():
             raise TypeError

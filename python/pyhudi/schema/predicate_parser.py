@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.expression_tree import fields_of, implied, tree_of
+from pyhudi.schema.predicate_floats import in_column
 from pyhudi.schema.predicate_literals import fits_column, plain_texts, typed_scalar
 from pyhudi.schema.predicates import (
     And,
@@ -178,8 +179,13 @@ def _conjunct(name: str, op: str, values: Sequence[Any], schema: pa.Schema) -> l
     if texts is not None:
         return [(name, op, texts)]
     literals = [typed_scalar(value, kind, name) for value in values]
+    if pa.types.is_floating(kind):
+        op, literals = in_column(op, literals, kind)
     if not all(fits_column(literal, kind) for literal in literals):
         return []
     if op == "!=" and pa.types.is_floating(kind):
         return []  # NaN is unequal to everything, and statistics do not count it
-    return [(name, op, pa.array([literal.as_py() for literal in literals], kind))]
+    try:
+        return [(name, op, pa.array([literal.as_py() for literal in literals], kind))]
+    except (OverflowError, ValueError):
+        return []  # such as a moment before the year 1, which Python lacks

@@ -27,7 +27,8 @@ def compare_value(
         return boolean(None)
     literal = typed_scalar(value, kind, name)
     if pa.types.is_floating(kind):
-        return compare_floats(left, op, literal)
+        wide = left if literal.type == kind else left.cast(literal.type)
+        return compare_floats(wide, op, literal)
     if literal.type != kind:
         within = within_column(op, literal, kind)
         if isinstance(within, bool):
@@ -45,9 +46,9 @@ def among_values(
         return pc.if_else(left.is_valid(), left.isin(texts), boolean(None))
     literals = [typed_scalar(v, kind, name) for v in values if v is not None]
     # A number that the type cannot hold is in no row.
-    fitting = [literal.as_py() for literal in literals if literal.type == kind]
+    fitting = [literal for literal in literals if literal.type == kind]
     if pa.types.is_floating(kind):
-        among = among_floats(left, fitting, kind)
+        among = among_floats(left, (literal.as_py() for literal in fitting), kind)
     else:
         among = left.isin(pa.array(fitting, kind))
     found = pc.if_else(left.is_valid(), among, boolean(None))

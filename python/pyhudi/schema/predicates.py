@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.like_patterns import matching
 from pyhudi.schema.near_names import near_name
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicate_values import among_values, boolean, compare_value
@@ -162,7 +163,8 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
         case Like(column, pattern):
             if not is_text(column_type(column, schema)):
                 raise SchemaMismatch(f"where: LIKE needs text, not the column {'.'.join(column)!r}")
-            return pc.match_like(pc.field(*column), pattern)
+            function, options = matching(pattern)
+            return getattr(pc, function)(pc.field(*column), options=options)
         case Compare(column, op, value):
             kind = column_type(column, schema)
             return compare_value(pc.field(*column), kind, op, value, ".".join(column))

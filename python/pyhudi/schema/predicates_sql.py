@@ -7,20 +7,23 @@ compares a column with a value becomes a node of the tree, which can rule out fi
 
 from __future__ import annotations
 
-from decimal import Decimal
+import re
+from contextlib import suppress
 from typing import Any, NoReturn
 
+import pyarrow as pa
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError
 from pyhudi.schema import predicates
 from pyhudi.schema.predicate_computed import computed, constant, is_constant, path_of
-from pyhudi.schema.predicate_literals import OPERATORS
+from pyhudi.schema.predicate_literals import of_text
+from pyhudi.schema.sql_casts import DAY_AND_TIME
 from pyhudi.schema.sql_comparisons import FLIPPED
 from pyhudi.schema.sql_evaluator import COMPARISONS
 from pyhudi.schema.sql_text import parse_one, too_deep
 
-_TEMPORAL_CASTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME")
+_MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME")
 
 # An argument that no rule here looks at could turn the meaning around (sqlglot 30 reads NOT LIKE as
 # LIKE with `negate`), so a node with any other argument set is refused.
@@ -120,15 +123,7 @@ def _of_constants(node: Any) -> predicates.Condition:
     if type(node) not in COMPARISONS:
         _refuse(node)
     _check_arguments(node)
-    left, right = _value(node.this), _value(node.expression)
-    if left is None or right is None:
-        return predicates.Const(None)
-    if not any(isinstance(left, kind) and isinstance(right, kind) for kind in _ALIKE):
-        _refuse(node)
-    return predicates.Const(bool(OPERATORS[COMPARISONS[type(node)]](left, right)))
-
-
-_ALIKE = (str, (int, float, Decimal))
+    return predicates.Const(constant(node))
 
 
 def _is(node: Any) -> predicates.Condition:
@@ -170,14 +165,25 @@ def _column(node: Any) -> predicates.Path:
 
 
 def _value(node: Any) -> Any:
-    """The value of what has no column in it; text for a date or timestamp stays text."""
+    """The value of what has no column in it."""
     node = _bare(node)
-    if isinstance(node, exp.Cast) and node.to.this.name in _TEMPORAL_CASTS:
+    if isinstance(node, exp.Cast) and node.to.this.name in _MOMENTS:
         _check_arguments(node)
         inner = _value(node.this)
         if isinstance(inner, str):
-            return inner
+            return _moment(inner, node)
     return constant(node)
+
+
+def _moment(text: str, node: Any) -> Any:
+    """The day or moment that a text says, a moment with a zone where the text has one."""
+    kinds: tuple[pa.DataType, ...] = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+    if node.to.this.name == "DATE":
+        text, kinds = re.sub(DAY_AND_TIME, r"\1", text.strip()), (pa.date32(),)
+    for kind in kinds:
+        with suppress(OverflowError, ValueError):
+            return of_text(text, kind).as_py()
+    return _refuse(node)
 
 
 def _check_arguments(node: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from pyhudi.errors import ConfigError
 from pyhudi.schema import predicates
 
@@ -43,11 +45,11 @@ def _of_tuple(given: Any) -> predicates.Condition:
         raise ConfigError(
             f"where: {given!r} lacks a value", hint='Nulls are found by (column, "is null").'
         )
-    value = given[2]
+    value = _plain(given[2])
     if op in ("in", "not in"):
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise ConfigError(f"where: {given!r} needs a list of values")
-        found = predicates.In(column, tuple(value))
+        found = predicates.In(column, tuple(map(_plain, value)))
         return found if op == "in" else predicates.Not(found)
     op = {"==": "=", "<>": "!="}.get(op, op)
     if op not in predicates.COMPARISONS:
@@ -56,3 +58,17 @@ def _of_tuple(given: Any) -> predicates.Condition:
             hint=f"One of {', '.join(predicates.COMPARISONS)}, in, not in, is null, is not null.",
         )
     return predicates.Compare(column, op, value)
+
+
+def _plain(value: Any) -> Any:
+    """A scalar of Arrow or NumPy as the value of Python that it is; any other as it stands."""
+    try:
+        if isinstance(value, pa.Scalar):
+            return value.as_py()
+        if getattr(value, "shape", None) == ():
+            return pa.array(value.reshape(1))[0].as_py()
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        raise ConfigError(
+            f"where: {value!r} has no form in Python: {error}", hint="Give a value of Python's."
+        ) from error
+    return value

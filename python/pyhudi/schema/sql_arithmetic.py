@@ -22,7 +22,10 @@ def arithmetic(left: Operand, op: str, right: Operand, what: str) -> Value:
     """Two operands joined by one of `+ - * / %`. Raises `SchemaMismatch` for what is no number."""
     for side in (left, right):
         _check_number(side, what)
-    kind = common_type((left, right), what, exact=op != "/")
+    if op == "/":
+        first, second = (in_type(side, pa.float64(), what) for side in (left, right))
+        return call("divide", first, _nonzero(second, what), what=what)
+    kind = common_type((left, right), what)
     if at.is_decimal(kind) and op in _FUNCTIONS:
         # Arrow finds the digits of the outcome by those of each side.
         return call(_FUNCTIONS[op], _decimal(left, what), _decimal(right, what), what=what)
@@ -30,10 +33,8 @@ def arithmetic(left: Operand, op: str, right: Operand, what: str) -> Value:
         raise SchemaMismatch(
             f"{what}: % needs whole numbers, not {kind}", hint="CAST(x AS BIGINT) gives them."
         )
-    wide = pa.float64() if op == "/" or at.is_floating(kind) or at.is_decimal(kind) else pa.int64()
+    wide = pa.float64() if at.is_floating(kind) else pa.int64()
     first, second = in_type(left, wide, what), in_type(right, wide, what)
-    if op == "/":
-        return call("divide", first, _nonzero(second, what), what=what)
     return (
         _rest(first, second, what) if op == "%" else call(_FUNCTIONS[op], first, second, what=what)
     )
@@ -52,7 +53,7 @@ def _check_number(side: Operand, what: str) -> None:
 
 
 def _decimal(side: Operand, what: str) -> Value:
-    kind = common_type([side], what, exact=True)
+    kind = common_type([side], what)
     return in_type(side, kind if at.is_decimal(kind) else pa.decimal128(_INT64_DIGITS, 0), what)
 
 

@@ -15,6 +15,7 @@ import pyarrow.types as at
 from sqlglot import exp
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.casts import is_spelled_alike
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.sql_functions import rounded
 from pyhudi.schema.sql_values import Value, call, cast, is_number, null
@@ -34,8 +35,8 @@ _TYPES = {
     "TIMESTAMPNTZ": pa.timestamp("us"),
 }
 _DIGITS_MOST = 38
-_PLAIN_SCALE = 6
-"""Decimals with more digits after the point can be spelled with an exponent by Arrow."""
+DAY_AND_TIME = "^([0-9]{4}-[0-9]{2}-[0-9]{2})[ T].*$"
+"""Text that is a day for `CAST(x AS DATE)`, though more follows."""
 
 
 def type_of(node: Any) -> pa.DataType | None:
@@ -86,14 +87,8 @@ def _is_moment(kind: pa.DataType) -> bool:
     return bool(at.is_date(kind) or at.is_timestamp(kind))
 
 
-def _is_spelled_alike(kind: pa.DataType) -> bool:
-    if at.is_decimal(kind):
-        return 0 <= int(kind.scale) <= _PLAIN_SCALE
-    return bool(at.is_integer(kind) or at.is_boolean(kind) or at.is_date(kind))
-
-
 _AS_ARROW = (
-    (is_text, _is_spelled_alike),
+    (is_text, is_spelled_alike),
     (at.is_integer, at.is_integer),
     (at.is_integer, at.is_boolean),
     (at.is_floating, is_number),
@@ -106,6 +101,10 @@ _AS_ARROW = (
 
 def _of_text(value: Value, kind: pa.DataType, what: str) -> Value:
     bare = call("utf8_trim_whitespace", value, what=what)
+    if at.is_date(kind):
+        # A time of day may follow, which Spark does not look at.
+        day = pc.ReplaceSubstringOptions(DAY_AND_TIME, "\\1")
+        bare = call("replace_substring_regex", bare, options=day, what=what)
     if at.is_integer(kind):
         # Arrow reads 0x10 as a number, Spark does not.
         options = pc.ReplaceSubstringOptions("[xX]", "?")

@@ -23,7 +23,7 @@ from pyhudi.schema.sql_arithmetic import arithmetic
 from pyhudi.schema.sql_calls import call_of
 from pyhudi.schema.sql_casts import cast_value, type_of
 from pyhudi.schema.sql_comparisons import among, compared, known, null_safe, truth
-from pyhudi.schema.sql_functions import called, ilike, like
+from pyhudi.schema.sql_functions import called, like
 from pyhudi.schema.sql_text import number, too_deep
 from pyhudi.schema.sql_values import (
     Literal,
@@ -144,8 +144,8 @@ class _Evaluator:
                 same = null_safe(self.read(node.this), self.read(node.expression), self._what)
                 return self._not(same)
             case exp.Like() | exp.ILike():
-                match = ilike if isinstance(node, exp.ILike) else like
-                found = match(self._what, self.read(node.this), self.read(node.expression))
+                text, pattern = self.read(node.this), self.read(node.expression)
+                found = like(self._what, text, pattern, ignore_case=isinstance(node, exp.ILike))
                 return self._not(found) if node.args.get("negate") else found
             case _:
                 return self._literal(node)
@@ -206,8 +206,6 @@ class _Evaluator:
         if kind is None:
             self._refuse(node)
         given = self._guarded(self.read(node.this))
-        if isinstance(given, Literal) and isinstance(given.value, Decimal) and at.is_decimal(kind):
-            given = in_type(given, common_type([given], self._what, exact=True), self._what)
         return cast_value(made(given, self._what), kind, self._what)
 
     def _guarded(self, operand: Operand) -> Operand:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.like_patterns import matching
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.sql_values import (
     Literal,
@@ -141,10 +142,15 @@ def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callabl
     return match
 
 
-like = _matcher("match_like", "LIKE", pc.MatchSubstringOptions)
-ilike = _matcher(
-    "match_like", "ILIKE", lambda given: pc.MatchSubstringOptions(given, ignore_case=True)
-)
+def like(what: str, text: Operand, pattern: Operand, *, ignore_case: bool = False) -> Value:
+    """Whether a text has a pattern that is written down."""
+    name = "ILIKE" if ignore_case else "LIKE"
+    value = _text(what, text, name)
+    given = _fixed(what, pattern, name, str)
+    if given is None:
+        return null(pa.bool_())
+    function, options = matching(given, ignore_case=ignore_case)
+    return call(function, value, options=options, what=what)
 
 
 def _regex(pattern: str) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlglot
+from sqlglot import exp, parser
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from pyhudi.errors import ConfigError
@@ -18,6 +21,33 @@ _TEXT_MOST = 200
 """Characters of the text that a message repeats."""
 
 
+def _trim_of(name: str, position: str) -> Callable[[list[Any]], exp.Expression]:
+    def built(args: list[Any]) -> exp.Expression:
+        match args:
+            case [text]:
+                return exp.Trim(this=text, position=position)
+            case [characters, text]:
+                return exp.Trim(this=text, expression=characters, position=position)
+            case _:
+                return exp.Anonymous(this=name, expressions=args)
+
+    return built
+
+
+class _Sql(Dialect):
+    """Standard SQL, but for what Spark has in another order: `ltrim(characters, text)`."""
+
+    class Parser(parser.Parser):
+        """Of this dialect."""
+
+        TRIM_PATTERN_FIRST = True
+        FUNCTIONS: ClassVar = {
+            **parser.Parser.FUNCTIONS,
+            "LTRIM": _trim_of("ltrim", "LEADING"),
+            "RTRIM": _trim_of("rtrim", "TRAILING"),
+        }
+
+
 def parse_one(text: str, what: str, *, hint: str = "") -> Any:
     """The tree of one SQL expression.
 
@@ -26,7 +56,8 @@ def parse_one(text: str, what: str, *, hint: str = "") -> Any:
     some thirty levels always fit.
     """
     try:
-        statements = [statement for statement in sqlglot.parse(text) if statement is not None]
+        parsed = sqlglot.parse(text, read=_Sql)
+        statements = [statement for statement in parsed if statement is not None]
         for statement in statements:
             check_order(statement, what)
     except SqlglotError as error:

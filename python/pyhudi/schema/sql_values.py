@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.predicate_literals import is_text, typed_scalar
 from pyhudi.schema.sql_text import too_deep
 
@@ -70,6 +70,9 @@ def cast(value: Value, kind: pa.DataType, *, safe: bool = True) -> Value:
     """A value in another type. safe: an error for what would change."""
     if value.kind == kind:
         return value
+    if at.is_decimal(value.kind) and at.is_floating(kind):
+        # By way of text the nearest is found; Arrow's own cast may be the next but one.
+        value = cast(value, pa.string())
     return Value(value.expression.cast(kind, safe=safe), kind, value.calls + 1)
 
 
@@ -87,15 +90,7 @@ def made(operand: Operand, what: str) -> Value:
     """An operand by itself, a literal in the type that suits it."""
     if isinstance(operand, Value):
         return operand
-    value = operand.value
-    if isinstance(value, Decimal):
-        value = float(value)
-    try:
-        scalar = pa.scalar(value)
-    except (OverflowError, pa.ArrowInvalid) as error:
-        msg = f"{what}: {value} is beyond the integers of 64 bits"
-        raise ConfigError(msg, hint="Write it with a point or an exponent.") from error
-    return Value(pc.scalar(scalar), scalar.type)
+    return in_type(operand, common_type([operand], what), what)
 
 
 def in_type(operand: Operand, kind: pa.DataType, what: str) -> Value:
@@ -111,16 +106,17 @@ def in_type(operand: Operand, kind: pa.DataType, what: str) -> Value:
     return Value(pc.scalar(scalar), kind)
 
 
-def common_type(operands: Sequence[Operand], what: str, *, exact: bool = False) -> pa.DataType:
+def common_type(operands: Sequence[Operand], what: str) -> pa.DataType:
     """The type that several operands are computed in, by the rules of Spark's SQL.
 
-    exact: numbers with a point are decimals where they meet whole numbers. Raises `SchemaMismatch`.
+    Numbers with a point are decimals, but where they meet floating numbers. Raises
+    `SchemaMismatch`.
     """
     kinds = [operand.kind for operand in operands if isinstance(operand, Value)]
     known = [kind for kind in kinds if not at.is_null(kind)]
     literals = [one.value for one in operands if isinstance(one, Literal) and one.value is not None]
     if not known or all(is_number(kind) for kind in known):
-        literal_kinds = [_literal_type(value, known, exact=exact) for value in literals]
+        literal_kinds = [_literal_type(value, known, what) for value in literals]
         known += [kind for kind in literal_kinds if kind is not None]
     if not known:
         return pa.null()
@@ -135,32 +131,32 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
 
 
-def _literal_type(value: Any, known: Sequence[pa.DataType], *, exact: bool) -> pa.DataType | None:
+def _literal_type(value: Any, known: Sequence[pa.DataType], what: str) -> pa.DataType | None:
     """What a literal adds to the common type; None where it takes that of the others."""
     if isinstance(value, str):
         return None if known else pa.string()
     if isinstance(value, bool):
         return pa.bool_()
-    if isinstance(value, int):
-        return pa.int64() if -(2**63) <= value < 2**63 else pa.float64()
-    if isinstance(value, Decimal):
-        meets_float = any(map(at.is_floating, known))
-        if (exact or any(map(at.is_decimal, known))) and not meets_float and value.is_finite():
-            kind = _decimal_of(value)
-            return kind if kind is not None else pa.float64()
+    is_written = isinstance(value, (int, Decimal))
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return pa.int64()
+    if isinstance(value, float) or (is_written and any(map(at.is_floating, known))):
         return pa.float64()
-    if isinstance(value, float):
-        return pa.float64()
+    if is_written:
+        return _decimal_of(Decimal(value), what)
     if isinstance(value, datetime):
         return pa.timestamp("us", "UTC" if value.tzinfo else None)
     return pa.date32() if isinstance(value, date) else pa.scalar(value).type
 
 
-def _decimal_of(value: Decimal) -> pa.DataType | None:
+def _decimal_of(value: Decimal, what: str) -> pa.DataType:
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
     width = max(len(digits), scale + 1)
-    return pa.decimal128(width, scale) if width <= _DIGITS_MOST else None
+    if width > _DIGITS_MOST:
+        msg = f"{what}: {value} has more than {_DIGITS_MOST} digits"
+        raise SchemaMismatch(msg, hint="Write a floating number with an exponent.")
+    return pa.decimal128(width, scale)
 
 
 def _both(left: pa.DataType, right: pa.DataType, what: str) -> pa.DataType:

@@ -72,6 +72,9 @@ def merge(
     limit = incoming.memory_limit(memory_limit, source)
     context = opened(table, clock, limit)
     check_appends(context, "merge", appends=False)
+    if isinstance(source, (list, tuple)) and not source:
+        # Without a row it has no columns that clauses could speak of.
+        source, clauses = context.given_types.empty_table(), ()
     tally = None if is_spark_frame(source) else Tally()
     given = source if tally is None else _taken(context, source, limit, tally)
     with _merged(context, given, clauses) as changes:

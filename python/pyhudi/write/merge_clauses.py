@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.computed import Names, SetValue, project
 
 SOURCE = "source"
@@ -51,14 +52,20 @@ def names(source: Iterable[pa.Field], target: Iterable[pa.Field]) -> Names:
 
 
 def chosen_rows(rows: pa.Table, clauses: Sequence[Clause]) -> list[pa.Array[Any]]:
-    """For each clause the numbers of the rows that it decides."""
+    """For each clause the numbers of the rows that it decides.
+
+    Raises `SchemaMismatch` for a condition that is neither true nor false.
+    """
     free = pa.repeat(pa.scalar(value=True), rows.num_rows)
     found = []
     for clause in clauses:
         holds = free
         if clause.condition is not None:
-            said = project(rows, {"holds": clause.condition.cast(pa.bool_())}).column("holds")
-            said = pc.fill_null(said, fill_value=False).combine_chunks()
+            said = project(rows, {"holds": clause.condition}).column("holds")
+            if not (pa.types.is_boolean(said.type) or pa.types.is_null(said.type)):
+                msg = f"where: a condition is {said.type}, and neither true nor false"
+                raise SchemaMismatch(msg, hint="Compare it with a value.")
+            said = pc.fill_null(said.cast(pa.bool_()), fill_value=False).combine_chunks()
             holds = pc.and_(free, said)
         found.append(pc.indices_nonzero(holds).cast(pa.int64()))
         free = pc.and_(free, pc.invert(holds))

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.query.select import plan_slices
 from pyhudi.schema.assignments import parse_expression
-from pyhudi.schema.casts import cast_exactly
 from pyhudi.schema.computed import Names, project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys
@@ -45,13 +44,12 @@ def matched_slices(context: WriteContext, groups: Sequence[FileGroup]) -> list[R
 def keyed_source(context: WriteContext, given: pa.Table) -> pa.Table:
     """Record key and partition path of the source's rows."""
     spec = context.key_spec()
-    columns = {}
-    for name in dict.fromkeys((*spec.key_fields, *spec.partition_fields)):
-        if name not in given.column_names:
+    fields = dict.fromkeys((*spec.key_fields, *spec.partition_fields))
+    for name in fields:
+        if name.split(".")[0] not in given.column_names:
             msg = f"the source lacks the column {name!r} of the key or partition"
             raise SchemaMismatch(msg, hint="Rename the source's column.")
-        columns[name] = cast_exactly(given.column(name), context.schema.arrow.field(name))
-    keyed = add_keys(pa.table(columns), spec).select([RECORD_KEY, PARTITION_PATH])
+    keyed = add_keys(context.key_columns(given, fields), spec).select([RECORD_KEY, PARTITION_PATH])
     return keyed.combine_chunks()
 
 
@@ -97,8 +95,9 @@ def _clause(context: WriteContext, given: pa.Table, known: Names, clause: MergeC
         skipped = fixed if clause.kind == "update" else set()
         checks.check_known_columns([n for n in given.column_names if n not in schema.names], schema)
         values = {name: f'source."{name}"' for name in given.column_names if name not in skipped}
-    elif clause.kind == "update":
-        check_settable(context, values)
+    if clause.kind == "update":
+        # A row that is matched has the source's key, but not always its partition.
+        check_settable(context, values, same_key=clause.values is None)
     checks.check_known_columns(list(values), schema)
     return Clause(condition, set_values(context, values, known))
 

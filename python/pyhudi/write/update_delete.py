@@ -133,13 +133,22 @@ def _checked(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, 
     return values
 
 
-def check_settable(context: WriteContext, changes: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` or `SchemaMismatch` for a column that no row may get a new value in."""
-    fixed = {*context.config.record_key_fields, *context.config.partition_fields}
+def check_settable(
+    context: WriteContext, changes: Mapping[str, Any], *, same_key: bool = False
+) -> None:
+    """Raises `ConfigError` or `SchemaMismatch` for a column that no row may get a new value in.
+
+    same_key: the new values have the row's own record key.
+    """
+    fixed = set(context.config.partition_fields)
+    if not same_key:
+        fixed.update(context.config.record_key_fields)
+    around = {field.split(".")[0] for field in fixed}
     checks.check_known_columns(list(changes), data_schema(context.schema.arrow))
     for name in changes:
-        if name in fixed:
-            msg = f"{name!r} is part of the record key or of the partition path"
+        if name in around:
+            is_one = "is" if name in fixed else "holds"
+            msg = f"{name!r} {is_one} part of the record key or of the partition path"
             raise ConfigError(msg, hint="Delete the rows and insert them anew.")
 
 

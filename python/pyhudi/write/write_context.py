@@ -382,7 +382,11 @@ class WriteContext:
             msg = f"the keys have partition columns, but lack {', '.join(sorted(missing))}"
             raise SchemaMismatch(msg, hint="Give all partition columns, or none to look in all.")
         fields = dict.fromkeys((*spec.key_fields, *named))
-        columns = self._key_columns(given, fields)
+        for name in fields:
+            if name.split(".")[0] not in given.column_names:
+                msg = f"the keys lack the key column {name!r}"
+                raise SchemaMismatch(msg)
+        columns = self.key_columns(given, fields)
         if not in_partitions:
             spec = replace(spec, partition_fields=())
         keyed = add_keys(columns, spec).select([RECORD_KEY, PARTITION_PATH])
@@ -390,12 +394,13 @@ class WriteContext:
             return keyed, in_partitions
         return keyed.group_by([RECORD_KEY, PARTITION_PATH]).aggregate([]), in_partitions
 
-    def _key_columns(self, given: pa.Table, names: Iterable[str]) -> pa.Table:
+    def key_columns(self, given: pa.Table, names: Iterable[str]) -> pa.Table:
+        """Columns and fields of structs by their names, in the table's types.
+
+        Raises `SchemaMismatch` for one that is not there, or does not fit.
+        """
         columns = {}
         for name in names:
-            if name.split(".")[0] not in given.column_names:
-                msg = f"the keys lack the key column {name!r}"
-                raise SchemaMismatch(msg)
             field = column_at(self.schema.arrow.empty_table(), name)
             columns[name] = cast_exactly(column_at(given, name), pa.field(name, field.type))
         return pa.table(columns)
