@@ -288,6 +288,11 @@ def test_tuples_take_scalars_and_arrays_of_numpy_and_arrow(where: Any, expected:
     assert ids(where) == expected
 
 
+def test_a_day_with_hours_is_no_day() -> None:
+    with pytest.raises(ConfigError):
+        ids([("day", "<", pa.scalar(86_400_001, pa.date64()))])
+
+
 def test_no_digit_of_a_time_is_left_out() -> None:
     pandas = pytest.importorskip("pandas")
     later = pandas.Timestamp("2024-01-01 10:00:00.000000001")

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError
 from pyhudi.schema import predicates
+from pyhudi.schema.predicate_literals import python_value
 
 
 def from_tuples(filters: Any) -> predicates.Condition:
@@ -64,7 +65,7 @@ def _plain(value: Any) -> Any:
     """A scalar of Arrow or NumPy as the value of Python that it is; any other as it stands."""
     try:
         if isinstance(value, pa.Scalar):
-            return value.as_py()
+            return python_value(value)
         if getattr(value, "shape", None) == ():
             return pa.array(value.reshape(1))[0].as_py()
     except (pa.ArrowException, OverflowError, ValueError) as error:
