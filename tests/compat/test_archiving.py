@@ -192,6 +192,31 @@ def test_hudi_goes_on_where_commits_clean_and_archive(
     pair.check(wanted)
 
 
+@pytest.mark.parametrize(
+    ("version", "hudi", "kind"),
+    [(*release, kind) for release, kind in with_kinds(RELEASES)],
+    indirect=["hudi"],
+)
+def test_what_is_archived_counts_where_all_other_commits_are_saved(
+    tmp_path: Path, hudi: HudiOracle, version: int, kind: Literal["cow", "mor"]
+) -> None:
+    base = tmp_path / "t"
+    parts = [people(range(n, n + 1), 0) for n in range(8)]
+    table = pyhudi.create_table(base, parts[0], key="id", type=kind, version=version)
+    table = pyhudi.open_table(
+        base, options={**COMPACT, **KEEP, **TRIGGER, "hoodie.parquet.small.file.limit": "0"}
+    )
+    for part in parts[1:]:
+        table.insert(part)
+    saved = [commit.requested for commit in timeline_of(base).commits[-3:]]
+    for commit in saved:
+        table.savepoint(instant=commit)
+    table.archive(min_commits=1, max_commits=2)
+    assert [commit.requested for commit in timeline_of(base).commits] == saved
+    ids = {row["id"] for row in hudi.read(base)["rows"]}
+    assert ids == {f"k{n}" for n in range(8)} == set(table.scan().to_arrow()["id"].to_pylist())
+
+
 @pytest.mark.parametrize("hudi", ["1.2.0"], indirect=True)
 @pytest.mark.parametrize(
     "options",
