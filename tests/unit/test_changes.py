@@ -31,6 +31,7 @@ from pyhudi.query.moved_rows import paired
 from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import GoldenTables, unpack
+from tests.unit.test_archive_verb import OPTIONS
 
 COW = "v6_cow_cdc_op_key_only"
 MOR = "v9_mor_cdc_data_before_after"
@@ -139,6 +140,17 @@ def test_wrong_arguments_are_told_at_once(
         open_golden(golden, COW).changes(**arguments)
 
 
+def valued(v: int) -> pa.Table:
+    return pa.table({"id": ["a", "b"], "v": [v, v]})
+
+
+def captured(base: Path, version: int, kind: Any) -> HudiTable:
+    return pyhudi.create_table(
+        base, valued(1), key="id", type=kind, version=version,
+        options={"hoodie.table.cdc.enabled": "true"},
+    )  # fmt: skip
+
+
 def with_property(base: Path, line: str) -> HudiTable:
     """A table whose properties say one thing more; the checksum covers name and database only."""
     path = base / ".hoodie" / "hoodie.properties"
@@ -151,6 +163,59 @@ def test_a_range_that_reaches_the_archive_is_an_error(name: str, tmp_path: Path)
     table = with_property(unpack(name, tmp_path), "hoodie.table.cdc.enabled=true")
     with pytest.raises(HistoryUnavailable, match="archived"):
         table.changes().to_arrow()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_commits_that_are_archived_and_active_are_there(version: int, tmp_path: Path) -> None:
+    table = captured(tmp_path / "t", version, "cow")
+    table = pyhudi.open_table(table.uri, options=OPTIONS)
+    for v in range(2, 7):
+        table.upsert(valued(v))
+    folder = tmp_path / "t" / table.config.layout.folder
+    shutil.copytree(folder, tmp_path / "before")
+    expected = sorted_rows(table.changes())
+    assert table.archive(min_commits=2, max_commits=3).instants
+    with pytest.raises(HistoryUnavailable, match="archived"):
+        table.changes().to_arrow()
+    # As archiving leaves it that died before it removed them.
+    shutil.copytree(tmp_path / "before", folder, dirs_exist_ok=True)
+    again = pyhudi.open_table(table.uri)
+    assert len(again.state.timeline.archive.commits()) > 2
+    assert sorted_rows(again.changes()) == expected
+
+
+def test_a_hollow_commit_is_an_error(tmp_path: Path) -> None:
+    table = captured(tmp_path / "t", 6, "cow")
+    first = instants(table)[-1]
+    hollow = table.upsert(valued(2)).instant
+    table.upsert(valued(3))
+    done = tmp_path / "t" / ".hoodie" / f"{hollow}.commit"
+    done.rename(tmp_path / "aside")
+    table.refresh()
+    for start, end in ((None, None), (first, None), (None, hollow)):
+        with pytest.raises(HistoryUnavailable, match=f"the write {hollow}") as raised:
+            table.changes(start, end).to_arrow()
+        assert f"end the range before {hollow}" in raised.value.hint
+    assert table.changes(None, first).to_arrow()["op"].to_pylist() == ["i", "i"]
+    (tmp_path / "aside").rename(done)
+    assert table.refresh().changes(first).count() == 4
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_table_that_was_copy_on_write(version: int, tmp_path: Path) -> None:
+    table = captured(tmp_path / "t", version, "cow")
+    table.upsert(valued(2))
+    before = sorted_rows(table.changes())
+    assert len(before) == 4
+    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    text = properties.read_text().replace("type=COPY_ON_WRITE", "type=MERGE_ON_READ")
+    properties.write_text(text)
+    table = pyhudi.open_table(table.uri)
+    assert table.config.is_merge_on_read
+    assert sorted_rows(table.changes()) == before
+    table.upsert(valued(3))
+    table.compact()
+    assert table.changes().to_arrow()["op"].to_pylist() == ["i", "i", "u", "u", "u", "u"]
 
 
 def test_a_rewritten_file_without_change_log_is_an_error_that_names_it(tmp_path: Path) -> None:

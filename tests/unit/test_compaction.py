@@ -238,6 +238,11 @@ def test_strategies() -> None:
     assert chosen("DayBasedCompactionStrategy", **days) == ["23", "22"]
     assert chosen("BoundedPartitionAwareCompactionStrategy", **days) == ["23", "22", "21"]
     assert chosen("UnBoundedPartitionAwareCompactionStrategy", **days) == ["20"]
+    for many in (800_000, 10**10):
+        days = {"daybased__target__partitions": many}
+        recent = chosen("BoundedPartitionAwareCompactionStrategy", **days)
+        assert recent == ["23", "22", "21", "20"]
+        assert chosen("UnBoundedPartitionAwareCompactionStrategy", **days) == []
     by_pattern = "PartitionRegexBasedCompactionStrategy"
     assert chosen(by_pattern, partition__path__regex="2[01]$") == ["20", "21"]
     both = f"{by_pattern},LogFileSizeBasedCompactionStrategy"

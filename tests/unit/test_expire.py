@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.write import expire
 from tests.helpers.pairwise import pairwise
+from tests.unit.test_archive_verb import OPTIONS
 from tests.unit.test_compaction import rows
 from tests.unit.test_savepoints import people
 
@@ -106,6 +108,31 @@ def test_options(tmp_path: Path, passes: Any) -> None:
     assert cities(table) == {"a", "d"}
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_to_a_log_file_counts_when_it_is_archived(
+    version: int, tmp_path: Path, passes: Any
+) -> None:
+    table = made(tmp_path / "t", version, "mor", passes)
+    now = SystemClock().now_ms() / 1000
+    for log in (tmp_path / "t" / "a").glob(".*.log.*"):
+        os.utime(log, (now, now))
+    passes(5)
+    writer = pyhudi.open_table(table.uri, options=OPTIONS)
+    for v in range(6):
+        writer.upsert(in_city("d", v))
+    table = pyhudi.open_table(table.uri, options=OPTIONS)
+    assert len(table.archive(min_commits=2, max_commits=3).instants) > 4
+    assert table.expire_partitions(16, dry_run=True).file_groups == 1
+    table.expire_partitions(16)
+    assert cities(table) == {"a", "c", "d"}
+    # No archived write is later than the timeline's start, whatever a copied file says.
+    for log in (tmp_path / "t" / "a").glob(".*.log.*"):
+        os.utime(log, (now + 1000 * DAY_MS, now + 1000 * DAY_MS))
+    passes(20)
+    table.expire_partitions(16)
+    assert cities(table) == set()
+
+
 def test_what_waits_for_a_service_stays(tmp_path: Path, passes: Any) -> None:
     table = made(tmp_path / "t", 9, "mor", passes)
     table.upsert(in_city("b", 2))
@@ -120,6 +147,13 @@ def test_what_is_refused(tmp_path: Path, passes: Any) -> None:
     table = made(tmp_path / "t", 9, "cow", passes)
     with pytest.raises(ConfigError, match="after how many days"):
         table.expire_partitions()
+    for days in (0, -1):
+        with pytest.raises(ConfigError, match="less than 1"):
+            table.expire_partitions(days)
+    off = {"hoodie.partition.ttl.strategy.days.retain": -1}
+    with pytest.raises(ConfigError, match="after how many days"):
+        pyhudi.open_table(tmp_path / "t", options=off).expire_partitions()
+    assert cities(table) == {"a", "b", "c"}
     whole = pyhudi.create_table(tmp_path / "whole", people(range(2), 1), key="id")
     with pytest.raises(ConfigError, match="has no partitions"):
         whole.expire_partitions(1)

@@ -15,7 +15,7 @@ from pyhudi.errors import (
     ConfigError,
     InterruptedAfterCommit,
 )
-from pyhudi.services import table_compaction
+from pyhudi.services import cleaning, table_compaction
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
 
@@ -96,6 +96,41 @@ def test_nothing_without_the_options(tmp_path: Path) -> None:
     both = {"hoodie.compact.inline": True, "hoodie.compact.schedule.inline": True}
     with pytest.raises(ConfigError, match="both true"):
         pyhudi.open_table(tmp_path / "t", options=both)
+
+
+def test_what_cannot_be_looked_up_is_no_failed_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path / "t", kind="cow")
+    table = pyhudi.open_table(tmp_path / "t")
+
+    def fail(*_: Any) -> None:
+        raise ValueError("no such hour")
+
+    monkeypatch.setattr(cleaning, "is_due", fail)
+    with pytest.warns(AfterCommitWarning, match="services after it waits .* no such hour"):
+        done = table.upsert(people(range(2), 5))
+    assert done.committed
+    assert rows(table) == {"k0": 5, "k1": 5, "k2": 1, "k3": 1}
+
+
+@pytest.mark.parametrize("hours", [20_000_000, 10**9, 10**17])
+@pytest.mark.parametrize("version", [6, 9])
+def test_more_hours_than_there_were_keep_all(version: int, hours: int, tmp_path: Path) -> None:
+    made(tmp_path / "t", version, "cow")
+    options = {
+        "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
+        "hoodie.clean.hours.retained": hours,
+        "hoodie.keep.min.commits": 2,
+        "hoodie.keep.max.commits": 3,
+    }
+    table = pyhudi.open_table(tmp_path / "t", options=options)
+    for v in range(3, 8):
+        table.upsert(people(range(2), v))
+    assert table.clean().files_removed == 0
+    assert table.archive().instants == ()
+    first = table.inspect.commits()["requested"][0].as_py()
+    assert table.scan(as_of=first).count() == 4
 
 
 def test_the_commit_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

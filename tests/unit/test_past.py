@@ -12,6 +12,7 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import format_instant, parse_instant
+from pyhudi.config.actions import Instant, State
 from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
@@ -166,6 +167,19 @@ def test_the_first_commit_can_be_an_archived_one(name: str, tmp_path: Path) -> N
     check_begun(timeline, Span(until=first), "it")
     with pytest.raises(HistoryUnavailable, match=f"before the first commit, {first}"):
         check_begun(timeline, Span(until=before(first)), "it")
+
+
+@pytest.mark.parametrize(
+    ("first", "before"),
+    [(t(1), t(0)), ("00000000000002", "00000000000001"), ("20240101000000", "20231231235959")],
+)
+def test_a_closed_span_has_both_its_ends(first: str, before: str) -> None:
+    span = Span.closed(first, first)
+    of = {
+        text: Instant(text, "commit", State.REQUESTED, None, text)
+        for text in (before, first, f"{first}1")
+    }
+    assert [text for text, instant in of.items() if span.holds(instant)] == [first]
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name.endswith("cow_empty")])

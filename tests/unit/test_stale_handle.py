@@ -18,6 +18,7 @@ from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.behind import check_still_there, later_timeline
+from pyhudi.timeline.past import timeline_as_of
 from pyhudi.txn.open_instant import OpenInstant
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pairwise import pairwise
@@ -234,6 +235,97 @@ class TestFilesThatWent:
                 check_still_there(then, now)
         else:
             check_still_there(then, now)
+
+    @pytest.mark.parametrize(
+        ("pending", "done"),
+        [("commit.requested", "commit"), ("compaction.requested", "commit")],
+    )
+    @pytest.mark.parametrize(
+        ("horizon", "gone"), [(t(2), False), (t(3), True), (t(4), True), (t(5), True)]
+    )
+    def test_what_was_pending_then_replaces_what_is_shown(
+        self, pending: str, done: str, horizon: str, gone: bool
+    ) -> None:
+        then = timeline(*(f"{t(number)}.commit" for number in (1, 3, 4)), f"{t(2)}.{pending}")
+        commits = [f"{t(number)}.commit" for number in (1, 3, 4, 5)]
+        cleaned = clean(6, horizon)
+        now = timeline(*commits, f"{t(2)}.{pending}", f"{t(2)}.{done}", contents=cleaned)
+        if gone:
+            with pytest.raises(HistoryUnavailable, match=f"of {t(4)}.*clean {t(6)}"):
+                check_still_there(then, now)
+        else:
+            check_still_there(then, now)
+        still = timeline(*commits, f"{t(2)}.{pending}", contents=cleaned)
+        taken_back = timeline(*commits, f"{t(7)}.rollback", contents=cleaned)
+        for nothing_new in (still, taken_back) if horizon != t(5) else ():
+            check_still_there(then, nothing_new)
+
+    @pytest.mark.parametrize(("horizon", "gone"), [(t(2), False), (t(3), True), (None, True)])
+    @pytest.mark.parametrize("planned", [True, False])
+    def test_an_earlier_time_needs_more(
+        self, horizon: str | None, gone: bool, planned: bool
+    ) -> None:
+        commits = [f"{t(number)}.commit" for number in (1, 2, 3, 4)]
+        then = timeline(*commits, *([f"{t(5)}.clean.requested"] if planned else []))
+        now = timeline(*commits, contents=clean(5, horizon))
+        cut = timeline_as_of(then, t(2))
+        if gone:
+            with pytest.raises(HistoryUnavailable, match=f"of {t(2)}.*clean {t(5)}"):
+                check_still_there(cut, now)
+        else:
+            check_still_there(cut, now)
+        if horizon is not None:
+            check_still_there(then, now)
+
+    def test_what_was_cleaned_before_is_not_of_since(self) -> None:
+        commits = [f"{t(number)}.commit" for number in (1, 2, 3, 4)]
+        whole = timeline(*commits, contents=clean(5, t(2)))
+        check_still_there(timeline_as_of(whole, t(2)), whole)
+
+    @pytest.mark.parametrize("service", ["compact", "cluster"])
+    @pytest.mark.parametrize(("version", "options"), [(6, NO_METADATA), (8, {}), (9, NO_METADATA)])
+    def test_a_service_that_was_pending(
+        self, tmp_path: Path, version: int, options: dict[str, str], service: str
+    ) -> None:
+        kind: Any = "mor" if service == "compact" else "cow"
+        plan: dict[str, Any] = {} if service == "compact" else {"sort_by": ["v"]}
+        table = TABLE.make(tmp_path, version=version, kind=kind, options=options)
+        table.upsert(rows(1, part="p0"))
+        table.upsert(rows(2, part="p0"))
+        assert getattr(table, service)(execute=False, **plan).scheduled
+        since = table.upsert(rows(3, first=200, part="p1")).instant
+        stale = pyhudi.open_table(tmp_path, options=options)
+        now = pyhudi.open_table(tmp_path)
+        getattr(now, service)(schedule=False)
+        now.upsert(rows(4, first=200, part="p1"))
+        asks: list[dict[str, Any]] = [{}, {"where": "v = 2"}, {"as_of": since}]
+        assert [stale.scan(**ask).count() for ask in asks] == [2 * COUNT, COUNT, 2 * COUNT]
+        assert now.clean(retain=2).files_removed
+        for ask in asks:
+            with pytest.raises(HistoryUnavailable, match="removed files"):
+                stale.scan(**ask).count()
+        assert stale.refresh().scan().count() == 2 * COUNT
+
+    @pytest.mark.parametrize("options", [{}, NO_METADATA])
+    @pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (8, "cow"), (9, "mor")])
+    def test_earlier_times_of_an_older_handle(
+        self, tmp_path: Path, version: int, kind: Any, options: dict[str, str]
+    ) -> None:
+        table = TABLE.make(tmp_path, version=version, kind=kind, options=options)
+        times = [table.upsert(rows(v)).instant for v in (1, 2, 3)]
+        if kind == "mor":
+            table.compact()
+        times.append(table.upsert(rows(4, first=200)).instant)
+        older = pyhudi.open_table(tmp_path, options=options)
+        assert older.scan(as_of=times[0]).count() == COUNT
+        now = pyhudi.open_table(tmp_path)
+        now.upsert(rows(5, first=200))
+        now.clean(retain=2)
+        with pytest.raises(HistoryUnavailable, match="removed files"):
+            older.scan(as_of=times[0]).to_arrow()
+        with pytest.raises(HistoryUnavailable, match="removed files"):
+            older.diff(times[0], times[3]).to_arrow()
+        assert older.scan(as_of=times[3]).count() == 2 * COUNT
 
     def test_a_clean_that_is_known_has_left_what_is_shown(self) -> None:
         then = timeline(f"{t(1)}.commit", contents=clean(2, t(9)))

@@ -10,7 +10,7 @@ Source: `BaseHoodieWriteClient.commitStats`, `BaseHoodieTableServiceClient` (Hud
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from pyhudi.admin import services
@@ -62,21 +62,33 @@ def after_commit(
     """
     clock = clock or SystemClock()
     has_services = switch(handle.options, SERVICES_ENABLED, default=True)
-    found = list(_due(handle, table, clock)) if has_services else []
+    found: list[tuple[str, Service]] = []
+    with _warned("table services", handle, instant):
+        found.extend(_due(handle, table, clock) if has_services else ())
     for name, service in found:
         _carried_out(name, service, handle, instant)
     options = SyncOptions.of(handle.options)
     if options.enabled:
         from pyhudi.catalog.by_options import sync_by_options  # noqa: PLC0415 - few have catalogs
 
-        now = table.reloaded() if found else table
-        _carried_out("sync of catalogs", partial(sync_by_options, now, options), handle, instant)
+        def sync() -> object:
+            return sync_by_options(table.reloaded() if found else table, options)
+
+        _carried_out("sync of catalogs", sync, handle, instant)
     return bool(found)
 
 
 def _carried_out(name: str, service: Service, handle: WritableTable, instant: str) -> None:
-    try:
+    with _warned(name, handle, instant):
         done = service()
+        logger.info("%s: %s after %s: %r", handle.storage.uri, name, instant, done)
+
+
+@contextmanager
+def _warned(name: str, handle: WritableTable, instant: str) -> Iterator[None]:
+    """Makes a warning of what goes wrong."""
+    try:
+        yield
     except KeyboardInterrupt as error:
         raise InterruptedAfterCommit(instant) from error
     except CommitConflict as error:
@@ -88,8 +100,6 @@ def _carried_out(name: str, service: Service, handle: WritableTable, instant: st
             f"commit: {without_hint(error)}",
             AfterCommitWarning,
         )
-    else:
-        logger.info("%s: %s after %s: %r", handle.storage.uri, name, instant, done)
 
 
 def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[str, Service]]:

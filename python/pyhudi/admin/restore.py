@@ -222,7 +222,7 @@ def _check_newest(table: Table, target: Instant) -> None:
             raise CommitConflict(f"{pending} was planned with what would go", hint=hint)
     before = [commit for commit in timeline.commits if commit != target]
     if before:
-        restoring.check_kept(table, before[-1])
+        restoring.check_kept(table, before[-1], [target])
     elif timeline.archive.commits():
         msg = f"the commits before {target} are archived"
         raise HistoryUnavailable(msg, hint="A table is not brought back to an archived commit.")

@@ -77,7 +77,8 @@ class HistoryVerbs:
 
         Args:
             comment: why.
-            instant: that of the commit, by default the newest completed one.
+            instant: that of the commit, by default the one that was completed last; up to table
+                version 6, where that is not kept, the one that was requested last.
 
         Returns:
             The commit's instant.

@@ -85,7 +85,7 @@ class ServiceVerbs:
         `hoodie.partition.ttl.inline=true` each commit is followed by this.
 
         Args:
-            days: partitions to which nothing was written for longer go.
+            days: partitions to which nothing was written for longer go; at least 1.
             by_creation: go by when a partition was made instead.
             dry_run: say what would go, and change nothing.
 
@@ -95,8 +95,8 @@ class ServiceVerbs:
             `hoodie.partition.ttl.strategy.max.delete.partitions` (1000).
 
         Raises:
-            ConfigError: nobody says how many days, the table has no partitions, an argument is
-                wrong, or the handle was opened as of an earlier time.
+            ConfigError: nobody says how many days, or fewer than 1, the table has no partitions, an
+                argument is wrong, or the handle was opened as of an earlier time.
             UnsupportedTableFeature: a strategy that pyhudi does not have, partitions that do not
                 tell when they were made, or a table that it does not write to.
             CommitConflict: others write to such a partition again and again.

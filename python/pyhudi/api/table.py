@@ -330,7 +330,8 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         Raises:
             UnsupportedTableFeature: the table is without `hoodie.table.cdc.enabled`.
             HistoryUnavailable: commits of the range were archived or files of it cleaned, a writer
-                rewrote a file without a change log, or the end is before the first commit.
+                rewrote a file without a change log, the end is before the first commit, or below
+                version 8 a write is pending in the range that is older than completed ones.
             SchemaMismatch: the filter does not fit the columns.
             ConfigError: arguments are wrong, or the range ends before it begins.
         """

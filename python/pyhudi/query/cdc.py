@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.query.cdc_files import ChangeFiles, ChangeRequest, ChangeTask
+from pyhudi.query.commit_range import check_no_hollow
 from pyhudi.slices.file_sizes import check_listed
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
@@ -19,6 +20,7 @@ _WITHOUT_CHANGES = frozenset(
     {"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "BUCKET_RESCALE", "ALTER_SCHEMA"}
 )
 """Operations that write files, but no other rows (`WriteOperationType`)."""
+_UNKNOWN = "UNKNOWN"
 
 
 def check_changes(table: Table) -> None:
@@ -42,9 +44,10 @@ def check_changes(table: Table) -> None:
 def plan_changes(table: Table, request: ChangeRequest) -> list[ChangeTask]:
     """One task for every file that a commit of the range changed rows by, commit by commit.
 
-    Raises `HistoryUnavailable` for a range that begins before the archived end, for files that are
-    gone, and for a rewritten base file without change log; `UnsupportedTableFeature` for slices
-    whose merge rule pyhudi lacks; `CorruptTable` for a log file that was cut.
+    Raises `HistoryUnavailable` for a range that begins before the archived end, for a hollow commit
+    in it, for files that are gone, and for a rewritten base file without change log;
+    `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks; `CorruptTable` for a log
+    file that was cut.
     """
     commits = select_commits(table, request)
     partitions = {path for _, metadata in commits for path in _partitions(metadata)}
@@ -64,6 +67,8 @@ def select_commits(table: Table, request: ChangeRequest) -> list[tuple[Instant, 
     """
     _check_archived(table, request.start)
     by_completion = table.config.version.incremental_by_completion_time
+    if not by_completion:
+        check_no_hollow(table, request.end)
 
     def time(instant: Instant) -> str:
         return (instant.completed or "") if by_completion else instant.requested
@@ -80,7 +85,13 @@ def select_commits(table: Table, request: ChangeRequest) -> list[tuple[Instant, 
 
 def _check_archived(table: Table, start: str | None) -> None:
     by_completion = table.config.version.incremental_by_completion_time
-    archived = table.timeline.archive.commits(Span(start, by_completion=by_completion))
+    # Archiving that died half way has left some on both timelines.
+    active = {commit.requested for commit in table.timeline.commits}
+    archived = [
+        commit
+        for commit in table.timeline.archive.commits(Span(start, by_completion=by_completion))
+        if commit.requested not in active
+    ]
     if archived:
         end = archived[-1].requested
         raise HistoryUnavailable(
@@ -90,8 +101,11 @@ def _check_archived(table: Table, start: str | None) -> None:
 
 
 def _changes_rows(table: Table, instant: Instant, metadata: CommitMetadata) -> bool:
-    compaction = table.config.is_merge_on_read and instant.action == COMMIT
-    return not compaction and (metadata.operation_type or "").upper() not in _WITHOUT_CHANGES
+    operation = (metadata.operation_type or _UNKNOWN).upper()
+    if operation == _UNKNOWN:
+        # A table that was copy-on-write has commits of writes, and says so.
+        return not (table.config.is_merge_on_read and instant.action == COMMIT)
+    return operation not in _WITHOUT_CHANGES
 
 
 def _partitions(metadata: CommitMetadata) -> set[str]:

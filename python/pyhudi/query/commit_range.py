@@ -117,14 +117,34 @@ def without_hollow(table: Table, policy: HollowCommits) -> Sequence[Instant]:
     pending = first_incomplete_commit(table.timeline)
     if policy == "transition_time" or pending is None:
         return commits
-    if commits and commits[-1].requested > pending.requested and policy == "fail":
+    if policy == "fail":
+        _check_not_overtaken(
+            commits,
+            pending,
+            "give hollow_commits='block' (only what was before it) or 'transition_time' (ranges of "
+            "completion times)",
+        )
+    return [commit for commit in commits if commit.requested < pending.requested]
+
+
+def check_no_hollow(table: Table, until: str | None) -> None:
+    """Raises `HistoryUnavailable` for a range by requested times into which rows can still come.
+
+    until: its end, inclusive; None where it is open.
+    """
+    pending = first_incomplete_commit(table.timeline)
+    if pending is not None and (until is None or until >= pending.requested):
+        hint = f"end the range before {pending.requested}"
+        _check_not_overtaken(table.timeline.commits, pending, hint)
+
+
+def _check_not_overtaken(commits: Sequence[Instant], pending: Instant, instead: str) -> None:
+    if commits and commits[-1].requested > pending.requested:
         raise HistoryUnavailable(
             f"the write {pending} is incomplete, and later ones are complete: a range of requested "
             "times cannot be read once and for all",
-            hint="Wait until it is done or rolled back, or give hollow_commits='block' (only what "
-            "was before it) or 'transition_time' (ranges of completion times).",
+            hint=f"Wait until it is done or rolled back, or {instead}.",
         )
-    return [commit for commit in commits if commit.requested < pending.requested]
 
 
 def _archived(table: Table, times: Span) -> Sequence[Instant]:

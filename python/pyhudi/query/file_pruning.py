@@ -86,7 +86,7 @@ def _check_still_there(table: Table, access: MetadataAccess, *, is_listed: bool)
     """
     now = Timeline.load(table.storage, table.config) if is_listed else access.later
     if now is not None:
-        check_still_there(table.timeline.uncut, now)
+        check_still_there(table.timeline, now)
 
 
 def _by_metadata(

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 
+from pyhudi.clock import SECOND_INSTANT_DIGITS, is_bootstrap, parse_instant
 from pyhudi.config import compaction_options
 from pyhudi.config.actions import (
     CLEAN,
@@ -25,8 +25,9 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.history_options import HistoryOptions
+from pyhudi.errors import ConfigError
 from pyhudi.services.clean_plan import last_clean
-from pyhudi.services.clean_policy import needing_the_past, retention
+from pyhudi.services.clean_policy import hours_before, needing_the_past, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices import markers
 from pyhudi.slices.file_system_view import FileSystemView
@@ -213,13 +214,16 @@ def _horizon(timeline: Timeline, retained: CleanOptions) -> Instant | None:
     """What cleaning would retain now; hours are counted back from the last commit."""
     if timeline.last_commit is None:
         return None
+    last = timeline.last_commit.requested
     try:
-        last = datetime.strptime(timeline.last_commit.requested[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - the table's own zone
-    except ValueError:
-        # A bootstrap, whose instant is no time: nothing has come after it.
+        # The clock of the wall, whatever its zone.
+        since = hours_before(parse_instant(last, "UTC"), retained.hours, "UTC")
+    except ConfigError:
         return None
-    since = (last - timedelta(hours=retained.hours)).strftime("%Y%m%d%H%M%S")
-    stays = retention(timeline, retained, since)
+    if is_bootstrap(last):
+        # Its instant is no time: nothing has come after it.
+        return None
+    stays = retention(timeline, retained, since[:SECOND_INSTANT_DIGITS])
     return None if stays is None else stays.horizon
 
 

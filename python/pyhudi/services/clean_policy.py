@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pyhudi.clock import Zone, format_instant
 from pyhudi.config.actions import COMMIT_ACTIONS, INDEXING, Instant
 from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, CleanOptions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline import Timeline
+
+_HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ def retention(timeline: Timeline, options: CleanOptions, since: str) -> Retentio
     else:
         horizon = oldest_retained(timeline, options.commits)
     return None if horizon is None else Retention(options.policy, horizon)
+
+
+def hours_before(ms: int, hours: int, zone: Zone) -> str:
+    """The instant so many hours before a time; "" where all instants are later."""
+    since_ms = ms - hours * _HOUR_MS
+    return format_instant(since_ms, zone) if since_ms > 0 else ""
 
 
 def oldest_retained(timeline: Timeline, retained: int) -> Instant | None:

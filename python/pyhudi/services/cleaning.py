@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyhudi.clock import format_instant
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant, State
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.file_names import is_partition_metadata
@@ -22,7 +21,7 @@ from pyhudi.engine.local import worth_a_cluster
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import AfterCommitWarning, overtaken, without_hint
 from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, partitions_since
-from pyhudi.services.clean_policy import Retention, retention
+from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned import files_of_plan
 from pyhudi.slices.table import Clean, Companion, Table
@@ -35,7 +34,6 @@ from pyhudi.txn.recovery import failed_writes
 from pyhudi.txn.transaction import asked_ahead
 
 _FILES_OF_A_TASK = 200
-_HOUR_MS = 3_600_000
 
 
 # --- a data table's -------------------------------------------------------------------------------
@@ -99,8 +97,8 @@ def commits_since_clean(timeline: Timeline) -> int:
 
 
 def _retention(table: Table, options: CleanOptions) -> Retention | None:
-    since_ms = table.clock.now_ms() - options.hours * _HOUR_MS
-    return retention(table.timeline, options, format_instant(since_ms, table.config.timezone))
+    since = hours_before(table.clock.now_ms(), options.hours, table.config.timezone)
+    return retention(table.timeline, options, since)
 
 
 def _planned(table: Table, options: CleanOptions) -> CleanPlan | None:

@@ -92,7 +92,7 @@ def _partitions(
         newest = sorted(partitions, key=day_of, reverse=True)
         return set(newest[: options.target_days])
     if strategy in (names.RECENT_DAYS, names.OLDER_DAYS):
-        first = today - timedelta(days=options.target_days)
+        first = today - timedelta(days=min(options.target_days, (today - date.min).days))
         recent = strategy == names.RECENT_DAYS
         return {path for path in partitions if (day_of(path) >= first) is recent}
     return partitions

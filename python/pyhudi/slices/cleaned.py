@@ -8,10 +8,10 @@ time asked for. Hudi shows the rows of what is left, those of older files among 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pyhudi.config.actions import CLEAN, REPLACE_COMMIT, State
+from pyhudi.config.actions import CLEAN, COMMIT, REPLACE_COMMIT, State
 from pyhudi.config.file_names import CDC_SUFFIX, parse_base_name, parse_log_name
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import HistoryUnavailable
@@ -19,6 +19,9 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.timeline import Instant, Timeline
 from pyhudi.timeline.spans import Span
+
+_Version = tuple[str, str, str]
+"""Instant of a file of a group, the clean that took it, and its name."""
 
 
 def check_versions(
@@ -28,27 +31,74 @@ def check_versions(
 
     view: of that timeline. wanted: which partitions count, None for all.
     """
-    if timeline.bound is None:
-        return
-    taken: dict[GroupKey, tuple[str, str]] = {}
-    for clean, partition, name in _taken(timeline.uncut, timeline.bound):
-        found = _group(name)
-        if found is None or found[1] > timeline.bound or (wanted and not wanted(partition)):
+    if timeline.bound is not None:
+        check_taken(timeline, view, timeline.bound, f"as_of {timeline.bound}", wanted)
+
+
+def check_taken(
+    timeline: Timeline,
+    view: FileSystemView,
+    since: str,
+    asked: str,
+    wanted: Callable[[str], bool] | None = None,
+) -> None:
+    """Raises `HistoryUnavailable` where files are gone that are current on a timeline.
+
+    It lacks instants of the whole one. view: of the timeline. since: no clean that spared what is
+    read as of this time took any of them. asked: what the files are wanted for. wanted: which
+    partitions count, None for all.
+    """
+    taken: dict[GroupKey, set[_Version]] = {}
+    for clean, partition, name in _taken(timeline.uncut, since):
+        group = _group(name)
+        if group is None or (wanted and not wanted(partition)):
             continue
-        key, version = (partition, found[0]), (found[1], clean)
-        taken[key] = max(version, taken.get(key, version))
+        file_id, instant = group
+        if timeline.is_committed(instant):
+            taken.setdefault((partition, file_id), set()).add((instant, clean, name))
     if not taken:
         return
     newest = {slice_.key: slice_.base_instant for slice_ in view.slices()}
-    lost = {key: at for key, at in taken.items() if newest.get(key, "") <= at[0]}
+    found = {key: _lost(timeline, of, newest.get(key, "")) for key, of in taken.items()}
+    lost = {key: clean for key, clean in found.items() if clean is not None}
     replaced = {*view.replaced, *(_replaced_before_start(timeline) if lost else ())}
-    for (partition, file_id), (_, clean) in sorted(lost.items()):
+    for (partition, file_id), clean in sorted(lost.items()):
         if (partition, file_id) not in replaced:
             raise HistoryUnavailable(
-                f"as_of {timeline.bound}: the clean {clean} {_how(timeline, clean)} "
+                f"{asked}: the clean {clean} {_how(timeline, clean)} "
                 f"files of the group {file_id} in partition {partition!r} that were current then",
                 hint="Let the cleaner retain more to be able to look further back.",
             )
+
+
+def _lost(timeline: Timeline, taken: Iterable[_Version], newest: str) -> str | None:
+    """The clean that took what is newer than the newest slice of a group; None if none did."""
+    for instant, clean, name in sorted(taken, reverse=True):
+        if instant < newest:
+            break
+        if not _only_compacted(timeline, instant, name):
+            return clean
+    return None
+
+
+def _only_compacted(timeline: Timeline, instant: str, name: str) -> bool:
+    """Whether a file of a compaction's slice has no other rows than the slice before.
+
+    That are base files, and log files up to version 6, which bear the compaction's instant, of
+    writes that do not count.
+    """
+    made = timeline.find(instant, COMMIT)
+    if made is None or not made.is_completed:
+        return False
+    if (timeline.commit_metadata(made).operation_type or "").upper() != "COMPACT":
+        return False
+    return parse_base_name(name) is not None or not _is_named(timeline, name)
+
+
+def _is_named(timeline: Timeline, name: str) -> bool:
+    """Whether a commit that is not archived says that it wrote a file of that name."""
+    named = (timeline.commit_metadata(commit).paths for commit in timeline.commits)
+    return any(_name(path) == name for paths in named for path in paths)
 
 
 def was_taken(timeline: Timeline, name: str) -> bool:
@@ -74,8 +124,7 @@ def was_never_committed(timeline: Timeline, version: TableVersion, name: str) ->
         return True
     if log is None or not version.logs_named_by_base_instant:
         return False
-    named = (timeline.commit_metadata(commit).paths for commit in timeline.commits)
-    return not any(path.rsplit("/", 1)[-1] == name for paths in named for path in paths)
+    return not _is_named(timeline, name)
 
 
 def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -124,6 +124,19 @@ class Timeline:
         cut.keys_counted = self.keys_counted
         return cut
 
+    def without(self, instants: Collection[Instant]) -> Timeline:
+        """The timeline as it would be if instants of it had never been requested.
+
+        What was archived stays committed.
+        """
+        gone = {(instant.requested, instant.completed_action) for instant in instants}
+        left = (states for key, states in self._files.items() if key not in gone)
+        kept = (file for states in left for file in states.values())
+        found = Timeline(self._storage, self._layout, kept, self.archive)
+        found.first_active = self.first_active
+        found.keys_counted = self.keys_counted
+        return found
+
     def reopened(self, times: Collection[str]) -> Timeline:
         """The timeline as it would be if completed instants of these times were still inflight."""
         files = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pyhudi.config.actions import CLEAN, Instant, State
+from pyhudi.config.actions import CLEAN, CLUSTERING, COMMIT_ACTIONS, COMPACTION, Instant, State
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.storage.storage import Storage
@@ -43,43 +43,64 @@ def later_timeline(
 
 
 def check_still_there(then: Timeline, now: Timeline) -> None:
-    """Raises `HistoryUnavailable` where files that were current `then` may be gone `now`."""
-    lost = next((commit for commit in then.commits if not now.is_committed(commit.requested)), None)
+    """Raises `HistoryUnavailable` where files that were current `then` may be gone `now`.
+
+    then: cut for time travel, or whole. What of a cut one was gone when it was loaded is not told.
+    """
+    commits = then.uncut.commits
+    lost = next((commit for commit in commits if not now.is_committed(commit.requested)), None)
     if lost is not None:
         raise HistoryUnavailable(
             f"{lost} is not on the timeline any more: since the table was opened the commit was "
             "taken back, or the table was made anew or given another version",
             hint=_AGAIN,
         )
-    last = then.last_commit
-    for horizon, clean in _later_cleans(then, now) if last is not None else ():
-        if last is not None and (horizon is None or horizon > last.requested):
+    until = then.bound or (then.last_commit.requested if then.last_commit else None)
+    if until is None:
+        return
+    counted = min([until, *_completed_since(then, now)])
+    for horizon, clean in _later_cleans(then, now, until):
+        if horizon is None or horizon > counted:
             raise HistoryUnavailable(
-                f"the table was opened at {last.requested}, and the clean {clean} has removed "
-                "files since that may be needed",
+                f"what is read is of {until}, and since the table was opened the clean {clean} has "
+                "removed files that may be needed",
                 hint=_AGAIN,
             )
 
 
-def _later_cleans(then: Timeline, now: Timeline) -> Iterator[tuple[str | None, str]]:
+def _completed_since(then: Timeline, now: Timeline) -> Iterator[str]:
+    """Times of what was pending then and is complete now.
+
+    It does not count then, but to a clean it has replaced what did, and may be older than that.
+    """
+    for pending in then.uncut.pending(*COMMIT_ACTIONS, COMPACTION, CLUSTERING):
+        time, action = pending.requested, pending.completed_action
+        found = now.find(time, action)
+        if found is None and now.is_before_start(time):
+            found = now.archive.find(time, action)
+        if found is not None and found.is_completed:
+            yield time
+
+
+def _later_cleans(then: Timeline, now: Timeline, until: str) -> Iterator[tuple[str | None, str]]:
     """What cleans since then have spared, those that are at work too, and their times.
 
     Spared is what is read as of an instant and later ones; None where a clean has no such horizon,
     as when it keeps a number of file versions. Where cleans may have been archived, the newest of
     those tells enough: horizons only rise.
     """
-    # One that was planned by then takes nothing that was current then.
-    known = {clean.requested for clean in then.instants if clean.action == CLEAN}
+    # One that was planned by then takes nothing that was current then, but of an earlier time.
+    known = {
+        clean.requested
+        for clean in then.uncut.instants
+        if clean.action == CLEAN and (then.bound is None or clean.state is not State.REQUESTED)
+    }
     for clean in now.instants:
         if clean.action == CLEAN and clean.requested not in known:
             yield from _horizon_of(now, clean)
-    archived = now.archive.last_clean() if _is_archived(then, now) else None
-    if archived is not None and archived.requested not in known:
+    archived = now.archive.last_clean() if now.is_before_start(until) else None
+    if archived is not None and archived.requested > max(known, default=then.first_active or ""):
         yield from _horizon(now.archive.read(archived), archived.requested)
-
-
-def _is_archived(then: Timeline, now: Timeline) -> bool:
-    return then.last_commit is not None and now.is_before_start(then.last_commit.requested)
 
 
 def _horizon_of(now: Timeline, clean: Instant) -> Iterator[tuple[str | None, str]]:

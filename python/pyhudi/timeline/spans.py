@@ -21,7 +21,7 @@ class Span:
     @classmethod
     def closed(cls, first: str, last: str) -> Span:
         """Requested times from the first to the last, both inclusive."""
-        return cls(after=str(int(first) - 1), until=last)
+        return cls(after=str(int(first) - 1).zfill(len(first)), until=last)
 
     def holds(self, instant: Instant) -> bool:
         """Whether an instant lies in the span; without completion time it is in no span of them."""

@@ -6,48 +6,32 @@ completed (with what was done). Each instant of the plan is rolled back, the new
 up to table version 6 they stay, since the metadata table has commits of their instants, which
 nobody may use again. A writer that dies leaves a pending restore, which the next one ends by its
 plan, whoever began it.
-Which instants go is Hudi 1.2.0's rule (`RestorePlanActionExecutor`,
-`RestoreInstantComparatorFactory`), up to table version 6 that of 0.15.0, which needs no completion
-times. What Hudi leaves to its users is refused: to lose files that a clean has taken or will take,
-and to begin a restore that a later savepoint ends halfway.
+Which instants go, `restored.py` says. What Hudi leaves to its users is refused: to lose files that
+a clean has taken or will take, and to begin a restore that a later savepoint ends halfway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyhudi.config.actions import (
-    CLEAN,
-    CLUSTERING,
-    COMMIT,
-    COMMIT_ACTIONS,
-    COMPACTION,
-    INDEXING,
-    LOG_COMPACTION,
-    RESTORE,
-    ROLLBACK,
-    Instant,
-    State,
-)
+from pyhudi.config.actions import CLEAN, CLUSTERING, INDEXING, RESTORE, ROLLBACK, Instant, State
 from pyhudi.config.shown import Shown
 from pyhudi.config.wording import count_text, names_text, size_text
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
-from pyhudi.slices.cleaned import check_versions
-from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.past import timeline_as_of
 from pyhudi.txn import rollback
 from pyhudi.txn.heartbeat import beating, live_instants
 from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.restored import view_without, writes_after
 from pyhudi.txn.rollback_plan import plan_rollback
 from pyhudi.txn.savepoint import saved_instants, savepoints
 
 _PLAN_VERSION = 2
-_WRITES = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING)
 
 
 @dataclass(frozen=True)
@@ -101,18 +85,18 @@ def plan_restore(table: Table, to: Instant) -> list[Instant]:
     """
     timeline = table.timeline
     saved = saved_instants(timeline)
-    targets = [write for write in _writes(timeline) if write != to and _is_after(write, to, table)]
+    targets = writes_after(table, to)
     if not targets:
         return []
     for target in targets:
         if target.requested in saved:
             msg = f"{target} is saved, and would go"
             raise ConfigError(msg, hint=f'delete_savepoint("{target.requested}") lets it go.')
-    check_kept(table, to)
+    check_kept(table, to, targets)
     return sorted(targets, key=partial(_age, timeline), reverse=True)
 
 
-def check_kept(table: Table, to: Instant) -> None:
+def check_kept(table: Table, to: Instant, targets: Sequence[Instant]) -> None:
     """Raises where a table cannot be brought back to a commit: files are gone, or will be.
 
     See `plan_restore`.
@@ -123,8 +107,9 @@ def check_kept(table: Table, to: Instant) -> None:
         raise CommitConflict(f"{pending} is pending", hint=hint)
     saved = next((point for point in savepoints(timeline) if point.instant == to.requested), None)
     if saved is None:
-        cut = timeline_as_of(timeline, to.requested)
-        check_versions(cut, FileSystemView(table.storage, table.config, cut), None)
+        timeline_as_of(timeline, to.requested)
+    view_without(table, to, targets)
+    if saved is None:
         return
     for path, names in saved.files.items():
         there = {file.name for file in table.storage.list_dir(path)[1]}
@@ -272,31 +257,6 @@ def planned(
 
 
 # --- which instants -------------------------------------------------------------------------------
-
-
-def _writes(timeline: Timeline) -> Iterator[Instant]:
-    """Commits and planned services; failed writes are `recovery.py`'s part."""
-    for instant in timeline.instants:
-        if instant.is_completed or instant.action not in COMMIT_ACTIONS:
-            wanted = instant.action in _WRITES
-        else:
-            wanted = timeline.is_clustering(instant)
-        if wanted:
-            yield instant
-
-
-def _is_after(instant: Instant, to: Instant, table: Table) -> bool:
-    """Whether an instant is no part of the table as it was when `to` was completed.
-
-    Compactions of merge-on-read tables, and what is pending, go by their requested times: log files
-    that were written meanwhile are above them.
-    """
-    by_request = instant.requested > to.requested
-    if not table.timeline.completes_in_names or not instant.is_completed:
-        return by_request
-    if table.config.is_merge_on_read and instant.action == COMMIT:
-        return by_request
-    return (instant.completed or "") > (to.completed or "")
 
 
 def _age(timeline: Timeline, instant: Instant) -> tuple[bool, bool, str]:

@@ -1,10 +1,11 @@
 """Savepoints: commits whose files cleaners spare, so that the table can be restored to them.
 
 A savepoint bears the instant of its commit. Nothing is requested: an empty inflight file, then the
-completed one with the names of the files that the table consists of as of the commit. A writer that
-dies in between leaves an inflight file, which protects nothing and which the next writer removes.
-Source: `SavepointActionExecutor` (1.2.0). Hudi may save files that a clean is about to delete; that
-is refused here.
+completed one with the names of the files that the table consists of once it is restored to the
+commit. A writer that dies in between leaves an inflight file, which protects nothing and which the
+next writer removes. Source: `SavepointActionExecutor` (1.2.0). Hudi names the files as of the
+commit's requested time, though its restores go by completion times from table version 8 on, and may
+save files that a clean is about to delete; that is refused here.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 
 from pyhudi.config.actions import CLEAN, SAVEPOINT, Instant
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
-from pyhudi.slices.cleaned import check_versions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.restored import view_without, writes_after
 
 SAVED_BY = "pyhudi"
 
@@ -57,11 +58,12 @@ def saved_instants(timeline: Timeline) -> set[str]:
 
 
 def create(table: Table, comment: str = "", instant: str | None = None) -> Savepoint:
-    """Saves a completed commit of the active timeline, the newest by default.
+    """Saves a completed commit of the active timeline, by default the last that was completed.
 
-    Raises `HistoryUnavailable` for a commit that is not there, or of which files may have been
-    cleaned, `ConfigError` for one that is saved already, `CommitConflict` where a pending clean is
-    about to take files of it, `LockTimeout` where others hold the table's lock.
+    Up to table version 6, where that is not kept, the last that was requested. Raises
+    `HistoryUnavailable` for a commit that is not there, or of which files may have been cleaned,
+    `ConfigError` for one that is saved already, `CommitConflict` where a pending clean is about to
+    take files of it, `LockTimeout` where others hold the table's lock.
     """
     with table.guard.section():
         return _create(table.reloaded(), comment, instant)
@@ -73,10 +75,11 @@ def _create(table: Table, comment: str, instant: str | None) -> Savepoint:
     if commit.requested in saved_instants(table.timeline):
         msg = f"the commit {commit.requested} is saved already"
         raise ConfigError(msg, hint="savepoints() lists what is saved.")
-    _check_not_cleaned(table.timeline, commit)
-    saved = Savepoint(
-        commit.requested, _files_as_of(table, commit), comment, SAVED_BY, table.clock.now_ms()
-    )
+    gone = writes_after(table, commit)
+    if gone:
+        _check_not_cleaned(table.timeline, commit)
+    files = _files(view_without(table, commit, gone))
+    saved = Savepoint(commit.requested, files, comment, SAVED_BY, table.clock.now_ms())
     _check_not_to_be_cleaned(table.timeline, saved)
     _write(table, saved)
     return saved
@@ -119,7 +122,7 @@ def _write(table: Table, saved: Savepoint) -> None:
 
 
 def _commit(timeline: Timeline, instant: str | None) -> Instant:
-    found = timeline.last_commit
+    found = _newest(timeline)
     if instant is not None:
         found = next((commit for commit in timeline.commits if commit.requested == instant), None)
     if found is None:
@@ -127,6 +130,13 @@ def _commit(timeline: Timeline, instant: str | None) -> Instant:
         msg = f"the active timeline has no {what}"
         raise HistoryUnavailable(msg, hint="inspect.commits() tells what there is.")
     return found
+
+
+def _newest(timeline: Timeline) -> Instant | None:
+    """The commit to which a restore takes no row away: by the times that restores go by."""
+    if not timeline.completes_in_names:
+        return timeline.last_commit
+    return max(timeline.commits, key=lambda commit: commit.completed or "", default=None)
 
 
 def _check_not_cleaned(timeline: Timeline, commit: Instant) -> None:
@@ -157,11 +167,8 @@ def _oldest_uncleaned(timeline: Timeline) -> str:
     return horizon or max(before, default=timeline.commits[0].requested)
 
 
-def _files_as_of(table: Table, commit: Instant) -> dict[str, tuple[str, ...]]:
-    """Names of the files that a reader of that time reads, by partition path."""
-    cut = table.timeline.until(commit.requested)
-    view = FileSystemView(table.storage, table.config, cut)
-    check_versions(cut, view, None)
+def _files(view: FileSystemView) -> dict[str, tuple[str, ...]]:
+    """Names of the files that a reader reads, by partition path."""
     found: dict[str, list[str]] = {path: [] for path in view.partitions}
     for slice_ in view.slices():
         names = found[slice_.partition]

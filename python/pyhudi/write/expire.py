@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pyhudi.clock import Clock, SystemClock, is_bootstrap, parse_instant
+from pyhudi.clock import Clock, SystemClock, format_instant, is_bootstrap, parse_instant
 from pyhudi.config.properties import parse_properties
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.ttl_options import BY, DAYS, TtlOptions
@@ -36,8 +36,8 @@ def expire_partitions(
 ) -> ServiceResult:
     """See `HudiTable.expire_partitions`."""
     clock = clock or SystemClock()
-    if not options.days:
-        msg = "after how many days partitions expire is not said, or 0"
+    if options.days < 1:
+        msg = "after how many days partitions expire is not said, or less than 1"
         raise ConfigError(msg, hint=f"Give days, or {DAYS}.")
     context = opened(table, clock, incoming.memory_limit(None))
     check_appends(context, _SERVICE, appends=False)
@@ -97,7 +97,25 @@ def _modified(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[
             for partition, _ in touched(context.timeline.commit_metadata(commit)):
                 if partition in newest:
                     newest[partition] = max(newest[partition], commit.requested)
+        for partition, appended in _appended_before_start(context, slices):
+            newest[partition] = max(newest[partition], appended)
     return iter(newest.items())
+
+
+def _appended_before_start(
+    context: WriteContext, slices: list[FileSlice]
+) -> Iterator[tuple[str, str]]:
+    """Partition paths with times that no append of an archived commit to a log file is after.
+
+    Storage tells when a file was changed last, which a copy of the table may say later.
+    """
+    start = context.timeline.first_active or ""
+    names = {(slice_.partition, log.name) for slice_ in slices for log in slice_.logs}
+    for partition in sorted({partition for partition, _ in names}):
+        for file in context.storage.list_dir(partition)[1]:
+            if (partition, file.name) in names:
+                changed = format_instant(file.modified_ms, context.config.timezone)
+                yield partition, min(changed, start)
 
 
 def _created(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
