@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
+from pyhudi.errors import UnsupportedTableFeature
 
 
 def written(base: Path, **options: str) -> pq.FileMetaData:
@@ -49,3 +52,64 @@ def test_page_size(tmp_path: Path) -> None:
         (file,) = table.glob("*.parquet")
         sizes[pages] = file.stat().st_size
     assert sizes["1000"] > sizes["1000000"]
+
+
+def old_file(base: Path, rows: pa.Table) -> None:
+    """Has the table's only base file be one of Spark 2."""
+    (path,) = base.glob("*.parquet")
+    stored, footer = pq.read_table(path), dict(pq.read_metadata(path).metadata or {})
+    for name in rows.column_names:
+        at = stored.schema.get_field_index(name)
+        field = stored.schema.field(at)
+        stored = stored.set_column(at, field, rows.column(name).cast(field.type))
+    with pq.ParquetWriter(path, stored.schema, store_schema=False) as writer:
+        writer.write_table(stored)
+        writer.add_key_value_metadata({**footer, b"org.apache.spark.legacyDateTime": b""})
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_days_by_the_old_calendar_keep_their_names(tmp_path: Path, kind: Any) -> None:
+    """As Spark reads them; a rewrite has them as everybody else counts them."""
+    base = tmp_path / "t"
+    days = pa.array([-719_164, -171_655, -141_428, -141_427, 0], pa.int32()).cast(pa.date32())
+    rows = pa.table({"id": list("abcde"), "day": days})
+    options = {"pyhudi.read.check.file.sizes": "false"}
+    pyhudi.create_table(base, rows, key="id", type=kind)
+    old_file(base, rows)
+    wanted = [
+        datetime.date(1, 1, 1),
+        datetime.date(1500, 1, 1),
+        datetime.date(1582, 10, 4),
+        datetime.date(1582, 10, 15),
+        datetime.date(1970, 1, 1),
+    ]
+    table = pyhudi.open_table(base, options=options)
+    assert table.scan().to_arrow().sort_by("id")["day"].to_pylist() == wanted
+    assert table.scan(where="day = DATE '1500-01-01'").to_arrow()["id"].to_pylist() == ["b"]
+    table.upsert(pa.table({"id": ["e"], "day": pa.array([1], pa.int32()).cast(pa.date32())}))
+    if kind == "mor":
+        pyhudi.open_table(base, options=options).compact()
+    newest = max(base.glob("*.parquet"), key=lambda path: path.name.rsplit("_", 1)[1])
+    stored = pq.read_table(newest, columns=["id", "day"]).sort_by("id")["day"].to_pylist()
+    assert stored[:4] == wanted[:4]
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (pa.array([-2_208_988_800_000_001], pa.timestamp("us", "UTC")), "times before 1900"),
+        (pa.array([[-141_428]], pa.list_(pa.int32())).cast(pa.list_(pa.date32())), "nested"),
+        (pa.array([-719_165], pa.int32()).cast(pa.date32()), "the year 1"),
+    ],
+)
+def test_what_the_old_calendar_leaves_open_is_refused(
+    tmp_path: Path, value: pa.Array[Any], what: str
+) -> None:
+    base = tmp_path / "t"
+    rows = pa.table({"id": ["a"], "x": value, "n": [1]})
+    pyhudi.create_table(base, rows, key="id")
+    old_file(base, rows)
+    table = pyhudi.open_table(base, options={"pyhudi.read.check.file.sizes": "false"})
+    assert table.scan(columns=["n"]).to_arrow().num_rows == 1
+    with pytest.raises(UnsupportedTableFeature, match=rf"legacyDateTime.*parquet.*{what}"):
+        table.scan().to_arrow()
