@@ -113,3 +113,22 @@ def test_what_the_old_calendar_leaves_open_is_refused(
     assert table.scan(columns=["n"]).to_arrow().num_rows == 1
     with pytest.raises(UnsupportedTableFeature, match=rf"legacyDateTime.*parquet.*{what}"):
         table.scan().to_arrow()
+
+
+def test_a_key_range_in_the_order_of_bytes_leaves_no_key_out(tmp_path: Path) -> None:
+    """As Hudi's row writer notes it, where others order keys as Java does."""
+    base = tmp_path / "t"
+    options = {"hoodie.index.type": "BLOOM", "hoodie.parquet.small.file.limit": "0"}
+    options |= {"hoodie.metadata.enable": "false", "pyhudi.read.check.file.sizes": "false"}
+    rows = pa.table({"id": ["\uff5e", "\U0001f600"], "n": [1, 2]})
+    pyhudi.create_table(base, rows, key="id", options=options)
+    (path,) = base.glob("*.parquet")
+    stored, footer = pq.read_table(path), dict(pq.read_metadata(path).metadata or {})
+    footer[b"hoodie_min_record_key"] = "\uff5e".encode()
+    footer[b"hoodie_max_record_key"] = "\U0001f600".encode()
+    with pq.ParquetWriter(path, stored.schema, store_schema=False) as writer:
+        writer.write_table(stored)
+        writer.add_key_value_metadata(footer)
+    table = pyhudi.open_table(base, options=options)
+    assert table.upsert(rows).rows_updated == 2
+    assert table.scan().count() == 2

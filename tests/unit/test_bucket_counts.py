@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi import HudiTable
-from pyhudi.config.index_options import BUCKETS
+from pyhudi import HudiTable, _native
+from pyhudi.config.index_options import BUCKET_ENGINE, BUCKET_FIELDS, BUCKETS
 from pyhudi.errors import ConfigError
 
 COUNTS = {"big": 8, "other": 2, "small": 1}
@@ -63,6 +64,94 @@ def test_no_write_goes_to_a_partition_with_another_number(base: Path, count: int
         with pytest.raises(ConfigError, match="bucket"):
             table.upsert(pa.concat_tables(rows(each, 3) for each in COUNTS))
     assert table.refresh().scan().count() == 24
+
+
+LOOKS_LIKE_FIELDS = ['{"a":1,"b":2}', "x:1,y:2", "a,b:c", ",a:b", ":,:", "urn:abc", "12:30:00", "k"]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("engine", ["SIMPLE", "CONSISTENT_HASHING"])
+def test_keys_that_look_like_fields_are_found(
+    tmp_path: Path, version: Literal[6, 8, 9], engine: str
+) -> None:
+    table = pyhudi.create_table(
+        tmp_path / "t",
+        pa.table({"id": LOOKS_LIKE_FIELDS, "v": range(8)}),
+        key="id",
+        index="bucket",
+        type="mor",
+        version=version,
+        options={BUCKETS: 16, BUCKET_ENGINE: engine},
+    )
+    assert [table.scan(where=[("id", "=", key)]).count() for key in LOOKS_LIKE_FIELDS] == [1] * 8
+    table.delete([("id", "in", LOOKS_LIKE_FIELDS[:7])])
+    assert table.scan().to_arrow()["id"].to_pylist() == ["k"]
+
+
+def test_a_piece_of_another_key_field_hides_no_row(tmp_path: Path) -> None:
+    """Hudi 0.15 takes the empty text behind the comma for a value of `n`."""
+    table = pyhudi.create_table(
+        tmp_path / "t",
+        pa.table({"id": ["x:1,"], "n": [1]}),
+        key=["id", "n"],
+        index="bucket",
+        version=6,
+        options={BUCKETS: 16, BUCKET_FIELDS: "n"},
+    )
+    assert table.scan(where="n = 1").count() == 1
+
+
+def key_in(number: int, count: int, other: int, other_count: int) -> str:
+    """A key that is in a bucket of so many, and in another one of another number."""
+    keys = pa.array([f"k{n}" for n in range(400)])
+    first = _native.bucket_numbers(keys, ["id"], count, scan=True)
+    second = _native.bucket_numbers(keys, ["id"], other_count, scan=True)
+    found = pc.and_(pc.equal(first, number), pc.equal(second, other))
+    return str(keys.filter(found)[0].as_py())
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> tuple[Path, str]:
+    """A table of 8 buckets with one key each, of which only the last is elsewhere in 16."""
+    keys = [key_in(number, 8, number, 16) for number in range(5)]
+    last = key_in(5, 8, 13, 16)
+    rows = pa.table({"id": [*keys, last], "p": ["a"] * 6, "v": [1] * 6})
+    options = {BUCKETS: 8}
+    pyhudi.create_table(
+        tmp_path / "t", rows, key="id", partition_by="p", index="bucket", options=options
+    )
+    return tmp_path / "t", last
+
+
+def test_one_key_elsewhere_tells_that_a_number_is_wrong(few: tuple[Path, str]) -> None:
+    base, last = few
+    table = told(base, 16)
+    assert table.scan(where=f"id = '{last}'").count() == 1
+    with pytest.raises(ConfigError, match=f"{BUCKETS} is 16"):
+        table.upsert(pa.table({"id": [last], "p": ["a"], "v": [2]}))
+
+
+def test_numbers_that_differ_by_partition_are_not_gone_by(few: tuple[Path, str]) -> None:
+    base, last = few
+    left_out = "bucket index: left out 5"
+    assert left_out in str(told(base, 8).scan(where=f"id = '{last}'").explain())
+    folder = base / ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
+    folder.mkdir(parents=True)
+    (folder / "00000000000000.hashing_config").write_text("{}")
+    assert "bucket index" not in str(told(base, 8).scan(where=f"id = '{last}'").explain())
+
+
+def test_many_keys_of_few_slices_tell_a_number(tmp_path: Path) -> None:
+    """And many keys of one hash do not."""
+    ids = [f"k{n}" for n in range(400)]
+    rows = pa.table({"id": ids, "city": ["osaka", "rome"] * 200})
+    for path, field, gone in (("a", "id", 3), ("b", "city", 0)):
+        options = {BUCKETS: 4, BUCKET_FIELDS: field}
+        table = pyhudi.create_table(
+            tmp_path / path, rows, key=["id", "city"], index="bucket", options=options
+        )
+        plan = str(table.scan(where="id = 'k1' AND city = 'rome'").explain())
+        assert f"bucket index: left out {gone} of" in plan
 
 
 def test_a_right_number_still_leaves_slices_out(tmp_path: Path) -> None:

@@ -161,6 +161,31 @@ def test_every_option_of_a_handle_is_taken_at_creation(tmp_path: Path) -> None:
     assert timeline.commit_metadata(timeline.last_commit).extra_metadata["_source"] == "test"
 
 
+SLASHES = "hoodie.datasource.write.slash.separated.date.partitioning"
+MOMENTS = {
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+}
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "options", "named"),
+    [
+        ("part", {"hoodie.datasource.write.hive_style_partitioning": "true"}, "hive_style"),
+        ("ts", {**MOMENTS, "hoodie.table.keygenerator.type": "TIMESTAMP"}, "is TIMESTAMP"),
+        ("ts:timestamp", MOMENTS, "is CUSTOM"),
+        (["part:simple", "id:simple"], {}, "is CUSTOM"),
+    ],
+)
+def test_slashes_in_dates_where_hudi_has_none_are_refused(
+    tmp_path: Path, partition_by: Any, options: dict[str, str], named: str
+) -> None:
+    table = {"key": "id", "partition_by": partition_by, "options": {**options, SLASHES: "TRUE"}}
+    with pytest.raises(UnsupportedTableFeature, match=f"{SLASHES} .*{named}"):
+        pyhudi.create_table(tmp_path / "t", ROWS, **table)
+    assert not (tmp_path / "t").exists()
+
+
 def test_options_of_creation_are_refused_later(tmp_path: Path) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS)
     with pytest.raises(ConfigError, match="decided when a table is made") as error:

@@ -99,6 +99,7 @@ def test_a_moment_that_a_zone_leaves_out_is_an_error() -> None:
         ({"output.dateformat": "xxxx-ww"}, "xxxx"),
         ({"timezone": ""}, "output.timezone is not set"),
         ({"timezone": "PST"}, "timezone is PST"),
+        ({"timezone": "GMT+25"}, r"timezone is GMT\+25"),
         ({"timezone": "Mars/Olympus"}, "timezone is Mars/Olympus"),
         ({"timestamp.type": "SCALAR", "timestamp.scalar.time.unit": "FORTNIGHTS"}, "FORTNIGHTS"),
         ({"timestamp.type": "DATE_STRING"}, "input.dateformat is not set"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+import pytest
 
 from pyhudi import _native
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
@@ -31,9 +32,17 @@ def one(file_id: str, partition: str = "sf") -> FileSlice:
     return FileSlice(partition, file_id, "20240101000000000", None)
 
 
-def kept(where: object, options: dict[str, str], fields: str = "id") -> list[int] | None:
+def kept(
+    where: object, options: dict[str, str], fields: str = "id", **more: str
+) -> list[int] | None:
     config = TableConfig(
-        {"hoodie.table.recordkey.fields": fields, "hoodie.table.keygenerator.type": "COMPLEX"}
+        {
+            "hoodie.table.version": "9",
+            "hoodie.table.initial.version": "9",
+            "hoodie.table.recordkey.fields": fields,
+            "hoodie.table.keygenerator.type": "COMPLEX",
+            **{name.replace("_", "."): value for name, value in more.items()},
+        }
     )
     conjuncts = parse_where(where, SCHEMA).conjuncts
     test = simple_buckets(config, options, conjuncts, frozenset())
@@ -57,6 +66,21 @@ def test_without_number_or_fields_nothing_is_said() -> None:
     assert kept([("id", "=", "k1")], {BUCKETS: "256"}, "id,city") is None
     where = [("id", "=", "a,b:c")]
     assert kept(where, {BUCKETS: "256", BUCKET_FIELDS: "id"}, "id,city") is None
+
+
+@pytest.mark.parametrize("created", ["6", ""])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_hash_fields_alone_tell_no_bucket_where_hudi_0_15_wrote(created: str, version: str) -> None:
+    first = {"hoodie_table_version": version, "hoodie_table_initial_version": created}
+    by_id = {BUCKETS: "256", BUCKET_FIELDS: "id"}
+    assert kept([("id", "=", "k1")], by_id, "id,city", **first) is None
+    both = [("id", "=", "k1"), ("city", "=", "sf")]
+    assert kept(both, by_id, "id,city", **first) == [69]
+
+
+def test_keys_of_ones_own_tell_no_bucket() -> None:
+    own = {"hoodie_table_keygenerator_type": "USER_PROVIDED"}
+    assert kept([("id", "=", "k1")], {BUCKETS: "256"}, **own) is None
 
 
 def test_file_groups_that_are_no_buckets_stay() -> None:

@@ -285,6 +285,16 @@ def test_partitions_are_named_by_exactly_their_columns(tmp_path: Path) -> None:
         flat.delete_partitions(["x"])
 
 
+def test_partitions_by_a_field_of_a_struct(tmp_path: Path) -> None:
+    at = pa.array([{"city": "x"}, {"city": "y"}])
+    rows = pa.table({"id": ["a", "b"], "at": at})
+    table = pyhudi.create_table(tmp_path / "t", rows, key="id", partition_by="at.city")
+    with pytest.raises(ConfigError, match=r"'at\.city', a field of a struct"):
+        table.delete_partitions("at.city = 'x'")
+    table.delete_partitions([{"at.city": "x"}])
+    assert table.scan().to_arrow()["id"].to_pylist() == ["b"]
+
+
 # --- merge ----------------------------------------------------------------------------------------
 
 

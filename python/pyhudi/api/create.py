@@ -363,7 +363,12 @@ def _key_properties(options: Mapping[str, str], types: tuple[str, ...]) -> dict[
     if timed and not any(name.endswith("timezone") for name in found):
         found[ZONE] = "UTC"
     if SLASH_DATES in options:
-        found[SLASH_DATES] = "true" if switch(options, SLASH_DATES, default=False) else "false"
+        slashes = switch(options, SLASH_DATES, default=False)
+        found[SLASH_DATES] = "true" if slashes else "false"
+        if slashes and switch(options, HIVE_STYLE, default=False):
+            # Hudi's writers differ, and its readers do not take the paths apart.
+            msg = f"{SLASH_DATES} and {HIVE_STYLE} are both true"
+            raise UnsupportedTableFeature(msg, hint="Set one.")
     return found
 
 

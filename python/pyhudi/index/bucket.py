@@ -8,9 +8,9 @@ Sources: `BucketIdentifier`, `HoodieSimpleBucketIndex` (Hudi 0.15.0, 1.2.0), Fli
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
-from pyhudi.engine.protocol import Attempt
+from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import Located
@@ -32,7 +32,12 @@ from pyhudi.slices.key_hash import KeyHash, key_hashes
 from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
 from pyhudi.slices.write_tasks import FileGroup
 
-_SAMPLED_SLICES = 4
+_OTHER_SLICES = 4
+"""Those of other partitions that are looked at where rows go to new ones alone."""
+_MORE = 8
+ENOUGH_KEYS = 32
+"""Keys of so many hashes, each where a number of buckets says, tell that it is the right one or a
+divisor of it: by another number half of them would be elsewhere, or more."""
 _DIGITS = 8
 _SHARED_ENDING = "-0000-0000-0000-000000000000-0"
 """Of file ids that several writers make alike (Flink with non-blocking concurrency control)."""
@@ -132,11 +137,53 @@ class SampleTask:
     slice: FileSlice
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Keys of a slice: every one where they are fewer than `ENOUGH_KEYS`, else the first ones."""
+
+    slice: FileSlice
+    keys: pa.Array[Any]
+    hashes: int
+    """How many of the keys are told apart by their hashes."""
+
+
+def samples(
+    engine: Engine, source: KeySource, slices: Sequence[FileSlice], key_hash: KeyHash
+) -> list[Sample]:
+    """Keys of each partition: of one of its slices, and of more until they have enough hashes.
+
+    So either there are `ENOUGH_KEYS`, or all slices of the partition are among them.
+    """
+    waiting: dict[str, list[FileSlice]] = {}
+    for slice_ in slices:
+        waiting.setdefault(slice_.partition, []).append(slice_)
+    hashes: Counter[str] = Counter()
+    found: list[Sample] = []
+    number = 1
+    while waiting:
+        tasks = [SampleTask(source, s) for rest in waiting.values() for s in rest[:number]]
+        read = engine.run(sample_keys, tasks, label="check buckets of keys")
+        for task, keys in zip(tasks, read, strict=True):
+            apart = pc.count_distinct(key_hash.hashes(keys)).as_py()
+            found.append(Sample(task.slice, keys, apart))
+            hashes[task.slice.partition] += apart
+        waiting = {
+            partition: rest[number:]
+            for partition, rest in waiting.items()
+            if hashes[partition] < ENOUGH_KEYS and len(rest) > number
+        }
+        number *= _MORE
+    return found
+
+
 def sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
-    """The first keys of the slice, a batch at most."""
-    for batch in islice(task.source.keys_of(task.slice), 1):
-        return batch.column(0)
-    return pa.array([], pa.string())
+    """The first keys of the slice, of as many batches as have enough."""
+    found: list[pa.Array[Any]] = []
+    for batch in task.source.keys_of(task.slice):
+        found.append(batch.column(0))
+        if sum(map(len, found)) >= ENOUGH_KEYS:
+            break
+    return pa.concat_arrays(found) if found else pa.array([], pa.string())
 
 
 def in_bucket(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any], count: int) -> bool:
@@ -153,19 +200,17 @@ def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) 
     """The way of hashing under which keys on storage are where they are.
 
     The two ways of Hudi's releases differ for few keys. Where files do not tell, the one that the
-    table version's release has is taken. `holds`: whether all keys of a slice belong there.
+    table version's release has is taken. `holds`: whether all keys of a slice belong there. Raises
+    `ConfigError` where keys of a partition do not: from 1.1 on Hudi can give each a number of its
+    own.
     """
-    if slices:
-        sampled = _sampled(slices)
-    else:
+    if not slices:
         partitions = {partition for partition, _ in last_written(table.timeline)}
-        slices = table.groups(sorted(partitions))[1] if partitions else []
-        sampled = slices[:_SAMPLED_SLICES]
-    tasks = [SampleTask(table.key_source, slice_) for slice_ in sampled]
-    found = table.engine.run(sample_keys, tasks, label="check buckets of keys")
+        slices = table.groups(sorted(partitions))[1][:_OTHER_SLICES] if partitions else []
     ways = key_hashes(table.config, table.options.index)
+    found = samples(table.engine, table.key_source, slices, ways[0])
     for key_hash in ways:
-        if all(holds(key_hash, slice_, keys) for slice_, keys in zip(sampled, found, strict=True)):
+        if all(holds(key_hash, sample.slice, sample.keys) for sample in found):
             return key_hash
     fields = ",".join(ways[0].fields)
     msg = (
@@ -173,17 +218,6 @@ def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) 
         f"table's keys are in other buckets"
     )
     raise ConfigError(msg, hint="Give both as the table's other writers do.")
-
-
-def _sampled(slices: Sequence[FileSlice]) -> list[FileSlice]:
-    """A few, and one of each partition: from 1.1 on Hudi can give each a number of its own."""
-    some = slices[:_SAMPLED_SLICES]
-    return [*some, *(slice_ for slice_ in one_each(slices) if slice_ not in some)]
-
-
-def one_each(slices: Sequence[FileSlice]) -> list[FileSlice]:
-    """The first slice of each partition."""
-    return list({slice_.partition: slice_ for slice_ in reversed(slices)}.values())
 
 
 def _all(truths: pa.Array[Any]) -> bool:

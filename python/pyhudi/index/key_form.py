@@ -1,4 +1,4 @@
-"""Whether keys of one field are stored as `field:value`: nothing but the rows tell."""
+"""How the keys of a table's rows are spelled, where nothing but the rows tell."""
 
 from __future__ import annotations
 
@@ -6,24 +6,79 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.types as at
 
-from pyhudi.schema.record_keys import RECORD_KEY, column_at
+from pyhudi.config.property_names import SLASH_DATES
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.index.traces import last_written
+from pyhudi.schema.record_keys import RECORD_KEY, KeySpec, add_keys, column_at
+from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.table import Table
 
+_LOGICAL = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+
 
 def keys_are_prefixed(table: Table) -> bool | None:
-    """What the rows of a table with one key field say.
+    """Whether keys of one field are stored as `field:value`, as the rows of the table say.
 
     None where there is none, not even in files that were replaced since. A key that begins with
     the field's name may be the plain one of a value that does, so its row is looked at.
     """
-    field, last = table.config.record_key_fields[0], table.timeline.last_commit
+    field = table.config.record_key_fields[0]
+    row = _stored_row(table, [field])
+    if row is None:
+        return None
+    key, value = row[RECORD_KEY][0].as_py(), column_at(row, field)[0].as_py()
+    # A value that is no text has no such beginning.
+    return str(key).startswith(f"{field}:") and key != value
+
+
+def check_paths(table: Table, spec: KeySpec) -> None:
+    """Refuses an option's slashes in dates where the last commit wrote to dates without them.
+
+    Raises `UnsupportedTableFeature`, naming the option.
+    """
+    if not spec.slash_dates or table.config.slash_separated_dates:
+        return
+    flat = next((path for path, _ in last_written(table.timeline) if "-" in path), None)
+    if flat:
+        msg = f"the option {SLASH_DATES} is true, the table has the partition {flat}"
+        raise UnsupportedTableFeature(msg, hint="Leave the option out.")
+
+
+def check_keys(table: Table, spec: KeySpec) -> None:
+    """Refuses keys of days and moments where a row's is not the one that a write would make.
+
+    Hudi's writers spell them in several ways, which nothing but the rows tell. Raises
+    `UnsupportedTableFeature`, naming the property.
+    """
+    fields = [field_at(table.columns, name) for name in spec.key_fields]
+    have_ways = any(f and (at.is_date(f.type) or at.is_timestamp(f.type)) for f in fields)
+    if not have_ways or not table.config.populate_meta_fields:
+        return
+    row = _stored_row(table, spec.key_fields)
+    if row is None:
+        return
+    stored, values = row[RECORD_KEY][0].as_py(), row.drop_columns([RECORD_KEY])
+    made = add_keys(values, replace(spec, partition_fields=()))[RECORD_KEY][0].as_py()
+    if made != stored:
+        fields_text = ",".join(spec.key_fields)
+        msg = f"hoodie.table.recordkey.fields is {fields_text}: a row has the key {stored}, "
+        msg = f"{msg}pyhudi would make {made}"
+        hint = f"Write with what wrote it, such as Flink, or Spark and {_LOGICAL}."
+        raise UnsupportedTableFeature(msg, hint=hint)
+
+
+def _stored_row(table: Table, fields: Sequence[str]) -> pa.Table | None:
+    """A row with its stored key and the columns of its key fields, None where there is none."""
+    last = table.timeline.last_commit
     written = table.timeline.commit_metadata(last).partition_to_write_stats if last else {}
-    request, rule = ScanRequest((RECORD_KEY, field.split(".")[0]), limit=1), merge_rule(table)
+    names = dict.fromkeys(field.split(".")[0] for field in fields)
+    request, rule = ScanRequest((RECORD_KEY, *names), limit=1), merge_rule(table)
     # Most often one partition is all that is listed.
     for partitions in (list(written)[:1], None):
         view = FileSystemView(
@@ -32,10 +87,7 @@ def keys_are_prefixed(table: Table) -> bool | None:
         for slice_ in _cheapest_first(view.all_slices()):
             (task,) = slice_tasks(table, request, [slice_], rule)
             for batch in read_task(task):
-                rows = pa.Table.from_batches([batch])
-                key, value = rows[RECORD_KEY][0].as_py(), column_at(rows, field)[0].as_py()
-                # A value that is no text has no such beginning.
-                return str(key).startswith(f"{field}:") and key != value
+                return pa.Table.from_batches([batch]).slice(0, 1)
     return None
 
 

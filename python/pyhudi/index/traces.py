@@ -39,12 +39,11 @@ class Traces:
 
         Raises `UnsupportedTableFeature` for numbers of buckets that differ by partition.
         """
-        # An object store has no empty folders, a file system may.
-        folders, _ = self.storage.list_dir(BUCKET_FOLDER)
-        if _BY_PARTITION in folders and self.storage.list(_BY_PARTITION):
+        found = _bucket_folders(self.storage)
+        if _BY_PARTITION in found:
             msg = f"hoodie.bucket.index.partition.expressions: the table has {_BY_PARTITION}"
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
-        return RING_FOLDER in folders and bool(self.storage.list(RING_FOLDER))
+        return RING_FOLDER in found
 
     @cached_property
     def has_buckets(self) -> bool:
@@ -79,6 +78,19 @@ class Traces:
             known = index_definitions(self.storage, self.config)
         definition = known.get(RECORD_INDEX)
         return definition is not None and definition.is_partitioned
+
+
+def numbers_differ(storage: Storage) -> bool:
+    """Whether partitions have numbers of buckets of their own."""
+    return _BY_PARTITION in _bucket_folders(storage)
+
+
+def _bucket_folders(storage: Storage) -> list[str]:
+    """Where bucket indexes keep what they know, if anything."""
+    folders, _ = storage.list_dir(BUCKET_FOLDER)
+    # An object store has no empty folders, a file system may.
+    known = (_BY_PARTITION, RING_FOLDER)
+    return [folder for folder in known if folder in folders and storage.list(folder)]
 
 
 def last_written(timeline: Timeline) -> list[tuple[str, str]]:

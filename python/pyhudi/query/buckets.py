@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from pyhudi import _native
-from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS, IndexOptions
+from pyhudi.config.index_options import BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine, worth_waiting
 from pyhudi.errors import MissingFile
-from pyhudi.index.bucket import SampleTask, in_bucket, one_each, sample_keys
+from pyhudi.index.bucket import ENOUGH_KEYS, in_bucket, samples
 from pyhudi.index.key_source import KeySource
+from pyhudi.index.traces import numbers_differ
 from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.key_hash import key_hashes
+from pyhudi.slices.key_hash import hash_fields, key_hashes, may_be_split
 from pyhudi.slices.ring_files import RING_FOLDER, committed_ring
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
@@ -44,8 +46,8 @@ def simple_buckets(
     """
     if BUCKETS not in options:
         return None
-    count = int(options[BUCKETS])
-    found = _hash_keys(config, options, conjuncts, besides)
+    index = IndexOptions.of(options)
+    count, found = index.buckets, _hash_keys(config, index, conjuncts, besides)
     if found is None:
         return None
     wanted = frozenset(_native.bucket_ids(*found, count))
@@ -59,53 +61,58 @@ def simple_buckets(
     return may_match
 
 
-def kept_by_bucket(table: Table, slices: Sequence[FileSlice], test: Keep) -> list[bool]:
+def kept_by_bucket(table: Table, slices: Sequence[FileSlice], test: Keep) -> list[bool] | None:
     """Which slices stay by a test of `simple_buckets`.
 
-    Nothing is left out of a partition whose keys are in other buckets. The number may be wrong, and
-    a writer of Hudi 1.1 can give each partition one of its own
-    (`hoodie.bucket.index.partition.expressions`), which no file tells.
+    None where each partition has a number of its own (`hoodie.bucket.index.partition.expressions`
+    of Hudi 1.1). Another number may be wrong, too: of a partition slices go only where the keys in
+    them are in their buckets, either all of the keys or enough to tell the number.
     """
     stays = [test(slice_) for slice_ in slices]
-    left_out = one_each([s for s, kept in zip(slices, stays, strict=True) if not kept])
+    left_out = [s for s, kept in zip(slices, stays, strict=True) if not kept]
     if not left_out:
         return stays
-    options, source = IndexOptions.of(table.options), KeySource.of(table)
+    if numbers_differ(table.storage):
+        return None
+    options = IndexOptions.of(table.options)
     ways = key_hashes(table.config, options)
-    tasks = [SampleTask(source, slice_) for slice_ in left_out]
     engine = worth_waiting(LocalEngine(), table.storage, 0)
     try:
-        found = engine.run(sample_keys, tasks, label="check buckets of keys")
+        found = samples(engine, KeySource.of(table), left_out, ways[0])
     except MissingFile:  # Who reads the slice says what took it.
         return [True] * len(slices)
-    proven = {
-        task.slice.partition
-        for task, keys in zip(tasks, found, strict=True)
-        if len(keys) and any(in_bucket(way, task.slice, keys, options.buckets) for way in ways)
-    }
+    hashes: Counter[str] = Counter()
+    elsewhere, in_part = set(), set()
+    for sample in found:
+        partition = sample.slice.partition
+        hashes[partition] += sample.hashes
+        if not any(in_bucket(way, sample.slice, sample.keys, options.buckets) for way in ways):
+            elsewhere.add(partition)
+        if len(sample.keys) >= ENOUGH_KEYS:
+            in_part.add(partition)
+    doubtful = elsewhere | {path for path in in_part if hashes[path] < ENOUGH_KEYS}
     return [
-        kept or slice_.partition not in proven for slice_, kept in zip(slices, stays, strict=True)
+        kept or slice_.partition in doubtful for slice_, kept in zip(slices, stays, strict=True)
     ]
 
 
 def _hash_keys(
     config: TableConfig,
-    options: Mapping[str, str],
+    options: IndexOptions,
     conjuncts: Sequence[Conjunct],
     besides: frozenset[str],
-) -> tuple[list[str], list[str]] | None:
+) -> tuple[list[str], tuple[str, ...]] | None:
     """Keys and hash fields to hash them by: whole keys, or keys of the hash fields alone."""
-    named = [n.strip() for n in options.get(BUCKET_FIELDS, "").split(",") if n.strip()]
-    fields = [name for name in config.record_key_fields if not named or name in named]
+    hashed = hash_fields(config, options)
     keys = wanted_keys(config, conjuncts, besides)
-    if keys is None and fields:
+    # What Hudi 0.15 takes for the value of a hash field may be a piece of another field's.
+    if keys is None and config.key_generator != "USER_PROVIDED" and not may_be_split(config):
+        fields = [name for name in config.record_key_fields if name in hashed]
         keys = field_keys(conjuncts, fields, besides)
         # A separator within a value may make Hudi cut the whole key elsewhere.
         if keys is not None and not all(_is_plain(key, len(fields)) for key in keys):
             keys = None
-    if keys is None:
-        return None
-    return keys, named
+    return None if keys is None else (keys, hashed)
 
 
 def _is_plain(key: str, fields: int) -> bool:
@@ -163,8 +170,9 @@ def hash_rings(
 
     Which fields are hashed no table tells; with one key field it can be no other.
     """
-    certain = len(config.record_key_fields) == 1 or BUCKET_FIELDS in options
-    found = _hash_keys(config, options, conjuncts, besides) if certain else None
+    index = IndexOptions.of(options)
+    certain = len(config.record_key_fields) == 1 or bool(index.bucket_fields)
+    found = _hash_keys(config, index, conjuncts, besides) if certain else None
     if found is None or timeline.bound is not None:
         return None
     folders, files = storage.list_dir(RING_FOLDER)

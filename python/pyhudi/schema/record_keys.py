@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi import _native
+from pyhudi.config.option_values import switch
 from pyhudi.config.property_names import (
     KEY_GENERATOR_CLASS,
     KEY_GENERATOR_TYPE,
@@ -128,11 +129,12 @@ def key_spec(
 
     prefixed: what stored rows say where `depends_on_rows`; None while there are none. options: what
     the writer adds to the table's properties: `PARTITION_SPEC` and those of
-    `key_times.TIME_OPTIONS`, which Hudi 0.15 does not store, and `SLASH_DATES`, which none does.
+    `key_times.TIME_OPTIONS`, which Hudi 0.15 does not store, and `SLASH_DATES`.
     Raises `UnsupportedTableFeature`, naming the property, for rules that are not known or not
     supported.
     """
     generator = supported_generator(config)
+    times = _times(config, generator, options or {})
     return KeySpec(
         generator=generator,
         key_fields=tuple(config.record_key_fields),
@@ -140,9 +142,26 @@ def key_spec(
         key_prefixed=_prefixed(config, generator, prefixed),
         hive_style=config.hive_style,
         url_encode=config.url_encode,
-        slash_dates=config.slash_separated_dates or (options or {}).get(SLASH_DATES) == "true",
-        times=_times(config, generator, options or {}),
+        slash_dates=_has_slashes(config, generator, options or {}, times),
+        times=times,
     )
+
+
+def _has_slashes(
+    config: TableConfig, generator: str, options: Mapping[str, str], times: Mapping[str, TimeRules]
+) -> bool:
+    """Whether dates in partition paths have slashes; Hudi stores it with SQL alone."""
+    stored, given = config.slash_separated_dates, switch(options, SLASH_DATES, default=None)
+    if given is not None and SLASH_DATES in config.properties and given != stored:
+        msg = f"the option {SLASH_DATES} is {given}, the table has {stored}".lower()
+        raise UnsupportedTableFeature(msg, hint="Leave the option out.")
+    found = stored or bool(given)
+    several = generator == CUSTOM and len(config.partition_fields) > 1
+    if found and (times or several):
+        # Hudi leaves times as they are, and a custom generator takes each field by itself.
+        msg = f"{SLASH_DATES} is true and the key generator is {generator}"
+        raise UnsupportedTableFeature(msg, hint="It is for one column of dates as they are.")
+    return found
 
 
 def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, TimeRules]:
@@ -195,18 +214,20 @@ def depends_on_rows(config: TableConfig) -> bool:
     """Whether the form of the keys can only be told from a row that is already in the table.
 
     A complex generator with one key field writes `id:k1` or `k1`, depending on the Hudi release
-    that wrote (0.14.1 to 1.0.2: `k1`).
+    that wrote (0.14.1 to 1.0.2: `k1`). Where no property names the generator, it may be that one.
     """
-    return supported_generator(config) in _SPELLED_OUT and len(config.record_key_fields) == 1
+    if len(config.record_key_fields) != 1 or not config.populate_meta_fields:
+        return False
+    return supported_generator(config) in _SPELLED_OUT or not _is_named(config)
 
 
 def _prefixed(config: TableConfig, generator: str, stored: bool | None) -> bool:  # noqa: FBT001
     if len(config.record_key_fields) > 1:
         return True
-    if generator not in _SPELLED_OUT:
-        return False
     if stored is not None:
         return stored
+    if generator not in _SPELLED_OUT:
+        return False
     return generator == GLOBAL_DELETE or config.version.code not in _PLAIN_SINGLE_COMPLEX_KEYS
 
 
@@ -321,13 +342,17 @@ _PLAIN_GENERATORS = ("SIMPLE", "NON_PARTITION", "TIMESTAMP")
 
 def _is_plain(config: TableConfig) -> bool:
     """Whether a key of one field is surely the field's bare value."""
-    return config.key_generator.removesuffix("_AVRO") in _PLAIN_GENERATORS
+    return _is_named(config) and config.key_generator.removesuffix("_AVRO") in _PLAIN_GENERATORS
+
+
+def _is_named(config: TableConfig) -> bool:
+    """Whether a property says which key generator the table has, else it is a likely one."""
+    return any(config.properties.get(name) for name in (KEY_GENERATOR_CLASS, KEY_GENERATOR_TYPE))
 
 
 def plain_key(config: TableConfig, schema: pa.Schema) -> str | None:
     """The column whose text every record key is, None when there is none or none for sure."""
     fields = config.record_key_fields
-    named = any(config.properties.get(name) for name in (KEY_GENERATOR_CLASS, KEY_GENERATOR_TYPE))
-    if len(fields) != 1 or not named or not _is_plain(config) or fields[0] not in schema.names:
+    if len(fields) != 1 or not _is_plain(config) or fields[0] not in schema.names:
         return None
     return fields[0] if at.is_string(schema.field(fields[0]).type) else None

@@ -153,7 +153,7 @@ def _zone(name: str, java: str | None) -> str | None:
         return None
     if java in ("UTC", "GMT"):
         return "UTC"
-    offset = re.fullmatch(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?", java)
+    offset = re.fullmatch(r"GMT([+-])(\d|[01]\d|2[0-3])(?::?([0-5]\d))?", java)
     if offset:
         sign, hours, minutes = offset.groups("00")
         return f"{sign}{int(hours):02}:{minutes}"

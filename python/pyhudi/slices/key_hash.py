@@ -14,6 +14,11 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_version import table_version
+from pyhudi.config.version_steps import INITIAL_VERSION, VERSIONS
+
+_MOST = 2**31 - 1
+_NEVER_SPLIT = [str(code) for code in VERSIONS if not table_version(code).splits_bucket_keys]
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,10 @@ class KeyHash:
         """The bucket number of each key."""
         return _native.bucket_numbers(keys, self.fields, count, scan=self.scan)
 
+    def hashes(self, keys: pa.Array[Any]) -> pa.Array[Any]:
+        """What tells keys apart, whatever the number of buckets."""
+        return self.buckets(keys, _MOST)
+
     def places(self, keys: pa.Array[Any]) -> pa.Array[Any]:
         """The place of each key on a hash ring."""
         return _native.ring_hashes(keys, self.fields, scan=self.scan)
@@ -35,6 +44,20 @@ class KeyHash:
 
 def key_hashes(config: TableConfig, options: IndexOptions) -> tuple[KeyHash, KeyHash]:
     """Both ways, the one of the table version's release first."""
-    fields = options.bucket_fields or tuple(config.record_key_fields)
+    fields = hash_fields(config, options)
     first = not config.version.splits_bucket_keys
     return KeyHash(fields, first), KeyHash(fields, not first)
+
+
+def hash_fields(config: TableConfig, options: IndexOptions) -> tuple[str, ...]:
+    """The key fields that are hashed. They have to be named: a plain key may look like fields."""
+    return options.bucket_fields or tuple(config.record_key_fields)
+
+
+def may_be_split(config: TableConfig) -> bool:
+    """Whether Hudi 0.15 may have placed rows, in whose way a comma in any field changes the hash.
+
+    Their buckets stay when the table's version is raised.
+    """
+    created = config.properties.get(INITIAL_VERSION)
+    return config.version.splits_bucket_keys or created not in _NEVER_SPLIT

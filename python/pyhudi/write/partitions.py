@@ -12,7 +12,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import kept_rows
-from pyhudi.schema.record_keys import PARTITION_PATH, add_keys
+from pyhudi.schema.record_keys import PARTITION_PATH, add_keys, column_at
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.partition_values import path_values
 from pyhudi.write.write_context import WriteContext
@@ -56,9 +56,8 @@ def _path(context: WriteContext, values: Mapping[str, Any] | str) -> str:
     if isinstance(values, str) or set(values) != set(fields):
         msg = f"{values!r} does not name a partition"
         raise ConfigError(msg, hint=f"Give values of exactly {', '.join(fields)}.")
-    columns = {
-        name: _value(name, values[name], context.schema.arrow.field(name).type) for name in fields
-    }
+    empty = context.schema.arrow.empty_table()
+    columns = {name: _value(name, values[name], column_at(empty, name).type) for name in fields}
     spec = replace(context.key_spec(), key_fields=(_KEY,), key_prefixed=False)
     rows = add_keys(pa.table({**columns, _KEY: ["-"]}), spec)
     return str(rows.column(PARTITION_PATH)[0].as_py())
@@ -77,6 +76,12 @@ def _matching(context: WriteContext, where: Any) -> list[str]:
     condition = parse_where(where, schema)
     other = [name for name in condition.columns if name not in context.config.partition_fields]
     if other:
+        inside = [
+            name for name in context.config.partition_fields if name.split(".")[0] == other[0]
+        ]
+        if inside:
+            msg = f"a filter does not choose partitions by {inside[0]!r}, a field of a struct"
+            raise ConfigError(msg, hint=f"Name them by path, or as {{{inside[0]!r}: value}}.")
         msg = f"{other[0]!r} is no partition column"
         raise ConfigError(msg, hint="delete(where=...) removes rows by any column.")
     names = condition.columns

@@ -23,7 +23,7 @@ from pyhudi.config.write_options import OLD_LISTS, WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import SchemaMismatch
 from pyhudi.index.choice import choose
-from pyhudi.index.key_form import keys_are_prefixed
+from pyhudi.index.key_form import check_keys, check_paths, keys_are_prefixed
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.renewal import HashRings
@@ -358,7 +358,10 @@ class WriteContext:
     @cached_property
     def _spec(self) -> KeySpec:
         prefixed = keys_are_prefixed(self.table) if depends_on_rows(self.config) else None
-        return key_spec(self.config, prefixed=prefixed, options=self.given_options)
+        spec = key_spec(self.config, prefixed=prefixed, options=self.given_options)
+        check_paths(self.table, spec)
+        check_keys(self.table, spec)
+        return spec
 
     @property
     def made_keys(self) -> KeySpec | None:
