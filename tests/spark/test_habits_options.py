@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.types import CharType, StructType, VarcharType
 
 import pyhudi
@@ -80,6 +83,75 @@ def test_rows_are_added_and_partitions_go_by_the_rows_in_them(
         if operation == "bulk_insert":
             assert [row[0] for row in content(base)] == ["a", "c", "e"]
     assert content(base) == [("a", "osaka", 1)]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "double"])
+def test_the_partition_that_goes_is_the_one_that_its_rows_are_in(
+    spark: SparkSession, tmp_path: Path, zone: None, kind: str
+) -> None:
+    values = ("-0.0", "0.0") if kind == "double" else ("2024-03-10 11:30:00", "2024-03-10 07:30:00")
+    given = spark.createDataFrame(zip("ab", values, strict=True), "id string, p string")
+    given = given.withColumn("p", sf.col("p").cast(kind))
+    base, options = tmp_path / "t", {W + "recordkey.field": "id", W + "partitionpath.field": "p"}
+    write(given, base, options)
+    gone = {**options, W + "operation": "delete_partition"}
+    write(given.where("id = 'a'"), base, gone, mode="append")
+    assert ids(base) == ["b"]
+
+
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The driver's own time zone is four hours from UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def ids(base: Path) -> list[str]:
+    return sorted(pyhudi.open_table(base).scan(["id"]).to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("named", "left"),
+    [("a?*", ["ab", "ax"]), ("[ab]*", ["a?", "ab", "ax"]), ("a%2A", []), ("ab", ["a?", "ax"])],
+)
+def test_nothing_but_the_star_names_several_partitions(
+    spark: SparkSession, tmp_path: Path, named: str, left: list[str]
+) -> None:
+    paths = ["a?", "ab", "ax"]
+    given = spark.createDataFrame([(path, path) for path in paths], "id string, p string")
+    base, options = tmp_path / "t", {W + "recordkey.field": "id", W + "partitionpath.field": "p"}
+    write(given, base, options)
+    gone = {W + "operation": "delete_partition", W + "partitions.to.delete": named}
+    if named == "[ab]*":
+        with pytest.raises(ConfigError, match="no partition is named"):
+            write(given, base, options | gone, mode="append")
+    else:
+        write(given, base, options | gone, mode="append")
+    assert ids(base) == left
+
+
+def test_a_table_without_key_is_appended_to(spark: SparkSession, tmp_path: Path) -> None:
+    base, options = tmp_path / "t", {"hoodie.table.name": "things"}
+    given = spark.createDataFrame([("a",)], "id string")
+    write(given, base, options)
+    write(given, base, options, mode="append")
+    assert ids(base) == ["a", "a"]
+
+
+@pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
+def test_the_table_gets_new_columns_also_when_it_is_overwritten(
+    spark: SparkSession, tmp_path: Path, operation: str
+) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
+    given = rows(spark, ("b", "osaka", 2, 1)).withColumn("new", sf.lit(5))
+    write(given, base, {**TRIPS, W + "operation": operation}, mode="append")
+    assert pyhudi.open_table(base).scan(["id", "new"]).to_arrow().to_pylist() == [
+        {"id": "b", "new": 5}
+    ]
 
 
 def test_modes_do_what_sparks_do(spark: SparkSession, tmp_path: Path) -> None:
@@ -220,6 +292,27 @@ def test_rows_without_key_are_put_aside_on_demand(spark: SparkSession, tmp_path:
     write(given, base, TRIPS, set_aside=lambda bad: aside.extend(row["v"] for row in bad.collect()))
     assert sorted(aside) == [2, 3]
     assert content(base) == [("a", "osaka", 1)]
+
+
+def test_a_row_is_put_aside_or_written_and_never_both(spark: SparkSession, tmp_path: Path) -> None:
+    base, aside = tmp_path / "t", []
+    key = sf.when(sf.rand() < 0.5, sf.col("id").cast("string"))
+    given = spark.range(1000).select(key.alias("id"))
+    options = {W + "recordkey.field": "id"}
+    write(given, base, options, set_aside=lambda bad: aside.append(bad.count()))
+    assert len(ids(base)) + aside[0] == 1000
+    assert not any(frame.storageLevel.useDisk for frame in (given, given.where(sf.lit(True))))
+
+
+def test_a_range_in_times_of_another_version_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
+    asked = {"hoodie.datasource.query.type": "incremental", R + "begin.instanttime": "0"}
+    assert read(spark, base, {**asked, R + "incr.table.version": "8"}).count() == 1
+    with pytest.raises(UnsupportedTableFeature, match=r"incr.table.version is 6"):
+        read(spark, base, {**asked, R + "incr.table.version": "6"})
 
 
 def test_an_empty_table_is_made_of_ddl_and_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.errors import ConfigError, MissingFile, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.spark import HudiTable, keyed_changes
+from pyhudi.spark import HudiTable, create_table, keyed_changes, read
+from pyhudi.spark.merge_frame import OLDER, SparkClause, TargetFacts, merge_frame
 from tests.helpers.table_builder import TableBuilder, numbered
 
 pytestmark = [pytest.mark.spark35, pytest.mark.filterwarnings("ignore")]
@@ -137,6 +138,32 @@ def test_what_keys_cannot_tell_is_an_error(spark: SparkSession, tmp_path: Path) 
         table.update("id = 'k1'", {"v": "v + 1", "V": "v + 2"})
     assert content(base) == before
     assert table.update("id = 'k1'", {"id": "concat('k', 1)", "v": "v + 1"}).rows_updated == 1
+
+
+def test_a_value_is_compared_as_it_is_written(spark: SparkSession) -> None:
+    """Were it worked out twice, a row could lose unseen."""
+    target = spark.range(100).selectExpr("string(id) id", "0L v")
+    facts = TargetFacts(("id", "v"), ("id",), ("v",))
+    clause = SparkClause("matched", "update", None, {"v": "floor(rand() * 9) - 4"})
+    found = merge_frame(target, None, None, facts, [clause]).collect()
+    assert [row[OLDER] for row in found] == [row["v"] < 0 for row in found]
+    assert 0 < sum(row[OLDER] for row in found) < 100
+
+
+def test_times_with_and_without_zone_become_each_other_by_the_sessions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "t"
+    ddl = "id string, at timestamp, local timestamp_ntz, many array<struct<at: timestamp>>"
+    create_table(spark, base, ddl, key="id")
+    source = spark.sql(
+        "SELECT 'a' id, TIMESTAMP_NTZ '2024-06-01 00:00:00' at, TIMESTAMP '2024-06-02 00:00:00'"
+        " local, array(struct(TIMESTAMP_NTZ '2024-06-03 00:00:00' at)) many"
+    )
+    merge = HudiTable.forPath(spark, base).alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.whenNotMatchedInsertAll().execute()
+    shown = read(spark, base).selectExpr("string(at)", "string(local)", "string(many[0].at)")
+    assert [*shown.collect()[0]] == [f"2024-06-0{day} 00:00:00" for day in (1, 2, 3)]
 
 
 def test_a_file_that_is_gone_is_told_as_such(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi.spark.column_text import names_in
+from pyhudi.spark.column_text import names_in, plain_name
 from pyhudi.spark.sql_conjuncts import conjuncts_of
 
 
@@ -101,3 +101,8 @@ def test_names_in_an_expression(text: str, names: set[str]) -> None:
 )
 def test_a_star_stands_for_all_columns(text: str) -> None:
     assert names_in([text], ["a", "b"]) is None
+
+
+def test_names_are_of_any_letters() -> None:
+    assert names_in(["été > 1"], ["a", "été"]) == frozenset({"été"})
+    assert plain_name("été") == "été"

@@ -212,6 +212,20 @@ def test_a_frame_brings_its_session_and_jobs_are_named(tmp_path: Path, spark: Sp
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 
+def test_jobs_stay_in_the_group_that_the_caller_may_cancel(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    table = TABLE.make(tmp_path, order_by="v")
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", "of a query")
+    try:
+        table.insert(frame(spark, TABLE.rows(range(3), v=1)))
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    tracker = spark.sparkContext.statusTracker()
+    assert tracker.getJobIdsForGroup("of a query")
+    assert not tracker.getJobIdsForGroup(f"pyhudi insert: {table.uri}")
+
+
 @pytest.mark.spark35
 @pytest.mark.parametrize(
     ("verb", "error"),

@@ -384,6 +384,7 @@ class WritingVerbs:
         )
 
     @arg.checked(
+        schema_mode=arg.text,
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
         commit_id=arg.optional(arg.name),
@@ -392,6 +393,7 @@ class WritingVerbs:
         self,
         data: Any,
         *,
+        schema_mode: SchemaMode = "strict",
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
@@ -403,6 +405,7 @@ class WritingVerbs:
 
         Args:
             data: rows, as `upsert` takes them.
+            schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
@@ -425,12 +428,14 @@ class WritingVerbs:
             overwrite.overwrite,
             progress,
             data,
+            schema_mode=schema_mode,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
         )
 
     @arg.checked(
+        schema_mode=arg.text,
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
         commit_id=arg.optional(arg.name),
@@ -439,6 +444,7 @@ class WritingVerbs:
         self,
         data: Any,
         *,
+        schema_mode: SchemaMode = "strict",
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
@@ -448,6 +454,7 @@ class WritingVerbs:
 
         Args:
             data: rows, as `upsert` takes them.
+            schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
@@ -469,6 +476,7 @@ class WritingVerbs:
             overwrite.overwrite_partitions,
             progress,
             data,
+            schema_mode=schema_mode,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
             commit_id=commit_id,

@@ -39,22 +39,27 @@ def unchanged(
 ) -> dict[str, Made]:
     """The values, with casts where they have several types, or none but that of null.
 
+    Moments and times without a zone become each other as Spark casts them, by the session's zone.
+
     types: the table's. Raises `SchemaMismatch` where no type holds the values of all clauses.
     """
     values = [(name, at, value) for name, each in made.items() for at, value in each]
     schema = rows.select(*(value.alias(str(n)) for n, (_, _, value) in enumerate(values))).schema
     kinds: dict[str, list[st.DataType]] = {name: [] for name in made}
-    for (name, _, _), field in zip(values, schema, strict=True):
-        if not isinstance(field.dataType, st.NullType):
-            kinds[name].append(field.dataType)
-    found = dict(made)
+    found: dict[str, Made] = {name: [] for name in made}
+    for (name, at, value), field in zip(values, schema, strict=True):
+        kind = _zoned(field.dataType, types[name])
+        same = kind == field.dataType
+        found[name] = [*found[name], (at, value if same else value.cast(kind))]
+        if not isinstance(kind, st.NullType):
+            kinds[name].append(kind)
     for name, own in kinds.items():
         # What is nothing but null has no type of its own.
         if len({kind.simpleString() for kind in own}) == 1:
             continue
         if all(carries(kind, types[name]) for kind in own):
-            found[name] = [(at, value.cast(types[name])) for at, value in made[name]]
-        elif not _carried_together(rows, made[name], own, chosen):
+            found[name] = [(at, value.cast(types[name])) for at, value in found[name]]
+        elif not _carried_together(rows, found[name], own, chosen):
             listed = ", ".join(dict.fromkeys(kind.simpleString() for kind in own))
             raise SchemaMismatch(
                 f"clauses give {name!r} values of the types {listed}, which would change beside "
@@ -62,6 +67,36 @@ def unchanged(
                 hint=f"Cast each to {types[name].simpleString()}.",
             )
     return found
+
+
+def _zoned(kind: st.DataType, wanted: st.DataType) -> st.DataType:
+    """A type with times as another type has them, with or without a zone."""
+    match kind, wanted:
+        case (st.TimestampType(), st.TimestampNTZType()) | (
+            st.TimestampNTZType(),
+            st.TimestampType(),
+        ):
+            return wanted
+        case st.ArrayType(), st.ArrayType():
+            return st.ArrayType(_zoned(kind.elementType, wanted.elementType), kind.containsNull)
+        case st.MapType(), st.MapType():
+            key = _zoned(kind.keyType, wanted.keyType)
+            value = _zoned(kind.valueType, wanted.valueType)
+            return st.MapType(key, value, kind.valueContainsNull)
+        case st.StructType(), st.StructType():
+            known = {field.name: field.dataType for field in wanted}
+            return st.StructType(
+                [
+                    st.StructField(
+                        field.name,
+                        _zoned(field.dataType, known.get(field.name, field.dataType)),
+                        field.nullable,
+                    )
+                    for field in kind
+                ]
+            )
+        case _:
+            return kind
 
 
 def _carried_together(

@@ -18,8 +18,7 @@ _STAR = re.compile(
 _OF_DISTINCT = "DISTINCT "
 """What a text begins with that leaves it out."""
 _DISTINCT = re.compile(r"\(distinct ", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z_]\w*")
-PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME = PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 
 
 def sql_of(column: Any) -> str | None:

@@ -7,7 +7,7 @@ write needs, and stay on the executors. What the steps do is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.spark.engine import _Job, described, local_property
+from pyhudi.spark.engine import _Job, described, is_connect, local_property
 from pyhudi.spark.failures import carried, restored
 from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema
 
@@ -133,8 +133,16 @@ class Kept:
 
 
 def job_group(spark: SparkSession, name: str) -> AbstractContextManager[None]:
-    """Jobs of the block are one group in Spark's UI."""
-    return local_property(spark, "spark.jobGroup.id", name)
+    """Jobs of the block are one group in Spark's UI, unless they are in one already.
+
+    By that one somebody may cancel them: a streaming query that is stopped does.
+    """
+    if not is_connect(spark) and spark.sparkContext.getLocalProperty(_JOB_GROUP):
+        return nullcontext()
+    return local_property(spark, _JOB_GROUP, name)
+
+
+_JOB_GROUP = "spark.jobGroup.id"
 
 
 # --- on executors ---------------------------------------------------------------------------------

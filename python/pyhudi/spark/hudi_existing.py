@@ -16,8 +16,9 @@ from pyhudi.config.property_names import (
     URL_ENCODE,
 )
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import ConfigError
-from pyhudi.spark.hudi_options import WriteRequest
+from pyhudi.config.table_version import table_version
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.spark.hudi_options import RANGE_VERSION, ReadRequest, WriteRequest
 
 _BY_DEFAULT = {
     HIVE_STYLE: "false",
@@ -36,6 +37,19 @@ def check_fits(asked: WriteRequest, config: TableConfig) -> None:
                 f"{name} is {said!r} in the options and {has!r} in the table",
                 hint="Leave it out, or write to another table.",
             )
+
+
+def check_range(asked: ReadRequest, config: TableConfig) -> None:
+    """Raises `UnsupportedTableFeature` for a range in times that the table does not go by."""
+    if asked.version is None:
+        return
+    by_completion = config.version.incremental_by_completion_time
+    if table_version(asked.version).incremental_by_completion_time != by_completion:
+        kind = "completion" if by_completion else "request"
+        raise UnsupportedTableFeature(
+            f"{RANGE_VERSION} is {asked.version} and the table's version {config.version.code}",
+            hint=f"Leave it out, and give the range in times of {kind}.",
+        )
 
 
 def _compared(asked: WriteRequest, config: TableConfig) -> Iterator[tuple[str, str, str]]:

@@ -5,11 +5,13 @@ What the options mean is read in `hudi_options.py`. The work is that of the tabl
 
 from __future__ import annotations
 
-import fnmatch
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -18,18 +20,22 @@ from pyhudi.api.existing_table import has_table
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.config.write_options import COMBINE_INSERTS
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.record_keys import PARTITION_PATH
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.flow import collected
+from pyhudi.spark.flow import Kept, collected, mapped
 from pyhudi.spark.frames import frame_of
-from pyhudi.spark.hudi_existing import check_fits
+from pyhudi.spark.hudi_existing import check_fits, check_range
 from pyhudi.spark.hudi_options import OPERATION, TO_DELETE, ReadRequest, WriteRequest
+from pyhudi.spark.keying import PartitionPaths
 from pyhudi.spark.names import case_counts, found_name, named_as
 from pyhudi.spark.read import read as read_as_asked
-from pyhudi.spark.read import read_incremental
 from pyhudi.spark.rejects import split_keyless
+from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.storage.storage import Storage
+from pyhudi.write import incoming
+from pyhudi.write.upsert import opened
 
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists", "default")
 _DELETES = ("delete", "delete_partition")
@@ -79,7 +85,9 @@ def read(
     if asked.query == "incremental":
         how.setdefault("hollow_commits", asked.hollow_commits)
         how.setdefault("fallback_full_scan", asked.fallback_full_scan)
-        return read_incremental(spark, uri, asked.start, asked.end, **given, **how)
+        table = open_table(uri, engine=SparkEngine(spark), **given)
+        check_range(asked, table.config)
+        return frame_of(table.incremental(asked.start, asked.end, **how))
     how.setdefault("read_optimized", asked.query == "read_optimized")
     how.setdefault("as_of", asked.as_of)
     return read_as_asked(spark, uri, **given, **how)
@@ -109,7 +117,8 @@ def write(
             does nothing where there is a table; "errorifexists".
         storage_options: as in `pyhudi.open_table`.
         set_aside: gets the rows that have no record key, null or empty, as a DataFrame, before the
-            others are written; without it they are an error.
+            others are written; without it they are an error. What it does with them it does before
+            it returns: all rows are worked out once, for it and the write.
 
     Returns:
         The table's handle.
@@ -169,22 +178,23 @@ def _create(
 ) -> HudiTable:
     key = _as_in(data, asked.key or ())
     options: dict[str, object] = {**asked.making, **asked.handle}
-    if asked.operation == "upsert" and key:
+    if asked.operation in (None, "upsert") and key:
         # What is upserted into no rows is what is left of rows of one key.
         options[COMBINE_INSERTS] = "true"
     more: dict[str, Any] = {} if asked.version is None else {"version": asked.version}
-    table = create_table(
-        path,
-        _kept(data, key, set_aside),
-        key=key or None,
-        partition_by=_as_in(data, asked.partition_by or ()) or None,
-        order_by=_as_in(data, asked.order_by or ()) or None,
-        type="mor" if asked.type == "mor" else "cow",
-        mode="overwrite" if replaces else "error",
-        options=options,
-        **where,
-        **more,
-    )
+    with _with_key(data, key, set_aside) as given:
+        table = create_table(
+            path,
+            given,
+            key=key or None,
+            partition_by=_as_in(data, asked.partition_by or ()) or None,
+            order_by=_as_in(data, asked.order_by or ()) or None,
+            type="mor" if asked.type == "mor" else "cow",
+            mode="overwrite" if replaces else "error",
+            options=options,
+            **where,
+            **more,
+        )
     kept = {name: text for name, text in table.options.items() if name != COMBINE_INSERTS}
     return open_table(path, options={**kept, **asked.handle}, **where)
 
@@ -195,18 +205,27 @@ def _write(
     data: DataFrame,
     set_aside: Callable[[DataFrame], object] | None,
 ) -> None:
-    operation, config = asked.operation, table.config
-    if operation == "delete_partition":
+    config = table.config
+    if asked.operation == "delete_partition":
         table.delete_partitions(_partitions(table, asked, data))
         return
-    data = _kept(data, config.record_key_fields, set_aside)
-    if operation == "delete":
-        tops = (
-            name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)
-        )
-        named = [name for name in dict.fromkeys(tops) if name in data.columns]
-        table.delete_keys(data.select(*(sf.col(f"`{name}`") for name in named)))
-        return
+    # As `HoodieSparkSqlWriter.deduceOperation`, 1.2.0: nobody finds rows of generated keys.
+    operation = asked.operation or ("upsert" if config.record_key_fields else "bulk_insert")
+    with _with_key(data, config.record_key_fields, set_aside) as given:
+        if operation == "delete":
+            _delete(table, given)
+        else:
+            _put(table, asked, operation, given)
+
+
+def _delete(table: HudiTable, data: DataFrame) -> None:
+    config = table.config
+    tops = (name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields))
+    named = [name for name in dict.fromkeys(tops) if name in data.columns]
+    table.delete_keys(data.select(*(sf.col(f"`{name}`") for name in named)))
+
+
+def _put(table: HudiTable, asked: WriteRequest, operation: str, data: DataFrame) -> None:
     missing = [name for name in table.schema.names if name not in data.columns]
     if missing and not asked.nulls_for_missing:
         raise SchemaMismatch(
@@ -218,7 +237,7 @@ def _write(
         for name in missing:
             data = data.withColumn(name, sf.lit(None).cast(types[name].dataType))
         verb = table.overwrite if operation.endswith("table") else table.overwrite_partitions
-        verb(data)
+        verb(data, schema_mode="merge")
     elif operation == "bulk_insert":
         table.bulk_insert(
             data, sort=asked.sort, sort_columns=asked.sort_columns, schema_mode="merge"
@@ -229,37 +248,55 @@ def _write(
         table.upsert(data, schema_mode="merge")
 
 
-def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[Any]:
+def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[str]:
     """What `delete_partitions` takes: those of the option, or those that the rows are in."""
     if asked.delete:
         known = table.inspect.partitions().column("partition").to_pylist()
-        found = {
-            path
-            for pattern in asked.delete
-            for path in (fnmatch.filter(known, pattern) if "*" in pattern else [pattern])
-        }
-        return sorted(found)
+        return sorted({path for pattern in asked.delete for path in _named_by(pattern, known)})
     names = list(table.config.partition_fields)
     if not names:
         raise ConfigError(f"{OPERATION} is delete_partition, and the table has no partitions")
-    lacking = [name for name in names if name not in data.columns]
+    lacking = [name for name in names if name.split(".")[0] not in data.columns]
     if lacking:
         raise SchemaMismatch(
             f"the data lack the partition column {lacking[0]!r}", hint=f"Or give {TO_DELETE}."
         )
-    rows = data.select(*(sf.col(f"`{name}`") for name in names)).distinct()
-    return [dict(zip(names, row, strict=True)) for row in collected(rows, "find partitions")]
+    tops = dict.fromkeys(name.split(".")[0] for name in names)
+    rows = data.select(*(sf.col(f"`{name}`") for name in tops))
+    step = PartitionPaths(RemoteContext.of(opened(table, None, incoming.memory_limit(None, rows))))
+    paths = mapped(rows, step, pa.schema([(PARTITION_PATH, pa.string())])).distinct()
+    return sorted(row[0] for row in collected(paths, "find partitions"))
 
 
-def _kept(
+def _named_by(pattern: str, known: list[str]) -> list[str]:
+    """The partition paths that one of the option means.
+
+    As `HoodieSparkSqlWriter.resolvePartitionWildcards`, 1.2.0: nothing but the star is a pattern,
+    which Spark's SQL may have encoded.
+    """
+    star = next((each for each in ("*", "%2A") if each in pattern), None)
+    if star is None:
+        return [pattern]
+    meant = re.compile(".*".join(map(re.escape, pattern.split(star))), re.DOTALL)
+    return [path for path in known if meant.fullmatch(path)]
+
+
+@contextmanager
+def _with_key(
     data: DataFrame, key: tuple[str, ...], set_aside: Callable[[DataFrame], object] | None
-) -> DataFrame:
-    """The rows that are written; the others are given away first, where somebody takes them."""
+) -> Iterator[DataFrame]:
+    """The rows that are written; the others are given away first, where somebody takes them.
+
+    Worked out once then: another time a row might be among the others, or among neither.
+    """
     if set_aside is None:
-        return data
-    good, bad = split_keyless(data, key)
-    set_aside(bad)
-    return good
+        yield data
+        return
+    with Kept() as keep:
+        # Of a plan of its own: the caller may have cached the frame, and keeps it.
+        good, bad = split_keyless(keep.keep(data.where(sf.lit(True))), key)
+        set_aside(bad)
+        yield good
 
 
 def _as_in(data: DataFrame, names: tuple[str, ...]) -> tuple[str, ...]:

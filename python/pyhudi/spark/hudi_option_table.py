@@ -74,7 +74,8 @@ OPTIONS: tuple[HudiOption, ...] = (
         _WRITE + "partitions.to.delete",
         "write",
         "translated",
-        "`delete_partitions`, of the operation `delete_partition`; `*` stands for any text",
+        "`delete_partitions`, of the operation `delete_partition`; `*` stands for any text, and "
+        "`%2A` where there is none",
     ),
     HudiOption(
         _WRITE + "reconcile.schema",
@@ -324,7 +325,12 @@ OPTIONS: tuple[HudiOption, ...] = (
         "`pyhudi.spark.register_procedures`, or `inspect` of the table",
     ),
     HudiOption(_READ + "create.filesystem.relation", "read", "refused", "as above", _OFF),
-    HudiOption(_READ + "incr.table.version", "read", "ignored", "the table's version counts"),
+    HudiOption(
+        _READ + "incr.table.version",
+        "read",
+        "translated",
+        "a version whose ranges are of the same times as the table's; another one is refused",
+    ),
     HudiOption(_READ + "incr.skip_compact", "read", "ignored", "compactions bring no rows"),
     HudiOption(_READ + "incr.skip_cluster", "read", "ignored", "clusterings bring no rows"),
     HudiOption(_READ + "file.index.*", "read", "ignored", "files are found one way"),

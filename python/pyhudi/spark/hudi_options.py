@@ -30,6 +30,7 @@ OPERATION = "hoodie.datasource.write.operation"
 TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 _WRITE = "hoodie.datasource.write."
 _READ = "hoodie.datasource.read."
+RANGE_VERSION = _READ + "incr.table.version"
 _KEYS = (_WRITE + "recordkey.field", "hoodie.table.recordkey.fields")
 _PARTITIONS = (PARTITION_SPEC, "hoodie.table.partition.fields")
 _ORDERING = (
@@ -64,7 +65,7 @@ _SORTS = {"NONE": "none", "GLOBAL_SORT": "global", "PARTITION_SORT": "partition"
 class WriteRequest:
     """What an options map says of a write; None where it says nothing."""
 
-    operation: str
+    operation: str | None
     key: tuple[str, ...] | None
     partition_by: tuple[str, ...] | None
     """With types, as a custom key generator has them."""
@@ -137,6 +138,8 @@ class ReadRequest:
     end: str | None = None
     hollow_commits: HollowCommits = "fail"
     fallback_full_scan: bool | None = None
+    version: int | None = None
+    """The table version whose times an incremental query goes by."""
     handle: Mapping[str, str] = field(default_factory=dict)
     """Options of a table's handle."""
 
@@ -162,6 +165,7 @@ class ReadRequest:
             fallback_full_scan=switch(
                 options, f"{_READ}incr.fallback.fulltablescan.enable", default=None
             ),
+            version=_range_version(options),
             handle={
                 name: text
                 for name, text in options.items()
@@ -225,8 +229,10 @@ def _columns(options: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, .
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _operation(options: Mapping[str, str]) -> str:
-    text = options.get(OPERATION, "upsert").strip().lower()
+def _operation(options: Mapping[str, str]) -> str | None:
+    if OPERATION not in options:
+        return None
+    text = options[OPERATION].strip().lower()
     if text not in OPERATIONS:
         raise UnsupportedTableFeature(
             f"{OPERATION} is {text!r}, which is no operation of a DataFrame here",
@@ -294,6 +300,12 @@ def _query(options: Mapping[str, str]) -> str:
         "latest_state",
     )
     return "cdc" if query == "incremental" and form == "cdc" else query
+
+
+def _range_version(options: Mapping[str, str]) -> int | None:
+    if RANGE_VERSION not in options:
+        return None
+    return int(choice(options, RANGE_VERSION, ("4", "5", "6", "8", "9"), ""))
 
 
 _POLICIES = {"FAIL": "fail", "BLOCK": "block", "USE_TRANSITION_TIME": "transition_time"}

@@ -17,6 +17,7 @@ from pyhudi.spark.columns import AT, SEQ, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.write.partial_update import partial_rows
+from pyhudi.write.partitions import paths_of
 from pyhudi.write.write_context import WriteContext
 
 _TASK_BITS = 40
@@ -77,6 +78,18 @@ class DeleteKeys:
             rows, _ = self.context.delete_keys(given)
             yield numbered(rows, task, first)
             first += rows.num_rows
+
+
+@dataclass(frozen=True)
+class PartitionPaths:
+    """Makes partition paths of rows that have the partition columns."""
+
+    context: RemoteContext
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Each path about once. Raises as `paths_of` does."""
+        for given in pieces(batches):
+            yield pa.table({PARTITION_PATH: pc.unique(paths_of(self.context, given))})
 
 
 @dataclass(frozen=True)

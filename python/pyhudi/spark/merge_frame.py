@@ -152,13 +152,16 @@ def merge_frame(
     made = {name: _made(name, clauses) for name in set_columns if name not in facts.fixed}
     fixed = {name: _made_fixed(name, clauses) for name in facts.fixed}
     made = unchanged(rows, {**made, **fixed}, types, chosen)
-    return rows.select(
+    worked_out = rows.select(
         *(_fixed(made[name], chosen).alias(name) for name in fixed),
         *(by_clause(made[name], chosen).alias(name) for name in made if name not in fixed),
         chosen,
         _differs(facts.fixed, clauses, chosen).alias(MOVED),
-        _is_older(facts.ordering, clauses, chosen).alias(OLDER),
+        *(quoted(_TARGET + name) for name in facts.ordering),
     )
+    # Of what was worked out: the text of a value may give another one each time.
+    older = _is_older(facts.ordering, clauses, chosen).alias(OLDER)
+    return worked_out.select(*(quoted(name) for name in made), chosen, MOVED, older)
 
 
 def _join(clauses: Sequence[SparkClause]) -> str:
@@ -235,8 +238,7 @@ def _is_older(ordering: Sequence[str], clauses: Sequence[SparkClause], chosen: C
         values = clause.values or {}
         own = [quoted(_TARGET + name) for name in ordering]
         new = [
-            as_column(values[name]) if name in values else old
-            for name, old in zip(ordering, own, strict=True)
+            quoted(name) if name in values else old for name, old in zip(ordering, own, strict=True)
         ]
         made.append((at, _packed(new, ordering) < _packed(own, ordering)))
     return _is_told(made, chosen)

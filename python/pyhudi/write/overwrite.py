@@ -12,6 +12,7 @@ from typing import Any
 from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.checks_before_write import check_replaceable
+from pyhudi.schema.evolution import SchemaMode
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import walk_partitions
@@ -36,13 +37,14 @@ def overwrite(
     *,
     clock: Clock | None = None,
     memory_limit: int | None = None,
+    schema_mode: SchemaMode = "strict",
 ) -> WriteResult:
     """Puts the data in place of all rows of the table.
 
     Data without rows leave the table empty. Rows of one key among the data stay as they are unless
-    `hoodie.combine.before.insert` is true. Raises as `upsert` does.
+    `hoodie.combine.before.insert` is true. schema_mode: as of `upsert`, which it raises as.
     """
-    return _overwrite(table, data, INSERT_OVERWRITE_TABLE, clock, memory_limit)
+    return _overwrite(table, data, INSERT_OVERWRITE_TABLE, clock, memory_limit, schema_mode)
 
 
 def overwrite_partitions(
@@ -51,12 +53,13 @@ def overwrite_partitions(
     *,
     clock: Clock | None = None,
     memory_limit: int | None = None,
+    schema_mode: SchemaMode = "strict",
 ) -> WriteResult:
     """Puts the data in place of all rows of the partitions that the data have rows for.
 
     Other partitions stay. The rest is as in `overwrite`.
     """
-    return _overwrite(table, data, INSERT_OVERWRITE, clock, memory_limit)
+    return _overwrite(table, data, INSERT_OVERWRITE, clock, memory_limit, schema_mode)
 
 
 def delete_partitions(
@@ -99,13 +102,14 @@ def _overwrite(
     operation: str,
     clock: Clock | None,
     memory_limit: int | None,
+    schema_mode: SchemaMode,
 ) -> WriteResult:
     limit = incoming.memory_limit(memory_limit, data)
     context = opened(table, clock, limit)
     check_appends(context, "overwriting", appends=False)
     check_replaceable(context.config)
     in_buckets = context.index.has_buckets
-    with given_rows(context, data, limit, generate=True) as given:
+    with given_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
         rows = given.combined() if context.options.combine_inserts else given
         placed = rows.for_new_buckets() if in_buckets else rows.for_new_files()
         whole = operation == INSERT_OVERWRITE_TABLE

@@ -58,9 +58,22 @@ def _path(context: WriteContext, values: Mapping[str, Any] | str) -> str:
         raise ConfigError(msg, hint=f"Give values of exactly {', '.join(fields)}.")
     empty = context.schema.arrow.empty_table()
     columns = {name: _value(name, values[name], column_at(empty, name).type) for name in fields}
+    return str(_made_of(context, pa.table(columns))[0].as_py())
+
+
+def paths_of(context: WriteContext, rows: pa.Table) -> pa.ChunkedArray[Any]:
+    """The partition path of each row. rows: with the partition columns, as a write takes them.
+
+    Raises `SchemaMismatch` for a column that is not there, or does not fit the table.
+    """
+    _, given = context.evolved(rows, "strict")
+    return _made_of(context, context.key_columns(given, context.key_spec().partition_fields))
+
+
+def _made_of(context: WriteContext, columns: pa.Table) -> pa.ChunkedArray[Any]:
+    key = pa.repeat(pa.scalar("-"), columns.num_rows)
     spec = replace(context.key_spec(), key_fields=(_KEY,), key_prefixed=False)
-    rows = add_keys(pa.table({**columns, _KEY: ["-"]}), spec)
-    return str(rows.column(PARTITION_PATH)[0].as_py())
+    return add_keys(columns.append_column(_KEY, key), spec).column(PARTITION_PATH)
 
 
 def _value(name: str, value: Any, kind: pa.DataType) -> pa.Array[Any]:
