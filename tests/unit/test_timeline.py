@@ -170,10 +170,12 @@ class TestCommitted:
         assert not loaded.is_committed("1")
         assert loaded.is_committed("2")
 
-    def test_savepointed_commit_is_not_the_start(self) -> None:
-        loaded = timeline(OLD, "1.commit", "1.savepoint", "5.commit")
-        assert loaded.first_active == "5"
-        assert loaded.is_committed("3")
+    def test_a_commit_with_a_savepoint_can_be_the_start(self) -> None:
+        """As in Hudi 0.15.0, 1.0.2 and 1.2.0, whose readers do not look at savepoints there."""
+        loaded = timeline(OLD, "2.commit", "2.savepoint", "5.commit")
+        assert loaded.first_active == "2"
+        assert loaded.is_committed("1")
+        assert not loaded.is_committed("3")
 
     def test_pending_compaction_can_be_the_start(self) -> None:
         assert timeline(OLD, "2.compaction.requested", "3.deltacommit").first_active == "2"
