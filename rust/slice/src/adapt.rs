@@ -152,12 +152,14 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (T::Dictionary(_, value), to) => value.as_ref() == to || widens(value, to),
         (T::Int8 | T::Int16 | T::UInt8 | T::UInt16, T::Int32 | T::Int64)
-        | (T::Int32, T::Int64)
+        | (
+            T::Int32 | T::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, None),
+            T::Int64,
+        )
         | (T::Int8 | T::Int16 | T::Int32 | T::Int64, T::Float32 | T::Float64)
         | (T::Float32, T::Float64)
         | (T::Time32(_), T::Time64(_))
-        | (T::Int64, T::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, None))
-        | (T::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, None), T::Int64) => true,
+        | (T::Int64, T::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, None)) => true,
         (from, T::Utf8) => {
             is_bytes(from)
                 || from.is_integer()
