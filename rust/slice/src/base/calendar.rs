@@ -84,10 +84,8 @@ fn check(path: &str, column: &ArrayRef) -> Result<()> {
             }
         }
         DataType::Struct(_) => {
-            let parts = column.as_struct().columns().iter();
-            parts
-                .map(|part| check(path, part))
-                .collect::<Result<()>>()?;
+            let mut parts = column.as_struct().columns().iter();
+            parts.try_for_each(|part| check(path, part))?;
         }
         DataType::List(_) => check(path, column.as_list::<i32>().values())?,
         DataType::Map(..) => {
