@@ -80,7 +80,6 @@ def test_values_that_one_type_holds(
         ("l", "t.l", "6D"),
         ("d", "t.d", "7D"),
         ("d", "t.d", "cast(7 as decimal(38,0))"),
-        ("t", "timestamp_ntz'2024-06-01 00:00:00'", "current_timestamp()"),
         ("u", "t.u", "7"),
     ],
 )
