@@ -6,8 +6,8 @@ use std::io::Write;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type};
 use pyhudi_format::log::{
-    BlockType, DeleteRecord, HeaderKey, OrderingValue, delete_content, delete_list, positions_text,
-    write_block,
+    BlockType, DeleteRecord, HeaderKey, OrderingValue, big_endian, delete_content, delete_list,
+    positions_text, write_block,
 };
 use pyhudi_store::{Store, StoreError, StoreWriter};
 
@@ -337,24 +337,13 @@ fn ordering_value(column: &ArrayRef, row: usize) -> Result<OrderingValue<'_>> {
         DataType::Utf8 => OrderingValue::String(column.as_string::<i32>().value(row).into()),
         DataType::Decimal128(_, DELETE_SCALE) => {
             let unscaled = column.as_primitive::<Decimal128Type>().value(row);
-            OrderingValue::Decimal(shortest(unscaled).into())
+            OrderingValue::Decimal(big_endian(unscaled).into())
         }
         other => {
             let msg = format!("a delete cannot have an ordering value of type {other}");
             return Err(SliceError::Schema(msg));
         }
     })
-}
-
-/// The fewest bytes of two's complement, big-endian, as `BigInteger.toByteArray` gives them.
-fn shortest(value: i128) -> Vec<u8> {
-    let bytes = value.to_be_bytes();
-    let sign = if value < 0 { 0xff } else { 0 };
-    let spare = bytes
-        .iter()
-        .zip(bytes.iter().skip(1))
-        .take_while(|(byte, next)| **byte == sign && (**next ^ sign) & 0x80 == 0);
-    bytes.iter().skip(spare.count()).copied().collect()
 }
 
 /// The base rows of a block's records; none once a record has none.

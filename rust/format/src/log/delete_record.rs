@@ -82,3 +82,19 @@ impl DeleteRecord<'_> {
         }
     }
 }
+
+/// The shortest two's complement of the unscaled value in a `DecimalWrapper`, as
+/// `BigInteger.toByteArray` gives it.
+#[must_use]
+pub fn big_endian(value: i128) -> Vec<u8> {
+    let bytes = value.to_be_bytes();
+    let sign = if value < 0 { 0xff } else { 0 };
+    let mut skipped = 0;
+    while let [first, second, ..] = bytes.get(skipped..).unwrap_or_default()
+        && *first == sign
+        && (*second ^ sign) < 0x80
+    {
+        skipped += 1;
+    }
+    bytes.get(skipped..).unwrap_or_default().to_vec()
+}

@@ -25,7 +25,7 @@ pub use avro_stream::AvroStream;
 pub use block::LogBlock;
 pub use block_type::BlockType;
 pub use delete_content::{DeleteBody, delete_body, delete_content};
-pub use delete_record::{DeleteRecord, OrderingValue};
+pub use delete_record::{DeleteRecord, OrderingValue, big_endian};
 pub use header::{Header, HeaderKey};
 pub use positions::{positions_text, row_positions};
 pub use scanner::{Corruption, LogScanner};

@@ -2,6 +2,7 @@
 //!
 //! Reading them is `stat_value`'s part, where the numbers below are explained.
 
+use pyhudi_format::log::big_endian;
 use std::cmp::Ordering;
 
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -174,20 +175,6 @@ fn extremes<V: Copy>(
         }
     }
     Some((bound(least), bound(greatest)))
-}
-
-/// The shortest two's complement, as `BigInteger.toByteArray`.
-fn big_endian(value: i128) -> Vec<u8> {
-    let bytes = value.to_be_bytes();
-    let sign = if value < 0 { 0xff } else { 0 };
-    let mut skipped = 0;
-    while let [first, second, ..] = bytes.get(skipped..).unwrap_or_default()
-        && *first == sign
-        && (*second ^ sign) < 0x80
-    {
-        skipped += 1;
-    }
-    bytes.get(skipped..).unwrap_or_default().to_vec()
 }
 
 /// `ValueType` of a column without values.
