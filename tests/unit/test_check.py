@@ -182,6 +182,27 @@ def test_a_file_that_nobody_names(damaged: Callable[[str], Damaged], name: str) 
     ]
 
 
+@pytest.mark.parametrize("part", ["city", None])
+def test_a_table_within_the_tables_folder_is_let_alone(tmp_path: Path, part: str | None) -> None:
+    rows = pa.table({"id": ["a", "b"], "city": ["x", "y"]})
+    outer = pyhudi.create_table(
+        tmp_path, rows, key="id", partition_by=part, options={"hoodie.metadata.enable": "false"}
+    )
+    # One with a metadata table, whose base files are HFiles, and one without.
+    inner = [
+        pyhudi.create_table(
+            tmp_path / name, rows, key="id", partition_by=part,
+            options={"hoodie.metadata.enable": name},
+        )
+        for name in ("true", "false")
+    ]  # fmt: skip
+    assert outer.check(repair=True).ok
+    assert [table.refresh().count() for table in inner] == [2, 2]
+    assert pyhudi.open_table(tmp_path).count() == 2
+    assert pyhudi.open_table(tmp_path).rebuild_metadata() is not None
+    assert pyhudi.open_table(tmp_path).count() == 2
+
+
 def test_a_partition_that_no_listing_finds(damaged: Callable[[str], Damaged]) -> None:
     table = damaged("v9_cow_clean_commits")
     lost = table.first("*/.hoodie_partition_metadata")

@@ -346,6 +346,50 @@ class TestFilesThatWent:
         then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
         check_still_there(then, timeline(f"{t(2)}.commit", f"{t(3)}.commit"))
 
+    def test_what_is_neither_active_nor_archived_is_told(self) -> None:
+        then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
+        with pytest.raises(HistoryUnavailable, match=f"{t(2)}.*made anew"):
+            check_still_there(then, timeline(f"{t(3)}.commit"))
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("options", [{}, NO_METADATA], ids=["metadata", "listed"])
+def test_a_table_that_was_made_anew_is_told(
+    tmp_path: Path, version: Any, options: dict[str, str]
+) -> None:
+    table = TABLE.make(tmp_path, version=version, kind="cow", options=options)
+    table.upsert(rows(1))
+    held = pyhudi.open_table(tmp_path, options=options)
+    scan = held.scan()
+    pyhudi.create_table(
+        tmp_path, rows(2), key="id", partition_by="part", version=version, mode="overwrite",
+        options=options,
+    )  # fmt: skip
+    reads: list[Callable[[], Any]] = [
+        scan.to_arrow, held.count, held.scan(where="v = 1").to_arrow, held.scan().splits,
+    ]  # fmt: skip
+    for read in reads:
+        with pytest.raises(HistoryUnavailable, match="made anew"):
+            read()
+    assert held.refresh().count() == COUNT
+
+
+def test_a_handle_reads_on_once_its_commits_are_archived(tmp_path: Path) -> None:
+    keeps = {
+        "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "5",
+        "hoodie.clean.commits.retained": "3", "hoodie.clean.automatic": "false",
+    }  # fmt: skip
+    for version in (6, 9):
+        base = tmp_path / str(version)
+        table = TABLE.make(base, version=version, kind="cow", options=keeps)
+        table.upsert(rows(1))
+        held = pyhudi.open_table(base, options=keeps)
+        for turn in range(8):
+            table.upsert(rows(2, first=COUNT * (turn + 1)))
+        first = held.inspect.timeline()["requested"][0].as_py()
+        assert first < pyhudi.open_table(base).inspect.timeline()["requested"][0].as_py()
+        assert held.count() == COUNT
+
 
 def test_a_timeline_is_later_only_with_something_new(tmp_path: Path) -> None:
     table = make(tmp_path, "simple", 9, "cow")

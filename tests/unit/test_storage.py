@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,38 @@ from pyhudi.storage.storage import Entry, Storage
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
     return Storage(str(tmp_path))
+
+
+def test_a_forked_child_holds_no_writer_up(storage: Storage) -> None:
+    """A file's lock is of whoever has it open, which a child has that is forked meanwhile."""
+    swaps, stop = [0], threading.Event()
+
+    def swap() -> None:
+        version = None
+        while not stop.is_set():
+            version = storage.replace_version("x.json", str(swaps[0]).encode(), version)
+            swaps[0] += 1
+
+    thread = threading.Thread(target=swap, daemon=True)
+    thread.start()
+    children = []
+    try:
+        for _ in range(40):
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)
+                os._exit(0)
+            children.append(child)
+            before, until = swaps[0], time.monotonic() + 20
+            while swaps[0] <= before + 1:
+                assert time.monotonic() < until, f"held up by the child {len(children)}"
+                time.sleep(0.001)
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        stop.set()
+        thread.join()
 
 
 def test_missing_file(storage: Storage) -> None:

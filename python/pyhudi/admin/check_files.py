@@ -17,7 +17,7 @@ from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.cleaned import files_of_plan
-from pyhudi.slices.listing import METAFOLDER
+from pyhudi.slices.listing import METAFOLDER, is_another_table
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.left_files import is_old, is_staged
@@ -65,7 +65,7 @@ class Named:
 
 
 def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
-    """Lists every folder but Hudi's own.
+    """Lists every folder but Hudi's own, and those of other tables within this one's.
 
     Raises `UnsupportedTableFeature` for base files in another format than the table's.
     """
@@ -77,6 +77,8 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
     while pending:
         folder = pending.pop()
         folders, entries = storage.list_dir(folder)
+        if is_another_table(folder, folders):
+            continue
         pending += [path for path in folders if path != METAFOLDER]
         if any(is_partition_metadata(entry.name) for entry in entries):
             partitions.add(folder)

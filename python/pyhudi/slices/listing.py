@@ -6,7 +6,7 @@ partition lies within another (`FileSystemBackedTableMetadata`, Hudi 1.2.0).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pyhudi.config.file_names import PARTITION_METADATA_PREFIX, is_partition_metadata
@@ -116,10 +116,17 @@ def walk_partitions(
         looked_at = _unmarked(storage, sorted(unwanted)) | (set(some) - unwanted)
         listed = sorted(looked_at)
         for folder, (folders, files) in zip(listed, storage.list_dirs(listed), strict=True):
+            if is_another_table(folder, folders):
+                continue
             if not any(is_partition_metadata(_base_name(file.path)) for file in files):
                 pending.extend(path for path in folders if path != METAFOLDER)
             elif folder not in unwanted:
                 yield folder, files
+
+
+def is_another_table(folder: str, folders: Iterable[str]) -> bool:
+    """Whether a folder, which has those in it, is a table of its own within this one's folder."""
+    return folder != "" and f"{folder}/{METAFOLDER}" in folders
 
 
 def _unmarked(storage: Storage, folders: Sequence[str]) -> set[str]:

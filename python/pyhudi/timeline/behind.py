@@ -49,6 +49,8 @@ def check_still_there(then: Timeline, now: Timeline) -> None:
     """
     commits = then.uncut.commits
     lost = next((commit for commit in commits if not now.is_committed(commit.requested)), None)
+    if lost is None and commits and not _was_archived(commits[-1], now):
+        lost = commits[-1]
     if lost is not None:
         raise HistoryUnavailable(
             f"{lost} is not on the timeline any more: since the table was opened the commit was "
@@ -66,6 +68,12 @@ def check_still_there(then: Timeline, now: Timeline) -> None:
                 "removed files that may be needed",
                 hint=_AGAIN,
             )
+
+
+def _was_archived(commit: Instant, now: Timeline) -> bool:
+    """False where a commit counts as archived and is not: the table was made anew since."""
+    active = now.find(commit.requested, commit.action) is not None
+    return active or now.archive.find(commit.requested, commit.action) is not None
 
 
 def _completed_since(then: Timeline, now: Timeline) -> Iterator[str]:

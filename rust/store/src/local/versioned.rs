@@ -35,16 +35,22 @@ pub(crate) fn replace(
     expected: Option<&str>,
 ) -> Result<Option<String>> {
     let guard = guard(target)?;
+    let replaced = replace_guarded(target, bytes, expected);
+    // Closing would not do: a process that was forked meanwhile has the file open, too.
+    guard.unlock().map_err(|source| StoreError::around(target, source))?;
+    Ok(replaced?.then(|| version(bytes)))
+}
+
+fn replace_guarded(target: &Path, bytes: &[u8], expected: Option<&str>) -> Result<bool> {
     let found = read(target)?.map(|(_, version)| version);
     let replaced = found.as_deref() == expected;
     if replaced {
         put::replace_unsynced(target, bytes)?;
     }
-    drop(guard);
-    Ok(replaced.then(|| version(bytes)))
+    Ok(replaced)
 }
 
-/// Locked until it is dropped.
+/// Locked until it is unlocked, or the last process that has it open closes it.
 fn guard(target: &Path) -> Result<File> {
     let path = guard_path(target);
     let file = dirs::with_parent(&path, || {
