@@ -7,7 +7,6 @@ when all tasks wait for it. So a seed is one interleaving, which comes again as 
 
 from __future__ import annotations
 
-import functools
 import heapq
 import os
 import random
@@ -342,15 +341,6 @@ class WorldStorage(Storage):
         return gone
 
 
-def _unlocked(self: functools.cached_property[Any], instance: Any, owner: Any = None) -> Any:
-    if instance is None:
-        return self
-    found = instance.__dict__
-    if self.attrname not in found:
-        found[self.attrname] = self.func(instance)
-    return found[self.attrname]
-
-
 def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: bool) -> None:
     """Has the threads of heartbeats and locks run in the world's time.
 
@@ -381,8 +371,6 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
 
         world.every(round(self._every_s * 1000), Once())
 
-    # Before Python 3.12 a property that is worked out holds a lock that all objects share.
-    monkeypatch.setattr(functools.cached_property, "__get__", _unlocked)
     monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
     monkeypatch.setattr(renewal.Renewal, "start", start_renewal)
     if not same_machine:

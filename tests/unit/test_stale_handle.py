@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,19 @@ def test_a_table_that_was_made_anew_is_told(
         with pytest.raises(HistoryUnavailable, match="made anew"):
             read()
     assert held.refresh().count() == COUNT
+
+
+# On version 6 the new metadata table lacks a commit.
+@pytest.mark.filterwarnings("ignore::pyhudi.errors.MetadataTableWarning")
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_table_that_was_made_anew_and_has_no_commit_is_told(tmp_path: Path, version: Any) -> None:
+    TABLE.make(tmp_path, version=version, kind="mor").upsert(rows(1))
+    held = pyhudi.open_table(tmp_path)
+    shutil.rmtree(tmp_path)
+    TABLE.make(tmp_path, version=version, kind="mor")
+    with pytest.raises(HistoryUnavailable, match="made anew"):
+        held.count()
+    assert held.refresh().count() == 0
 
 
 def test_a_handle_reads_on_once_its_commits_are_archived(tmp_path: Path) -> None:

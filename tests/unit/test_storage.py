@@ -51,6 +51,34 @@ def test_a_forked_child_holds_no_writer_up(storage: Storage) -> None:
         thread.join()
 
 
+def test_a_first_version_is_not_put_over_what_another_program_creates(storage: Storage) -> None:
+    """As Hudi does its lock file, by no guard."""
+    turns, meet = 300, threading.Barrier(2, timeout=60)
+    path = Path(storage.uri) / "lock"
+    created = []
+
+    def other() -> None:
+        for _ in range(turns):
+            meet.wait()
+            try:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+                created.append(True)
+            except FileExistsError:
+                created.append(False)
+            meet.wait()
+
+    thread = threading.Thread(target=other, daemon=True)
+    thread.start()
+    ours = []
+    for turn in range(turns):
+        path.unlink(missing_ok=True)
+        meet.wait()
+        ours.append(storage.replace_version("lock", b"%d" % turn, None) is not None)
+        meet.wait()
+    thread.join()
+    assert [a for a, b in zip(created, ours, strict=True) if a == b] == []
+
+
 def test_missing_file(storage: Storage) -> None:
     assert storage.read_or_none("a") is None
     assert storage.head("a") is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CorruptTable
 from pyhudi.index.choice import asked
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.record_keys import RECORD_KEY

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from pyhudi.clock import Moment, instant_of
 from pyhudi.config.wording import count_text, shortened
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
+from pyhudi.lazy import cached_property
 from pyhudi.query.cdc import check_changes, plan_changes
 from pyhudi.query.cdc_files import ChangeRequest, ChangeTask, Images
 from pyhudi.query.commit_range import check_range_begun, range_bounds

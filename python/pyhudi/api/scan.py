@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from pyhudi.config.wording import count_text, names_text, shortened
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
+from pyhudi.lazy import cached_property
 from pyhudi.query.cleaned_since import watched
 from pyhudi.query.commit_range import IncrementalRange
 from pyhudi.query.explain import Explanation

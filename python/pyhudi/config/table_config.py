@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 from pyhudi.clock import Clock, SystemClock, Zone, parse_zone
@@ -27,6 +26,7 @@ from pyhudi.config.properties import (
 from pyhudi.config.table_version import TableVersion, table_version
 from pyhudi.config.timeline_layout import TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
+from pyhudi.lazy import cached_property
 from pyhudi.storage.storage import Storage
 
 __all__ = ["MergeConfig", "MergeMode", "TableConfig", "TableType", "unsupported_merge"]

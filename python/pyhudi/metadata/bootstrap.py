@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 from pyhudi.clock import INSTANT_DIGITS
 from pyhudi.config import property_names as names
@@ -27,6 +27,7 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.definitions import index_definitions, parse_definitions
 from pyhudi.metadata.definitions_file import Definitions, change_definitions
 from pyhudi.metadata.initial import (

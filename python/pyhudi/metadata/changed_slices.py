@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
 from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.lazy import cached_property
 from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile

@@ -56,8 +56,8 @@ def _wanted(data: Timeline, metadata: Timeline) -> Iterator[str]:
 def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
     """Whether a metadata table may know of commits that the data table's loaded timeline does not.
 
-    True wherever it does, and at times without reason: after a partition of it was made, or while a
-    writer is between its two timelines. The data table's timeline of now tells for certain.
+    True wherever it does, and at times without reason: after it or a partition of it was made, or
+    while a writer is between its two timelines. The data table's timeline of now tells for certain.
     """
     known = {instant.requested for instant in data.completed()}
     pending = {instant.requested for instant in data.pending()}
@@ -67,7 +67,10 @@ def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
         is_later = time in pending or time[:_MILLISECOND_TIME] > latest
         if time not in known and is_later and not _is_log_compaction(metadata, instant):
             return True
-    return bool(metadata.commits and pending) and _begin(metadata) > min(pending)
+    if not metadata.commits or not (known or pending):
+        return False
+    # It may be that of a table that was made anew, too.
+    return _begin(metadata) > min([latest, *pending])
 
 
 def _begin(metadata: Timeline) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyhudi.config.actions import INDEXING
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.engine.protocol import Attempt
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.records import Recording, RecordTask, record_schema
 from pyhudi.metadata.start_group import group_id

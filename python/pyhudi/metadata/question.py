@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.options import DATA_SKIPPING, is_enabled
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.lookups import places_of

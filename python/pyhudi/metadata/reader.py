@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -26,6 +25,7 @@ from pyhudi.config.metadata_names import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.commits_missing import check_files, check_not_behind, may_be_ahead
 from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.group import MetadataGroup, groups_of, open_together

@@ -9,7 +9,6 @@ knew by those of the files written; a column of which they knew nothing comes to
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.group import MetadataGroup, open_together
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.internal_schema import LATEST_SCHEMA

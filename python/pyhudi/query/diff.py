@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
+from pyhudi.lazy import cached_property
 from pyhudi.query.match import MatchTask, bucket_count, image_schema, read_side
 from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import FileSlice, LogFile

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.kinds.protocol import PartitionKind
 from pyhudi.metadata.kinds.registry import kinds_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from pyhudi.config.actions import (
@@ -21,6 +20,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
+from pyhudi.lazy import cached_property
 from pyhudi.services.clean_policy import Retention
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView

@@ -8,10 +8,10 @@ which their reader must test (`TableVersion.blocks_need_commit_check`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 
 from pyhudi.config.actions import COMPACTION, REPLACE_COMMIT
 from pyhudi.config.table_config import TableConfig
+from pyhudi.lazy import cached_property
 from pyhudi.slices import grouping
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import FileSlice

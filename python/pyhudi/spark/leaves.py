@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.api.scan import Scan
+from pyhudi.lazy import cached_property
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import both
 from pyhudi.schema.table_schema import narrow_column

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from pyhudi.clock import Zone, format_instant
@@ -27,6 +26,7 @@ from pyhudi.config.property_names import KEYS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import TimelineLayout
 from pyhudi.errors import TimelineMoved, UnsupportedTableFeature
+from pyhudi.lazy import cached_property
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.archive import Archive

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 from pyhudi.config.actions import (
@@ -31,6 +30,7 @@ from pyhudi.config.commit_entries import COMMIT_ID, STREAM_BATCHES, stream_entri
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.lazy import cached_property
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices import markers
 from pyhudi.slices.grouping import GroupKey, groups_of_plan

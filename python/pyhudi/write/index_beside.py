@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 from pyhudi.clock import Clock
 from pyhudi.config import property_names as names
@@ -37,6 +37,7 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.bootstrap import STAGE, Making, end_making
 from pyhudi.metadata.checks_before_write import check_kept
 from pyhudi.metadata.definitions import index_definitions, parse_definitions

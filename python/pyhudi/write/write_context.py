@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.renewal import HashRings
 from pyhudi.index.traces import BUCKET_FOLDER
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.checks_before_write import check_indexes, indexed_columns
 from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.metadata.definitions import definitions_path, index_definitions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import FOLDER
 from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.index.choice import choose
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice

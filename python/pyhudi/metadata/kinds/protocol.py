@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError
+from pyhudi.lazy import cached_property
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.definitions_file import Definitions

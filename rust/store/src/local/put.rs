@@ -25,19 +25,31 @@ pub(crate) fn replace_unsynced(target: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Writes `target` if it is not there; false if it is.
 pub(crate) fn if_absent(target: &Path, bytes: &[u8]) -> Result<bool> {
-    // Also keeps the checksum file of a target that Java wrote.
-    if target.symlink_metadata().is_ok() {
-        return Ok(false);
-    }
-    let staged = Staged::write(target, bytes, sync_content)?;
-    checksum::forget(target)?;
-    let created = staged.link_to(target)?;
-    // One sync for both changes: the name that came and the one that went.
-    drop(staged);
+    let created = create(target, bytes, sync_content)?;
     if created {
         dirs::sync_parent(target)?;
     }
     Ok(created)
+}
+
+/// [`if_absent`] for what means nothing after a crash of the machine.
+pub(crate) fn if_absent_unsynced(target: &Path, bytes: &[u8]) -> Result<bool> {
+    create(target, bytes, |_, _| Ok(()))
+}
+
+fn create(
+    target: &Path,
+    bytes: &[u8],
+    sync: impl FnOnce(&File, &[u8]) -> io::Result<()>,
+) -> Result<bool> {
+    // Also keeps the checksum file of a target that Java wrote.
+    if target.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    let staged = Staged::write(target, bytes, sync)?;
+    checksum::forget(target)?;
+    // The staged name goes before the folder is synced: one sync for both changes.
+    staged.link_to(target)
 }
 
 /// A complete file under a name of its own; removed on drop unless renamed.

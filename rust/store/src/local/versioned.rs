@@ -37,13 +37,19 @@ pub(crate) fn replace(
     let guard = guard(target)?;
     let replaced = replace_guarded(target, bytes, expected);
     // Closing would not do: a process that was forked meanwhile has the file open, too.
-    guard.unlock().map_err(|source| StoreError::around(target, source))?;
+    guard
+        .unlock()
+        .map_err(|source| StoreError::around(target, source))?;
     Ok(replaced?.then(|| version(bytes)))
 }
 
 fn replace_guarded(target: &Path, bytes: &[u8], expected: Option<&str>) -> Result<bool> {
     let found = read(target)?.map(|(_, version)| version);
     let replaced = found.as_deref() == expected;
+    if replaced && expected.is_none() {
+        // Other programs create such files without looking at the guard.
+        return put::if_absent_unsynced(target, bytes);
+    }
     if replaced {
         put::replace_unsynced(target, bytes)?;
     }
