@@ -244,6 +244,21 @@ def test_tables_for_people_align_and_name_columns(trips: HudiTable, run: Run) ->
     assert set(lines[1]) == {"─"}
 
 
+def test_data_move_no_terminal(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pa.table({"id": ["a"], "c": ["x\x1b[31my\x9b"], "city": ["\x1b[2J"]})
+    table = pyhudi.create_table(tmp_path / "t", data, key="id", partition_by="city")
+    shown = run("query", table.uri, 'select c as "d\x1b" from t').out
+    for columns in ("300", "40"):
+        monkeypatch.setenv("COLUMNS", columns)
+        shown += run("head", table.uri).out + run("files", table.uri).out
+    told = run("head", table.uri, "-c", "\x1b[31m")
+    assert told.code != 0
+    assert not {"\x1b", "\x9b"} & set(shown + told.err)
+    assert shown.count("x\\x1b[31my\\x9b") == 3
+    assert "d\\x1b" in shown
+    assert json.loads(run("head", table.uri, "--json").out)["city"] == "\x1b[2J"
+
+
 def test_a_narrow_terminal_gets_a_value_a_line(
     trips: HudiTable, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

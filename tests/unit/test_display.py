@@ -288,12 +288,19 @@ def test_history_and_timeline_are_shown_with_their_picture(changed: HudiTable) -
     assert text[2] == f"and {history.num_rows - 1} more rows"
 
 
+def test_what_is_shown_moves_no_terminal() -> None:
+    rows = pa.table({"a\x1b": ["x\x1b[31my", "\x9b2J", "one\ttwo\n\x07\x7f", "osaka é 東京"]})
+    lines = repr(pyhudi.show(rows)).splitlines()
+    assert lines == ["a\\x1b", "x\\x1b[31my", "\\x9b2J", "one two \\x07\\x7f", "osaka é 東京"]
+
+
 def test_what_is_shown_is_any_rows(changed: HudiTable) -> None:
     for rows in (changed, changed.scan(), changed.scan().to_arrow(), changed.scan().to_reader()):
         shown = pyhudi.show(rows, 3)
         assert shown.rows.slice(0, 3).num_rows == 3
         assert Page(shown._repr_html_()).all("svg") == []
     assert repr(pyhudi.show(pa.table({"a": pa.array([], pa.int64())}))) == "a"
+    assert repr(pyhudi.show(pa.table({}))) == ""
     with pytest.raises(ConfigError, match="Arrow stream"):
         pyhudi.show("rows")
 

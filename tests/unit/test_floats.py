@@ -131,7 +131,7 @@ def test_partitions_of_floating_numbers(tmp_path: Path, version: int) -> None:
     assert len(left) == 3
 
 
-@pytest.mark.parametrize("limit", ["5", 5.0, True, -1, [1]])
+@pytest.mark.parametrize("limit", ["5", 5.0, True, -1, [1], 1 << 63])
 def test_a_limit_is_a_number_of_rows(tmp_path: Path, limit: Any) -> None:
     table = filled(tmp_path, 9, "cow")
     with pytest.raises(ConfigError, match="limit is"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from moto import mock_aws
 
 import pyhudi
 from pyhudi.catalog import GlueCatalog
+from pyhudi.catalog.partitions import same_place
+from pyhudi.catalog.protocol import CatalogPartition
 from pyhudi.cli import main
 from pyhudi.errors import (
     AfterCommitWarning,
@@ -129,6 +132,120 @@ def test_a_new_column_comes_and_what_others_set_stays(service: Any, tmp_path: Pa
     assert found.parameters["owner"] == "ann"
     assert (found.columns[-1].name, found.columns[-1].type) == ("n", "bigint")
     assert '"name":"n"' in found.parameters["spark.sql.sources.schema.part.0"]
+
+
+def test_a_column_of_another_type_has_it_in_all_partitions(service: Any, tmp_path: Path) -> None:
+    catalog = GlueCatalog()
+    base = tmp_path / "trips"
+    first = rows(*(f"city{number}" for number in range(101)), v=pa.array([1] * 101, pa.int32()))
+    table = pyhudi.create_table(base, first, key="id", partition_by="city")
+    table.sync(catalog)
+    table.upsert(rows("city0", v=[2**40], n=["x"]), schema_mode="merge")
+    assert table.sync(catalog).schema_changed
+    pages = service.get_paginator("get_partitions").paginate(
+        DatabaseName="default", TableName="trips"
+    )
+    found = [each for page in pages for each in page["Partitions"]]
+    assert len(found) == 101
+    for each in found:
+        types = {column["Name"]: column["Type"] for column in each["StorageDescriptor"]["Columns"]}
+        assert (types["v"], types["n"]) == ("bigint", "string")
+        assert each["StorageDescriptor"]["Location"] == f"{table.uri}/{each['Values'][0]}"
+
+
+def test_a_new_column_changes_no_partition(service: Any, tmp_path: Path) -> None:
+    """Hudi leaves them, too: readers find null where a partition has no such column."""
+    table = made(tmp_path, "osaka")
+    table.sync(GlueCatalog())
+    table.upsert(rows("lima", n=[1]), schema_mode="merge")
+    table.sync(GlueCatalog())
+    found = service.get_partitions(DatabaseName="default", TableName="trips")["Partitions"]
+    columns = {
+        each["Values"][0]: [column["Name"] for column in each["StorageDescriptor"]["Columns"]]
+        for each in found
+    }
+    assert "n" in columns["lima"]
+    assert "n" not in columns["osaka"]
+
+
+def test_what_others_set_to_no_text_stays(service: Any, tmp_path: Path) -> None:
+    catalog = GlueCatalog()
+    options = {f"{SYNC}schema_string_length_thresh": "100"}
+    table = made(tmp_path, "osaka", options=options)
+    table.sync(catalog)
+    known = catalog.get_table("default", "trips")
+    assert known is not None
+    others = {"mine": "", "spark.sql.sources.schema.part.99": "old"}
+    changed = replace(known, parameters={**known.parameters, **others})
+    catalog.alter_table("default", changed, cascade=False)
+    table.upsert(rows("lima"))
+    table.sync(catalog)
+    found = catalog.get_table("default", "trips")
+    assert found is not None
+    assert found.parameters["mine"] == ""
+    assert found.parameters.keys() - known.parameters.keys() == {"mine"}
+
+
+def by_day(folder: Path, *days: str) -> pyhudi.HudiTable:
+    data = pa.table({"id": list(days), "day": list(days)})
+    return pyhudi.create_table(folder / "days", data, key="id", partition_by="day")
+
+
+def test_two_folders_of_one_value_are_refused(service: Any, tmp_path: Path) -> None:
+    table = by_day(tmp_path, "2020/01/01", "2020-01-01")
+    with pytest.raises(UnsupportedTableFeature, match="'2020-01-01' and '2020/01/01'"):
+        table.sync(GlueCatalog())
+    assert not cities("days")
+
+
+def test_a_folder_beside_one_that_a_catalog_has_is_refused(service: Any, tmp_path: Path) -> None:
+    table = by_day(tmp_path, "2020-01-01")
+    table.sync(GlueCatalog())
+    table.upsert(pa.table({"id": ["b"], "day": ["2020/01/01"]}))
+    with pytest.raises(UnsupportedTableFeature, match="'2020-01-01' and '2020/01/01'"):
+        table.sync(GlueCatalog())
+    table.delete_partitions(["2020/01/01"])
+    table.sync(GlueCatalog())
+    (found,) = GlueCatalog().get_partitions("default", "days")
+    assert found.location == f"{table.uri}/2020-01-01"
+    table.delete_partitions(["2020-01-01"])
+    table.upsert(pa.table({"id": ["b"], "day": ["2020/01/01"]}))
+    assert table.sync(GlueCatalog()).partitions_moved == 1
+    (found,) = GlueCatalog().get_partitions("default", "days")
+    assert found.location == f"{table.uri}/2020/01/01"
+
+
+@pytest.mark.parametrize("folder", ["/osaka/../../x", "/a//b", "", "_other/x", "/other"])
+def test_a_partition_that_others_moved_comes_back(
+    service: Any, tmp_path: Path, folder: str
+) -> None:
+    catalog = GlueCatalog()
+    table = made(tmp_path, "osaka")
+    table.sync(catalog)
+    elsewhere = CatalogPartition(("osaka",), table.uri + folder)
+    catalog.move_partitions("default", "trips", [elsewhere], 1)
+    table.upsert(rows("osaka"))
+    assert table.sync(catalog).partitions_moved == 1
+    (found,) = catalog.get_partitions("default", "trips")
+    assert found.location == f"{table.uri}/osaka"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("s3://b/x", "s3a://b/x/", True),
+        ("file:/x/y", "/x/y", True),
+        ("file:///x/y", "/x/y/", True),
+        ("hdfs://nn:8020/x", "hdfs:///x", True),
+        ("hdfs:/x", "hdfs://nn:8020/x", True),
+        ("hdfs://a/x", "hdfs://b/x", False),
+        ("hdfs:///x", "hdfs://nn/y", False),
+        ("s3://a/x", "s3://b/x", False),
+        ("s3://b/x", "/x", False),
+    ],
+)
+def test_locations_are_told_apart(one: str, other: str, same: bool) -> None:
+    assert same_place(one, other) is same
 
 
 def test_nothing_is_said_twice(service: Any, tmp_path: Path) -> None:

@@ -146,7 +146,8 @@ def test_budgets() -> None:
     assert Budget.of("1.5m") == Budget(seconds=90)
     assert Budget.of("2 GiB") == Budget(bytes=2 << 30)
     assert Budget.of("10kb") == Budget(bytes=10_000)
-    for wrong in ("", "ten", "5 parsecs", 0, -1, "0s"):
+    odd: tuple[Any, ...] = (float("nan"), float("inf"), True, 10**400, [1])
+    for wrong in ("", "ten", "5 parsecs", 0, -1, "0s", "0 GiB", f"{10**400}GB", "inf", *odd):
         with pytest.raises(ConfigError, match="no time and no number of bytes"):
             Budget.of(wrong)
 

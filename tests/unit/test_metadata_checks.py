@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.config.actions import State
-from pyhudi.config.options import check_options, is_enabled
+from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable
@@ -58,13 +58,12 @@ def test_a_reopened_instant_does_not_count_as_complete() -> None:
 
 
 def test_options_of_reading_are_checked() -> None:
-    options = check_options({"hoodie.metadata.enable": False})
-    assert not is_enabled(options, "hoodie.metadata.enable")
-    assert is_enabled(options, "hoodie.enable.data.skipping")
     for bad in (
         {"hoodie.metadata.enable": "no"},
         {"hoodie.bucket.index.num.buckets": 0},
         {"hoodie.metadata.enabled": "true"},
+        {"hoodie.index.type": "nope"},
+        {"hoodie.index.type": ""},
     ):
         with pytest.raises(ConfigError, match="hoodie"):
             check_options(bad)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import pyhudi
 from pyhudi.config.option_values import choice, number, switch, whole_number
 from pyhudi.errors import ConfigError
 
@@ -46,3 +49,23 @@ def test_anything_else_is_refused_with_name_and_text(
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(f"o is {text!r}")):
         read({"o": text})
+
+
+@pytest.mark.parametrize("name", ["hoodie.metadata.enable", "hoodie.enable.data.skipping"])
+@pytest.mark.parametrize(("text", "tasks"), [(" TRUE ", 1), ("true\t", 1), (" False", 2)])
+def test_blanks_around_a_switch_mean_nothing(
+    tmp_path: Path, name: str, text: str, tasks: int
+) -> None:
+    rows = pa.table({"id": ["a", "b"], "city": ["x", "y"], "v": [1, 2]})
+    pyhudi.create_table(tmp_path, rows, key="id", partition_by="city")
+    table = pyhudi.open_table(tmp_path, options={name: text})
+    assert len(table.scan(where="v = 2").tasks) == tasks
+
+
+def test_an_index_of_hudis_alone_is_for_reading(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"]})
+    pyhudi.create_table(tmp_path, rows, key="id")
+    table = pyhudi.open_table(tmp_path, options={"hoodie.index.type": " hbase "})
+    assert table.count() == 1
+    with pytest.raises(ConfigError, match="'HBASE'"):
+        table.upsert(rows)

@@ -66,6 +66,14 @@ def test_rows_and_commits_stay(name: str, to: int, tmp_path: Path) -> None:
     assert after.inspect.timeline(archived=True).num_rows >= len(commits)
 
 
+def test_a_table_that_has_the_version_stays(tmp_path: Path) -> None:
+    table = pyhudi.create_table(tmp_path, pa.table({"id": ["a"]}), key="id", version=8)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for change in (table.upgrade(8), table.downgrade(8)):
+        assert (change.before, change.after, change.properties_set) == (8, 8, {})
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
 @pytest.mark.parametrize("name", ["v6_mor_compaction", "v8_mor_event_time", "v9_mor_event_time"])
 @pytest.mark.parametrize("to", [6, 8, 9])
 def test_a_changed_table_takes_writes(name: str, to: int, tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ looks at the budget. A service that another writer is at, or is faster with, is 
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NoReturn
+from numbers import Real
+from typing import Any, NoReturn
 
 from pyhudi.admin import services
 from pyhudi.admin.health import SMALL, Advice, Health, look
@@ -62,16 +64,18 @@ class Budget:
         """
         if given is None:
             return cls()
+        value: Any = given
+        is_size = False
         if isinstance(given, str):
             found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", given)
             number, unit = found.groups() if found else ("0", "")
-            if unit.upper() in _BYTES:
-                return cls(bytes=int(float(number) * _BYTES[unit.upper()]))
-            given = float(number) * _SECONDS.get(unit.lower(), 0)
-        if given <= 0:
+            is_size = unit.upper() in _BYTES
+            value = float(number) * (_BYTES.get(unit.upper()) or _SECONDS.get(unit.lower(), 0))
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not 0 < value <= sys.float_info.max:
             msg = "the budget is no time and no number of bytes"
             raise ConfigError(msg, hint='Such as 90, "10m" or "2 GiB".')
-        return cls(seconds=float(given))
+        return cls(bytes=int(value)) if is_size else cls(seconds=float(value))
 
 
 @dataclass(frozen=True)

@@ -233,8 +233,7 @@ def check_limit(limit: Any) -> None:
     """Raises `ConfigError` for what is no number of rows."""
     if limit is None:
         return
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise ConfigError(f"limit is {limit!r}", hint="It is a whole number of rows.")
+    arg.whole("limit", limit)
     if limit < 0:
         raise ConfigError(f"limit is {limit}; it must not be negative")
 

@@ -471,7 +471,8 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         """Makes the table one of a later version; nothing else ever does.
 
         Log files are compacted first, the metadata table is removed, and made again in the new
-        version. What a writer that dies leaves undone, the next write does.
+        version. What a writer that dies leaves undone, the next write does. A table that has the
+        version already stays as it is.
 
         Args:
             to: the table version: 5, 6, 8 or 9.
@@ -484,7 +485,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             UnsupportedTableFeature: the table cannot become one of that version, or pyhudi does not
                 write to it; names the property. Nothing is changed then.
             CommitConflict: a clustering or the like is pending, or another writer is at work.
-            ConfigError: there is no such version, it is not a later one, or the handle was opened
+            ConfigError: there is no such version, it is an earlier one, or the handle was opened
                 as of an earlier time.
         """
         return self._at_version(to, up=True, dry_run=dry_run)
@@ -504,8 +505,8 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             UnsupportedTableFeature: the table cannot become one of that version, or pyhudi does not
                 write to it; names the property. Nothing is changed then.
             CommitConflict: a clustering or the like is pending, or another writer is at work.
-            ConfigError: there is no such version, it is not an earlier one, or the handle was
-                opened as of an earlier time.
+            ConfigError: there is no such version, it is a later one, or the handle was opened
+                as of an earlier time.
         """
         return self._at_version(to, up=False, dry_run=dry_run)
 

@@ -95,11 +95,20 @@ class GlueCatalog:
         made = {"Name": table.name, "TableType": "EXTERNAL_TABLE", **_told(table, {})}
         self._call("create_table", DatabaseName=database, TableInput=made)
 
-    def alter_table(self, database: str, table: CatalogTable, *, cascade: bool) -> None:  # noqa: ARG002 - Hudi's sync changes no partitions in Glue
-        """Makes the table of that name what is given."""
+    def alter_table(self, database: str, table: CatalogTable, *, cascade: bool) -> None:
+        """Makes the table of that name what is given.
+
+        cascade: as in Hudi, partitions follow where a column has another type than before; those
+        without a column are read as they are.
+        """
         found = self._call("get_table", DatabaseName=database, Name=table.name)["Table"]
         kept = {name: found[name] for name in _KEPT if name in found}
         told = _told(table, found.get("StorageDescriptor", {}))
+        if cascade and _has_other_types(found, table):
+            # Before the table, where a sync that failed in between would find nothing to do.
+            partitions = self.get_partitions(database, table.name)
+            inputs = _inputs(told["StorageDescriptor"], partitions)
+            self._update_partitions(database, table.name, inputs, _MOST_ADDED)
         self._call(
             "update_table",
             DatabaseName=database,
@@ -125,7 +134,8 @@ class GlueCatalog:
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> None:
         """Registers partitions, those that are there already excepted."""
-        for some in _batches(self._inputs(database, name, partitions), min(batch, _MOST_ADDED)):
+        inputs = _inputs(self._descriptor(database, name), partitions)
+        for some in _batches(inputs, min(batch, _MOST_ADDED)):
             answer = self._call(
                 "batch_create_partition",
                 DatabaseName=database,
@@ -138,14 +148,8 @@ class GlueCatalog:
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> None:
         """Gives partitions another location."""
-        for some in _batches(self._inputs(database, name, partitions), min(batch, _MOST_ADDED)):
-            entries = [
-                {"PartitionValueList": each["Values"], "PartitionInput": each} for each in some
-            ]
-            answer = self._call(
-                "batch_update_partition", DatabaseName=database, TableName=name, Entries=entries
-            )
-            _check(answer)
+        inputs = _inputs(self._descriptor(database, name), partitions)
+        self._update_partitions(database, name, inputs, batch)
 
     def drop_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition]
@@ -160,18 +164,22 @@ class GlueCatalog:
             )
             _check(answer, besides="EntityNotFoundException")
 
-    def _inputs(
-        self, database: str, name: str, partitions: Iterable[CatalogPartition]
-    ) -> list[dict[str, Any]]:
+    def _update_partitions(
+        self, database: str, name: str, inputs: Sequence[Mapping[str, Any]], batch: int
+    ) -> None:
+        for some in _batches(inputs, min(batch, _MOST_ADDED)):
+            entries = [
+                {"PartitionValueList": each["Values"], "PartitionInput": each} for each in some
+            ]
+            answer = self._call(
+                "batch_update_partition", DatabaseName=database, TableName=name, Entries=entries
+            )
+            _check(answer)
+
+    def _descriptor(self, database: str, name: str) -> Mapping[str, Any]:
         found = self._call("get_table", DatabaseName=database, Name=name)["Table"]
-        descriptor = found["StorageDescriptor"]
-        return [
-            {
-                "Values": list(each.values),
-                "StorageDescriptor": {**descriptor, "Location": each.location},
-            }
-            for each in partitions
-        ]
+        descriptor: Mapping[str, Any] = found["StorageDescriptor"]
+        return descriptor
 
     @property
     def _client(self) -> Any:
@@ -216,6 +224,29 @@ def _told(table: CatalogTable, before: Mapping[str, Any]) -> dict[str, Any]:
             },
         },
     }
+
+
+def _inputs(
+    descriptor: Mapping[str, Any], partitions: Iterable[CatalogPartition]
+) -> list[dict[str, Any]]:
+    """Partitions with the columns and classes of their table."""
+    return [
+        {
+            "Values": list(each.values),
+            "StorageDescriptor": {**descriptor, "Location": each.location},
+        }
+        for each in partitions
+    ]
+
+
+def _has_other_types(found: Mapping[str, Any], table: CatalogTable) -> bool:
+    """Whether a column that is there has another type now."""
+    known = _columns(found.get("StorageDescriptor", {}).get("Columns", ()))
+    before = {column.name.lower(): column.type.lower() for column in known}
+    return any(
+        before.get(column.name.lower(), column.type.lower()) != column.type.lower()
+        for column in table.columns
+    )
 
 
 def _column(column: Column) -> dict[str, str]:

@@ -7,11 +7,12 @@ extractors of `org.apache.hudi.hive` (Hudi 1.2.0).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyhudi.catalog.protocol import CatalogPartition
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Instant
@@ -32,24 +33,24 @@ class Changes:
 def changes(
     there: Iterable[CatalogPartition],
     live: Iterable[CatalogPartition],
-    gone: Collection[tuple[str, ...]] | None,
+    among: Collection[tuple[str, ...]] | None,
 ) -> Changes:
     """The difference between a catalog and a table.
 
-    there: all that the catalog has. live: what has data, of those that were looked at. gone: values
-    of those without, None where all that are not live are gone.
+    there: all that the catalog has. live: what has data, of those that were looked at. among:
+    values that were looked at, None for all.
     """
     known = {partition.values: partition for partition in there}
     wanted = {partition.values: partition for partition in live}
     lost = known.keys() - wanted.keys()
-    if gone is not None:
-        lost &= set(gone)
+    if among is not None:
+        lost &= set(among)
     return Changes(
         added=tuple(wanted[values] for values in sorted(wanted.keys() - known.keys())),
         moved=tuple(
             wanted[values]
             for values in sorted(wanted.keys() & known.keys())
-            if place(wanted[values].location) != place(known[values].location)
+            if not same_place(wanted[values].location, known[values].location)
         ),
         dropped=tuple(known[values] for values in sorted(lost)),
     )
@@ -78,6 +79,29 @@ def live_paths(table: Table, among: Collection[str] | None) -> set[str]:
         return set()
     view = FileSystemView(table.storage, table.config, table.timeline, among)
     return {slice_.partition for slice_ in view.unmerged_slices()}
+
+
+def folders_of(
+    there: Iterable[CatalogPartition], values: Collection[tuple[str, ...]], base: str
+) -> set[str]:
+    """The paths below a table's location that a catalog has for some values."""
+    below = f"{_path(base)}/"
+    places = (_path(each.location) for each in there if each.values in values)
+    found = {path.removeprefix(below) for path in places if path.startswith(below)}
+    # What others have set may be no folder of a table.
+    return {path for path in found if not {"", ".", ".."} & set(path.split("/"))}
+
+
+def check_apart(paths: Mapping[str, tuple[str, ...]]) -> None:
+    """Raises `UnsupportedTableFeature` for two paths of the same values."""
+    seen: dict[tuple[str, ...], str] = {}
+    for path, values in sorted(paths.items()):
+        other = seen.setdefault(values, path)
+        if other != path:
+            raise UnsupportedTableFeature(
+                f"the partitions {other!r} and {path!r}, which are one in a catalog",
+                hint="Write their rows with one spelling of the partition's value.",
+            )
 
 
 def values_of(path: str, fields: tuple[str, ...], extractor: str) -> tuple[str, ...]:
@@ -114,8 +138,22 @@ def _completed(commit: Instant) -> str:
     return commit.completed or commit.requested
 
 
-def place(location: str) -> str:
-    """A location without its scheme, which catalogs and their readers write in several ways."""
-    if location.startswith("file:"):
-        return "/" + location.removeprefix("file:").strip("/")
-    return location.partition("://")[2].rstrip("/") or location.rstrip("/")
+def same_place(one: str, other: str) -> bool:
+    """Whether two locations are one; catalogs and their readers write schemes in several ways."""
+    places = _place(one), _place(other)
+    is_hdfs = one.startswith("hdfs:") and other.startswith("hdfs:")
+    # HDFS without a server is that of the reader's configuration.
+    if is_hdfs and any(place.startswith("/") for place in places):
+        return _path(one) == _path(other)
+    return places[0] == places[1]
+
+
+def _place(location: str) -> str:
+    """A location without its scheme: the server or bucket, and the path."""
+    rest = re.sub(r"^[a-zA-Z][\w+.-]*:(?=/)", "", location)
+    server, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
+    return f"{server}/{path.strip('/')}"
+
+
+def _path(location: str) -> str:
+    return "/" + _place(location).partition("/")[2]

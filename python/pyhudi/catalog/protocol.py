@@ -74,7 +74,8 @@ class Catalog(Protocol):
     def alter_table(self, database: str, table: CatalogTable, *, cascade: bool) -> None:
         """Makes the table of that name what is given; what is not told here stays.
 
-        cascade: its partitions get its columns, too, where the catalog has columns of partitions.
+        cascade: its partitions get its columns, too, where the catalog has columns of partitions
+        and its readers need them.
         """
         ...
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from pyhudi.catalog.partitions import (
     Changes,
     changes,
+    check_apart,
     extractor_of,
+    folders_of,
     live_paths,
-    place,
+    same_place,
     touched_since,
     values_of,
 )
@@ -129,10 +131,7 @@ class _Sync:
             output_format=wanted.output_format,
             serde=wanted.serde,
             serde_parameters={**found.serde_parameters, **wanted.serde_parameters},
-            parameters={**found.parameters, **wanted.parameters, **_stale(found, wanted)},
-        )
-        known = replace(
-            known, parameters={name: text for name, text in known.parameters.items() if text}
+            parameters={**_kept(found, wanted), **wanted.parameters},
         )
         if known != found:
             cascade = schema_changed and bool(found.partition_keys)
@@ -159,16 +158,23 @@ class _Sync:
         looked_at = touched_since(self.table, last, completed) if last else None
         if looked_at is not None and not looked_at:
             return Changes()
-        live = live_paths(self.table, looked_at)
+        there = self.catalog.get_partitions(database, name)
         extractor = self.options.extractor or extractor_of(
             fields, hive_style=self.table.config.hive_style
         )
-        values = {path: values_of(path, fields, extractor) for path in live | (looked_at or set())}
-        todo = changes(
-            self.catalog.get_partitions(database, name),
-            [CatalogPartition(values[path], f"{location}/{path}") for path in live],
-            None if looked_at is None else {values[path] for path in looked_at - live},
-        )
+        among = None
+        if looked_at is not None:
+            among = {values_of(path, fields, extractor) for path in looked_at}
+            # Another folder may have the same values.
+            looked_at |= folders_of(there, among, location)
+        live = {
+            path: values_of(path, fields, extractor) for path in live_paths(self.table, looked_at)
+        }
+        check_apart(live)
+        partitions = [
+            CatalogPartition(values, f"{location}/{path}") for path, values in live.items()
+        ]
+        todo = changes(there, partitions, among)
         if todo.added:
             self.catalog.add_partitions(database, name, todo.added, self.options.batch)
         if todo.moved:
@@ -193,7 +199,7 @@ class _Sync:
 
 def _check_same(found: CatalogTable, wanted: CatalogTable, database: str) -> None:
     """Hudi drops a table of another location; pyhudi leaves what it did not make."""
-    if place(found.location) != place(wanted.location):
+    if not same_place(found.location, wanted.location):
         raise ConfigError(
             f"{database}.{found.name} lies at {found.location} in the catalog, this table at "
             f"{wanted.location}",
@@ -215,12 +221,11 @@ def _differs(found: CatalogTable, wanted: CatalogTable) -> bool:
     ]
 
 
-def _stale(found: CatalogTable, wanted: CatalogTable) -> dict[str, str]:
-    """Parts of a longer schema that was there before, as empty text."""
+def _kept(found: CatalogTable, wanted: CatalogTable) -> dict[str, str]:
+    """What the table has in the catalog, but for parts of a longer schema that was there before."""
     prefix = "spark.sql.sources.schema.part."
     return {
-        name: ""
-        for name in found.parameters
-        if name.startswith(prefix) and name not in wanted.parameters
-        if f"{prefix}0" in wanted.parameters
+        name: text
+        for name, text in found.parameters.items()
+        if not (name.startswith(prefix) and f"{prefix}0" in wanted.parameters)
     }

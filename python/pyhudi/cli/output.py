@@ -20,7 +20,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from pyhudi.cli.json_text import cell_text, json_lines
-from pyhudi.config.wording import count_text, duration_text, size_text
+from pyhudi.config.wording import count_text, duration_text, printable, size_text
 
 _UNBOUNDED = 100_000
 """Columns of a line that goes to a file or a pipe: nothing is cut or folded there."""
@@ -46,13 +46,14 @@ class Output:
         grid = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
         for column in rows.schema:
             right = _is_number(column.type)
-            grid.add_column(column.name, justify="right" if right else "left", overflow="fold")
+            name = printable(column.name)
+            grid.add_column(name, justify="right" if right else "left", overflow="fold")
         columns = [
             _sizes(rows.column(name)) if name in sizes else cell_text(rows.column(name))
             for name in rows.column_names
         ]
         for cells in zip(*columns, strict=True):
-            grid.add_row(*cells)
+            grid.add_row(*map(printable, cells))
         console = _console()
         if console.measure(grid, options=_unbounded(console)).maximum <= console.width:
             _draw(grid)
@@ -110,30 +111,29 @@ class Output:
         if self.json:
             self.facts(plain(result))
         else:
-            _console().print(text)
+            _say(text)
 
     def done(self, words: str, **facts: Any) -> None:
         """What was done, in a few words; for machines as facts."""
         if self.json:
             self.facts(facts)
         elif not self.quiet:
-            _console().print(words)
+            _say(words)
 
     def note(self, words: str) -> None:
         """Something beside the result."""
         if not self.quiet and not self.json:
-            _console(stderr=True).print(words, style="dim")
+            _say(words, stderr=True, style="dim")
 
     def warning(self, words: str) -> None:
         """A warning."""
-        _console(stderr=True).print(f"warning: {words}", style="yellow")
+        _say(f"warning: {words}", stderr=True, style="yellow")
 
     def error(self, words: str, hint: str) -> None:
         """What went wrong, and what to do about it."""
-        console = _console(stderr=True)
-        console.print(f"error: {words}", style="bold red")
+        _say(f"error: {words}", stderr=True, style="bold red")
         if hint:
-            console.print(f"hint: {hint}")
+            _say(f"hint: {hint}", stderr=True)
 
     @contextmanager
     def counting(self, label: str) -> Iterator[Any]:
@@ -173,6 +173,10 @@ def _console(*, stderr: bool = False) -> Console:
     return console
 
 
+def _say(words: str, *, stderr: bool = False, style: str | None = None) -> None:
+    _console(stderr=stderr).print(printable(words), style=style)
+
+
 def _unbounded(console: Console) -> ConsoleOptions:
     return console.options.update(width=_UNBOUNDED)
 
@@ -184,7 +188,7 @@ def _facts(pairs: Iterable[tuple[str, str]]) -> Table:
     grid.add_column(overflow="fold")
     for name, value in pairs:
         if value:
-            grid.add_row(name, value)
+            grid.add_row(printable(name), printable(value))
     return grid
 
 

@@ -38,6 +38,18 @@ PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
 _MOVES = (MOVE_SIMPLE, MOVE_BLOOM, MOVE_RECORD)
 CONSISTENT = "CONSISTENT_HASHING"
 _ENGINES = ("SIMPLE", CONSISTENT)
+_KINDS = (
+    "SIMPLE",
+    "GLOBAL_SIMPLE",
+    "BLOOM",
+    "GLOBAL_BLOOM",
+    "BUCKET",
+    RECORD_INDEX,
+    "GLOBAL_RECORD_LEVEL_INDEX",
+    PARTITIONED_RECORD_INDEX,
+)
+_HUDIS_ALONE = ("HBASE", "INMEMORY", "FLINK_STATE")
+"""Types that a handle may have and a write refuses."""
 _SAME = {"GLOBAL_RECORD_LEVEL_INDEX": RECORD_INDEX}
 
 
@@ -63,7 +75,7 @@ class IndexOptions:
         """From `hoodie.…` options. Raises `ConfigError` for a value that Hudi does not know."""
         fields = options.get(BUCKET_FIELDS, "").split(",")
         return cls(
-            kind=_kind(options.get(INDEX_TYPE)),
+            kind=index_kind(options),
             buckets=whole_number(options, BUCKETS, default=256, most=_MOST_BUCKETS),
             bucket_fields=tuple(name.strip() for name in fields if name.strip()),
             consistent=choice(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
@@ -74,8 +86,17 @@ class IndexOptions:
         )
 
 
-def _kind(text: str | None) -> str | None:
-    return None if text is None else _SAME.get(text.upper(), text.upper())
+def index_kind(options: Mapping[str, str]) -> str | None:
+    """The type of index that options name, in capitals; None where they name none.
+
+    Raises `ConfigError` for one that Hudi does not know.
+    """
+    if INDEX_TYPE not in options:
+        return None
+    if options[INDEX_TYPE].strip().upper() in _HUDIS_ALONE:
+        return options[INDEX_TYPE].strip().upper()
+    kind = choice(options, INDEX_TYPE, _KINDS, "")
+    return _SAME.get(kind, kind)
 
 
 _MOST_BUCKETS = 99999

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-from pyhudi.config.index_options import INDEX_TYPE, PARTITIONED_RECORD_INDEX, RECORD_INDEX
+from pyhudi.config.index_options import PARTITIONED_RECORD_INDEX, RECORD_INDEX, index_kind
 from pyhudi.config.option_values import number, switch, whole_number
 from pyhudi.errors import ConfigError
 
@@ -104,10 +104,10 @@ class MetadataOptions:
     def of(cls, options: Mapping[str, str]) -> MetadataOptions:
         """From `hoodie.…` options. Raises `ConfigError` for a value that is none."""
         record_index = switch(options, *RECORD_INDEX_ENABLE, default=None)
-        if options.get(INDEX_TYPE, "").upper() in (RECORD_INDEX, "GLOBAL_RECORD_LEVEL_INDEX"):
+        if index_kind(options) == RECORD_INDEX:
             record_index = True if record_index is None else record_index
         by_partition = switch(options, PARTITIONED_RECORD_INDEX_ENABLE, default=None)
-        if options.get(INDEX_TYPE, "").upper() == PARTITIONED_RECORD_INDEX:
+        if index_kind(options) == PARTITIONED_RECORD_INDEX:
             by_partition = True if by_partition is None else by_partition
         if by_partition and not record_index:
             record_index = True

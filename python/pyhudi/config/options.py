@@ -111,8 +111,3 @@ def check_options(
 def is_handle_option(name: str) -> bool:
     """Whether a table handle takes an option of this name."""
     return name in KNOWN_OPTIONS or name.startswith(COMMIT_METADATA_PREFIX)
-
-
-def is_enabled(options: Mapping[str, str], name: str) -> bool:
-    """Whether a switch is on; all are by default."""
-    return options.get(name, "true").lower() == "true"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
@@ -9,6 +10,14 @@ _STEP = 1024
 _SECOND = 1000
 _MINUTE = 60 * _SECOND
 _LONGEST = 160
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that a terminal obeys, but for tabs and ends of lines."""
+
+
+def printable(text: str) -> str:
+    """A text of anybody's as a terminal may have it: control characters as Python writes them."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def size_text(size: float) -> str:

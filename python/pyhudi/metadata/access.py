@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import METADATA_ENABLE
-from pyhudi.config.options import is_enabled
+from pyhudi.config.option_values import switch
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata.reader import MetadataTable
@@ -120,7 +120,7 @@ class MetadataAccess:
 
 
 def _not_wanted(config: TableConfig, options: Mapping[str, str]) -> str:
-    if not is_enabled(options, METADATA_ENABLE):
+    if not switch(options, METADATA_ENABLE, default=True):
         return f"{METADATA_ENABLE} is false"
     if FILES not in config.metadata_partitions:
         return "the table has no metadata table"

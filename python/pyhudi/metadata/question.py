@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
-from pyhudi.config.options import DATA_SKIPPING, is_enabled
+from pyhudi.config.option_values import switch
+from pyhudi.config.options import DATA_SKIPPING
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.definitions import IndexDefinition
@@ -44,7 +45,8 @@ class Question:
     @cached_property
     def conjuncts(self) -> tuple[Conjunct, ...]:
         """The conditions of the filter."""
-        if self.request.where is None or not is_enabled(self.table.options, DATA_SKIPPING):
+        skips = switch(self.table.options, DATA_SKIPPING, default=True)
+        if self.request.where is None or not skips:
             return ()
         return self.request.where.conjuncts
 

@@ -26,6 +26,7 @@ from pyhudi.config.metadata_names import (
     RECORD_INDEX,
 )
 from pyhudi.config.metadata_options import METADATA_ENABLE, MetadataOptions
+from pyhudi.config.option_values import switch
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint
@@ -108,8 +109,7 @@ def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     config = finished(handle, clock)
-    is_asked = table.options.get(METADATA_ENABLE, "").strip().lower() == "true"
-    if not is_asked or Unfinished.of(config).beside:
+    if not switch(table.options, METADATA_ENABLE, default=False) or Unfinished.of(config).beside:
         return config
     options = MetadataOptions.of(table.options)
     wanted = set(wanted_partitions(Wish(config, options)))

@@ -12,7 +12,7 @@ from pyhudi.api.display.timeline_picture import timeline_picture
 from pyhudi.api.outputs import Outputs
 from pyhudi.config import arguments as arg
 from pyhudi.config.actions import Instant, State
-from pyhudi.config.wording import count_text
+from pyhudi.config.wording import count_text, printable
 from pyhudi.errors import ConfigError
 from pyhudi.slices.table import Table
 
@@ -33,8 +33,8 @@ class View:
         few = self.rows.slice(0, self._shown)
         columns = [_column(few, at) for at in range(few.num_columns)]
         lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-        more = self.rows.num_rows - few.num_rows
-        return "\n".join([*lines, *([f"and {count_text(more, 'more row')}"] if more else [])])
+        more = self.rows.num_rows - self._shown
+        return "\n".join([*lines, *([f"and {count_text(more, 'more row')}"] if more > 0 else [])])
 
     def _repr_html_(self) -> str:
         grid = rows_grid(self.rows, self._shown)
@@ -107,7 +107,7 @@ def _column(rows: pa.Table, at: int) -> list[str]:
     """A column's name and values, padded to one width."""
     values = [value_text(value) for value in rows.column(at).to_pylist()]
     cells = [rows.column_names[at], *("" if value is None else str(value) for value in values)]
-    cut = [" ".join(cell.split()) for cell in cells]
+    cut = [printable(" ".join(cell.split())) for cell in cells]
     cut = [cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 3]}..." for cell in cut]
     width = max(map(len, cut))
     is_number = pa.types.is_integer(rows.schema.field(at).type)
