@@ -17,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_2
 from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable
 from pyhudi.services import cleaning
-from pyhudi.services.clean_plan import CleanPlan, partitions_since
+from pyhudi.services.clean_plan import CleanPlan, clean_plan, partitions_since
 from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
@@ -206,6 +206,38 @@ def test_a_pending_clean_is_ended_first(version: int, kind: str, tmp_path: Path)
     names = {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
     assert names.isdisjoint(name for of in plan.files.values() for name in of)
     assert table.check(deep=True).ok
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_clean_whose_writer_died_requesting_it_is_taken_away(
+    version: int, begun: bool, tmp_path: Path
+) -> None:
+    """Where files are made step by step its plan is empty; no other would be made beside it."""
+    table = written(tmp_path / "t", version, "cow")
+    layout, dead = table.config.layout, "20200101000000000"
+    layout.request(table.storage, dead, CLEAN)
+    if begun:
+        layout.inflight(table.storage, dead, CLEAN)
+    done = table.clean(retain=1)
+    assert done.files_removed
+    timeline = timeline_of(tmp_path / "t")
+    assert timeline.pending() == ()
+    assert [clean.requested for clean in timeline.completed(CLEAN)] == list(done.instants)
+
+
+def test_a_clean_that_lost_its_plan_goes_by_the_inflight_copy(tmp_path: Path) -> None:
+    table = written(tmp_path / "t", 6, "cow")
+    opened = open_whole(Handle(table.storage), SystemClock())
+    plan = clean_plan(opened, Retention(horizon=opened.timeline.commits[-1]))
+    copy = content.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
+    layout, dead = table.config.layout, "20200101000000000"
+    layout.request(table.storage, dead, CLEAN)
+    layout.inflight(table.storage, dead, CLEAN, copy)
+    assert dead in table.clean(retain=1).instants
+    names = {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
+    assert names.isdisjoint(name for of in plan.files.values() for name in of)
+    assert timeline_of(tmp_path / "t").pending() == ()
 
 
 @pytest.mark.parametrize("partition", ["../elsewhere", ".hoodie/metadata", "a//b"])

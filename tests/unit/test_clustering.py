@@ -20,9 +20,9 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.services import clustering
 from pyhudi.services.clustering import pending
-from pyhudi.services.clustering_choice import Chosen, Settled, choose
+from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
 from pyhudi.slices import cluster
-from pyhudi.slices.clustering_plan import clustering_record, read_plan
+from pyhudi.slices.clustering_plan import Order, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.transaction import Transaction
@@ -446,9 +446,13 @@ def slice_of(name: str, size: int | None, *, partition: str = "p", logs: int = 0
     return FileSlice(partition, name, "1", base, appended)
 
 
-def chosen(slices: list[FileSlice], hour: int = 0, wanted: str = "", **options: Any) -> Chosen:
-    write = WriteOptions()
-    return choose(slices, ClusteringOptions(**options), write, Settled({}), wanted, hour)
+def chosen(
+    slices: list[FileSlice], hour: int = 0, settled: Settled | None = None, **given: Any
+) -> Chosen:
+    options = ClusteringOptions(**given)
+    kept = wanted_partitions(sorted({slice_.partition for slice_ in slices}), options, hour)
+    order = (options.sort_columns, options.layout)
+    return choose(slices, options, WriteOptions(), settled or Settled({}), order, kept)
 
 
 def ids(choice: Chosen) -> list[list[str]]:
@@ -486,6 +490,8 @@ def test_groups_beyond_the_most_are_left_for_the_next_plan() -> None:
         ({"pattern": "p|qq"}, 0, "p"),
         ({"filter_mode": "RECENT_DAYS"}, 0, "rs"),
         ({"filter_mode": "RECENT_DAYS", "skip_latest": 1, "lookback": 1}, 0, "r"),
+        ({"filter_mode": "RECENT_DAYS", "skip_latest": 1, "lookback": 0}, 0, "pqr"),
+        ({"filter_mode": "RECENT_DAYS", "selected": ("p", "q"), "lookback": 1}, 0, "q"),
         ({"filter_mode": "SELECTED_PARTITIONS", "begin": "q", "end": "r"}, 0, "qr"),
         ({"filter_mode": "DAY_ROLLING"}, 2, "r"),
     ],
@@ -499,15 +505,83 @@ def test_partitions_are_chosen_as_hudi_does(
     assert "".join(choice.missing) == "".join(p for p in "pqrs" if p not in wanted)
 
 
+@pytest.mark.parametrize(
+    ("options", "hour", "wanted"),
+    [
+        ({"filter_mode": "RECENT_DAYS", "lookback": 2}, 0, "r"),
+        ({"filter_mode": "RECENT_DAYS", "lookback": 1}, 0, ""),
+        ({"filter_mode": "RECENT_DAYS", "lookback": 1, "skip_latest": 1}, 0, "r"),
+        ({"filter_mode": "DAY_ROLLING"}, 2, "r"),
+    ],
+)
+def test_partitions_without_small_files_are_counted(
+    options: dict[str, Any], hour: int, wanted: str
+) -> None:
+    slices = [slice_of(f"{p}{n}", 10, partition=p) for p in "pr" for n in range(2)]
+    slices += [slice_of(p, 400 * MIB, partition=p) for p in "qs"]
+    choice = chosen(slices, hour, **options)
+    assert "".join(group.partition for group in choice.groups) == wanted
+    assert "".join(choice.missing) == "pr".replace(wanted, "")
+
+
+def test_the_newest_partitions_are_those_of_the_table(tmp_path: Path) -> None:
+    """Also where there is no file group in them that could be clustered."""
+    small = {**SMALL, "hoodie.parquet.small.file.limit": "0"}
+    recent = {
+        **small,
+        "hoodie.clustering.plan.partition.filter.mode": "RECENT_DAYS",
+        "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "1",
+    }
+    table = POINTS.make(tmp_path / "points", first=range(20), metadata=False, options=small)
+    table.insert(POINTS.rows(range(20, 40)))
+    newest = max(path.parent.name for path in Path(table.uri).rglob("*.parquet"))
+    table.delete_partitions([newest])
+    assert pyhudi.open_table(table.uri, options=recent).cluster().instants == ()
+    every = {**recent, "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "0"}
+    assert pyhudi.open_table(table.uri, options=every).cluster(dry_run=True).files_read == 2
+    asked = pyhudi.open_table(table.uri, options=recent).cluster(partitions=["oslo"])
+    assert asked.files_read == 2
+
+
 def test_what_clustering_would_leave_as_it_is_is_left_alone() -> None:
     assert chosen([slice_of("a", 10)]).groups == ()
     assert ids(chosen([slice_of("a", 10, logs=1)])) == [["a"]]
     assert chosen([slice_of("a", 10, logs=1)], single_group=False).groups == ()
-    assert ids(chosen([slice_of("a", 10)], wanted="x", sort_columns=("x",))) == [["a"]]
-    options = ClusteringOptions(sort_columns=("x",))
-    settled = Settled({"1": "x"})
-    assert not choose([slice_of("a", 10)], options, WriteOptions(), settled, "x", 0).groups
-    assert choose([slice_of("a", 10)], options, WriteOptions(), settled, "y", 0).groups
+    assert ids(chosen([slice_of("a", 10)], sort_columns=("x",))) == [["a"]]
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted", "stays"),
+    [
+        ((("x",), None), (("x",), None), True),
+        ((("x",), None), (("y",), None), False),
+        ((("x",), None), (("x",), "zorder"), True),
+        ((("x", "y"), "zorder"), (("x", "y"), None), True),
+        ((("x", "y"), "zorder"), (("x", "y"), "zorder"), True),
+        ((("x", "y"), "zorder"), (("x", "y"), "hilbert"), False),
+        ((("x", "y"), "zorder"), (("x", "y"), "linear"), False),
+        ((("x", "y"), None), (("x", "y"), "linear"), True),
+        ((("x", "y"), None), (("x", "y"), "zorder"), False),
+    ],
+)
+def test_what_is_sorted_so_already_is_left_alone(
+    made: Order, wanted: Order, *, stays: bool
+) -> None:
+    columns, layout = wanted
+    settled = Settled({"1": made})
+    choice = chosen([slice_of("a", 10)], settled=settled, sort_columns=columns, layout=layout)
+    assert (choice.groups == ()) is stays
+
+
+def test_another_layout_of_the_same_columns_is_made(tmp_path: Path) -> None:
+    table = POINTS.make(tmp_path / "points", first=range(200), metadata=False)
+    by = ["x", "y"]
+    assert table.cluster(sort_by=by).rows_written == 200
+    assert table.cluster(sort_by=by, layout="linear").instants == ()
+    assert table.cluster(sort_by=by, layout="zorder").rows_written == 200
+    assert table.cluster(sort_by=by, layout="zorder").instants == ()
+    assert table.cluster(sort_by=by).instants == ()
+    assert table.cluster(sort_by=by, layout="hilbert", dry_run=True).files_read
 
 
 def test_a_plan_reads_as_it_was_written(tmp_path: Path) -> None:

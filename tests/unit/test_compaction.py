@@ -17,13 +17,14 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMPACTION
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, UnsupportedTableFeature
-from pyhudi.services.compaction_choice import choose, is_due
+from pyhudi.services.compaction_choice import choose, day_of, is_due
 from pyhudi.services.table_compaction import CompactionRequest, is_overgrown
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.write import upsert
+from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed
 from tests.unit.test_savepoints import made, people, timeline_of
 
@@ -118,7 +119,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         table.compact(schedule=False, execute=False)
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.compaction\.strategy is my\.Own"):
         table.compact(strategy="my.Own")
-    with pytest.raises(ConfigError, match="is no day"):
+    with pytest.raises(ConfigError, match="begins with no day"):
         table.compact(strategy="DayBasedCompactionStrategy")
     assert log_files(table) == 2
 
@@ -217,11 +218,13 @@ SLICES = [
 PACKAGE = "org.apache.hudi.table.action.compact.strategy."
 
 
-def chosen(strategy: str, **options: Any) -> list[str]:
+def chosen(strategy: str, *beside: str, **options: Any) -> list[str]:
+    """Of `SLICES`. beside: partitions without log files."""
     given = {f"hoodie.compaction.{name}": str(text) for name, text in options.items()}
     given = {name.replace("__", "."): text for name, text in given.items()}
     given["hoodie.compaction.strategy"] = strategy
-    found = choose(SLICES, CompactionOptions.of(given), date(2026, 11, 23))
+    paths = {slice_.partition for slice_ in SLICES} | set(beside)
+    found = choose(SLICES, CompactionOptions.of(given), date(2026, 11, 23), paths)
     return [slice_.partition[-2:] for slice_ in found]
 
 
@@ -236,6 +239,7 @@ def test_strategies() -> None:
     assert chosen("UnBoundedCompactionStrategy", target__io=1) == ["20", "22", "23", "21"]
     days = {"daybased__target__partitions": 2}
     assert chosen("DayBasedCompactionStrategy", **days) == ["23", "22"]
+    assert chosen("DayBasedCompactionStrategy", "2026/11/24", **days) == ["23"]
     assert chosen("BoundedPartitionAwareCompactionStrategy", **days) == ["23", "22", "21"]
     assert chosen("UnBoundedPartitionAwareCompactionStrategy", **days) == ["20"]
     for many in (800_000, 10**10):
@@ -247,6 +251,37 @@ def test_strategies() -> None:
     assert chosen(by_pattern, partition__path__regex="2[01]$") == ["20", "21"]
     both = f"{by_pattern},LogFileSizeBasedCompactionStrategy"
     assert chosen(both, partition__path__regex="2[12]$") == ["22", "21"]
+
+
+@pytest.mark.parametrize("path", ["2026/01/02", "2026/1/2/05", "y=2026/m=01/d=02/h=05"])
+def test_a_partition_says_its_day_whatever_comes_after(path: str) -> None:
+    assert day_of(path) == date(2026, 1, 2)
+
+
+@pytest.mark.parametrize("path", ["", "2026/01", "2026/02/30", "2026/01/023", "x/2026/01/02"])
+def test_a_partition_that_begins_with_no_day_is_refused(path: str) -> None:
+    with pytest.raises(ConfigError, match="no day"):
+        day_of(path)
+
+
+def test_the_newest_days_count_of_all_partitions(tmp_path: Path) -> None:
+    hours = ["2026/01/01/05", "2026/01/01/06", "2026/01/02/07"]
+    data = pa.table({"id": ["a", "b", "c"], "hour": hours, "v": [1, 1, 1]})
+    table = pyhudi.create_table(
+        tmp_path / "t",
+        data,
+        key="id",
+        partition_by="hour",
+        type="mor",
+        options={"hoodie.datasource.write.partitionpath.urlencode": "false"},
+    )
+    table.upsert(data.slice(0, 2))
+    options = {"hoodie.compaction.daybased.target.partitions": "1"}
+    table = pyhudi.open_table(table.uri, options=options)
+    assert table.compact(strategy="DayBasedCompactionStrategy").file_groups == 0
+    options = {"hoodie.compaction.daybased.target.partitions": "2"}
+    table = pyhudi.open_table(table.uri, options=options)
+    assert table.compact(strategy="DayBasedCompactionStrategy").file_groups == 1
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -277,6 +312,14 @@ def test_triggers(version: int, tmp_path: Path) -> None:
     table.compact(execute=False)
     assert due(max__delta__commits=1)
     assert not due(**requested, max__delta__commits=1)
+
+
+def test_time_is_counted_from_a_bootstrap(tmp_path: Path) -> None:
+    """Its instant is no time of a clock, and long ago."""
+    base = unpack("v6_mor_bootstrap_compacted", tmp_path)
+    timeline = timeline_of(base).until("00000000000002")
+    options = CompactionOptions.of({"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"})
+    assert is_due(timeline, options, "20260101000000000")
 
 
 def test_only_when_it_is_due(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ A handle looks for it once a minute.
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -92,3 +93,20 @@ def test_a_rollback_takes_what_its_writer_was_staging(tmp_path: Path) -> None:
     table.upsert(ROWS)
     assert not staged.exists()
     assert other.exists()
+
+
+def test_a_second_attempt_that_ended_after_the_commit_is_taken_away(tmp_path: Path) -> None:
+    """Of a task that Spark ran twice: its file has the commit's instant, and would count."""
+    table = TABLE.make(tmp_path, options={"hoodie.metadata.enable": "false"})
+    table.upsert(ROWS)
+    instant = table.refresh().state.timeline.commits[-1].requested
+    (written,) = tmp_path.glob(f"*/*_{instant}.parquet")
+    late = written.with_name(f"late-0_0-1-1_{instant}.parquet")
+    shutil.copy(written, late)
+    part = written.parent.name
+    for path in (written, late):
+        markers.create(table.storage, instant, Marker(part, path.name, "CREATE"))
+    pyhudi.open_table(tmp_path, options={"hoodie.metadata.enable": "false"}).upsert(ROWS)
+    assert not late.exists()
+    assert written.exists()
+    assert markers.read_all(table.storage, instant) is None

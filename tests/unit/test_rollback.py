@@ -106,6 +106,33 @@ def test_listing_finds_files_of_the_instant(storage: Storage, version: int) -> N
     assert found == (files + commands if version == 6 else files)
 
 
+@pytest.mark.parametrize(
+    "told", [OLD, "20240101000000150", "20240101000000250", "20240101000000120"]
+)
+def test_listing_calls_off_the_slice_before_the_write_and_the_one_that_is_told(
+    storage: Storage, told: str
+) -> None:
+    """A compaction was pending, so it was appended to; Hudi's profile tells where the index looked.
+
+    That of a delta commit of the metadata table tells the slice, which a compaction may have begun
+    that has a later instant.
+    """
+    compaction, later = "20240101000000150", "20240101000000250"
+    logs = {
+        OLD: [f".g0-0_{OLD}.log.1_0-1-0", OLD_LOG],
+        compaction: [f".g0-0_{compaction}.log.{version}_0-1-0" for version in (1, 2)],
+        later: [f".g0-0_{later}.log.1_0-1-0"],
+    }
+    for name in (*logs[compaction], *logs[later], f".other-0_{compaction}.log.1_0-1-0"):
+        storage.put(f"p/{name}", b"x")
+    profile = CommitMetadata({"p": (WriteStat(file_id="g0-0", prev_commit=told),)})
+    found = requests_by_listing(storage, table_version(6), TIME, profile)
+    assert [request for request in found if request.log_blocks] == [
+        RollbackRequest("p", "g0-0", instant, log_blocks=dict.fromkeys(logs[instant], 1))
+        for instant in sorted({compaction, told} & logs.keys())
+    ]
+
+
 def test_a_torn_log_file_is_deleted_unless_a_commit_names_it(tmp_path: Path) -> None:
     table = PEOPLE.make(tmp_path, version=6, kind="mor", first=["a", "b"])
     table.upsert(PEOPLE.rows(["a"], v=2))

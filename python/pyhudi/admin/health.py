@@ -20,6 +20,7 @@ from pyhudi.config.wording import size_text
 from pyhudi.services import archiving, cleaning, resizing
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending
+from pyhudi.services.clustering_choice import wanted_partitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
@@ -154,7 +155,7 @@ def look(table: Table) -> Health:
         advice=(
             *of_services,
             *_compaction(table, slices),
-            *_clustering(table, slices),
+            *_clustering(table, slices, view.partitions),
         ),
     )
 
@@ -219,7 +220,7 @@ def _log_share(slice_: FileSlice) -> float:
     return sum(log.size for log in slice_.logs) / max(base, _TINY_BASE)
 
 
-def _clustering(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
+def _clustering(table: Table, slices: list[FileSlice], paths: Sequence[str]) -> Iterator[Advice]:
     waiting = pending(table.timeline)
     if waiting:
         yield Advice("cluster", f"{len(waiting)} planned clusterings wait to be carried out")
@@ -227,7 +228,7 @@ def _clustering(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
     planned = pending_compactions(table.timeline)
     free = [slice_ for slice_ in slices if slice_.key not in planned]
     if has_rings(table.storage):
-        yield from _resizing(table, free)
+        yield from _resizing(table, free, paths)
         return
     small = [slice_ for found in small_files(free).values() for slice_ in found]
     if small:
@@ -238,11 +239,12 @@ def _clustering(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
         yield Advice("cluster", reason, groups)
 
 
-def _resizing(table: Table, free: list[FileSlice]) -> Iterator[Advice]:
+def _resizing(table: Table, free: list[FileSlice], paths: Sequence[str]) -> Iterator[Advice]:
     if not table.config.is_merge_on_read or resizing.waits_for(table):
         return
     options = ClusteringOptions.of(table.options)
-    chosen = resizing.choose_buckets(table, free, options, hour=0)
+    kept = wanted_partitions(paths, options, hour=0)
+    chosen = resizing.choose_buckets(table, free, options, kept)
     groups = {slice_.key: slice_.size for group in chosen.groups for slice_ in group.slices}
     if groups:
         yield Advice("cluster", f"{len(groups)} buckets can be split or merged", groups)

@@ -115,7 +115,7 @@ def cluster(
     opened = _open_to_rewrite(handle, clock, changes=not dry_run)
     if partitions is not None:
         paths = tuple(chosen(WriteContext.open(handle, clock), partitions))
-        options = replace(options, selected=paths)
+        options = replace(options, selected=paths, filter_mode="NONE")
     _check_asked(asked)
     if dry_run:
         return clustering.looked_at(opened, options, asked)

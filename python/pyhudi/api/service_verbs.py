@@ -295,7 +295,8 @@ class ServiceVerbs:
                 leave more files out. By default `hoodie.clustering.plan.strategy.sort.columns`.
             layout: how several columns count: "linear", by the first and then by the second;
                 "zorder" or "hilbert", along a curve through all of them, for filters on any one. By
-                default as a plan says, else `hoodie.layout.optimize.strategy`, else linear.
+                default as a plan says, else `hoodie.layout.optimize.strategy`, else linear. Where
+                nobody says, rows that are sorted by these columns stay in whatever layout they are.
             partitions: as `delete_partitions` takes them: a new plan has files of these alone.
             schedule: plan what can be clustered.
             execute: carry out the plans; without it the new one stays pending.

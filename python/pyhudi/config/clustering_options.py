@@ -123,6 +123,7 @@ class ClusteringOptions:
     pattern: str = ""
     filter_mode: Filter = "NONE"
     lookback: int = 2
+    """So many partitions; 0 for all."""
     skip_latest: int = 0
     begin: str = ""
     end: str = ""
@@ -156,7 +157,7 @@ class ClusteringOptions:
             _names(options, SELECTED),
             _pattern(options.get(PATTERN, "")),
             _filter(options),
-            whole_number(options, LOOKBACK, default=cls.lookback),
+            whole_number(options, LOOKBACK, default=cls.lookback, least=0),
             whole_number(options, SKIP_LATEST, default=cls.skip_latest, least=0),
             options.get(BEGIN, ""),
             options.get(END, ""),

@@ -131,6 +131,12 @@ def is_bucket(file_id: str) -> bool:
     return _BUCKET_FILE_ID.match(file_id) is not None
 
 
+def file_id_of(uuid: str) -> str:
+    """The file id of a new file group that is no bucket: none that begins as a bucket's does."""
+    found = f"{uuid}-0"
+    return f"f{found[1:]}" if is_bucket(found) else found
+
+
 ENOUGH_IDS = 3
 """So many different ids that begin with bucket numbers are not random."""
 _USUAL_BUCKETS = 4096

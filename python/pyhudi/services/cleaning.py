@@ -46,7 +46,7 @@ def clean_table(table: Table, options: CleanOptions) -> ServiceResult:
     """
     started = table.clock.now_ms()
     instants = complete_pending(table)
-    if instants:
+    if table.timeline.pending(CLEAN):
         table = table.reloaded()
     opened, plan = _scheduled(table, options)
     if opened is not None:
@@ -187,16 +187,36 @@ def clean(
 
 
 def complete_pending(table: Table) -> list[str]:
-    """Carries out the cleans that are pending, oldest first, by their plans; their instants."""
+    """Carries out the cleans that are pending, oldest first, by their plans; their instants.
+
+    One that has no plan is taken away, as `CleanActionExecutor` does: its writer died as it
+    requested it.
+    """
     completed = []
     for pending in table.timeline.pending(CLEAN):
-        plan = table.timeline.plan(pending)
+        plan = _plan_of(table.timeline, pending)
         if plan is None:
+            _take_away(table, pending)
             continue
         action = OpenInstant(table, pending.requested, CLEAN)
         _carry_out(action, plan, begun=pending.state is State.INFLIGHT)
         completed.append(pending.requested)
     return completed
+
+
+def _plan_of(timeline: Timeline, clean: Instant) -> dict[str, Any] | None:
+    """The plan, of which the inflight file has a copy up to table version 6."""
+    return timeline.plan(clean) or timeline.inflight(clean)
+
+
+def _take_away(table: Table, clean: Instant) -> None:
+    """Looks once more, within a section, where nobody else can be about to write the plan."""
+    with table.guard.section():
+        now = table.reloaded().timeline
+        found = now.find(clean.requested, CLEAN)
+        table.guard.check()
+        if found is not None and not found.is_completed and _plan_of(now, found) is None:
+            OpenInstant(table, clean.requested, CLEAN).remove()
 
 
 def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> None:

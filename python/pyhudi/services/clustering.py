@@ -29,7 +29,7 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken
 from pyhudi.schema import schema_history
 from pyhudi.services import resizing
-from pyhudi.services.clustering_choice import Chosen, Settled, choose
+from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
 from pyhudi.services.clustering_since import changed_since, check_unchanged
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cluster import ClusterTask, cluster_group, cluster_tasks
@@ -38,6 +38,7 @@ from pyhudi.slices.clustering_plan import (
     ClusteringPlan,
     clustering_record,
     new_buckets,
+    order_of_plan,
     read_plan,
     written_early,
 )
@@ -107,7 +108,7 @@ def looked_at(table: Table, options: ClusteringOptions, asked: ClusteringRequest
     slices = [slice_ for instant in instants for slice_ in _plan(table, instant).inputs.values()]
     due = not asked.due_only or is_due(table.timeline, options)
     if asked.schedule and due and (asked.execute or not pending(table.timeline)):
-        chosen = _choice(table, options, table.generator.next())
+        chosen = _choice(table, options, asked, table.generator.next())
         slices += [slice_ for group in chosen.groups for slice_ in group.slices]
     times = tuple(instant.requested for instant in instants)
     return ServiceResult(_SERVICE, times, dry_run=True).reading(slices)
@@ -149,7 +150,7 @@ def _scheduled(
         waits = f"no clustering is planned while {others[0]} is pending" if others else ""
         if not waits and has_rings(now.storage):
             waits = resizing.waits_for(now)
-        chosen = _choice(now, options, instant)
+        chosen = _choice(now, options, asked, instant)
         if waits or not chosen.groups:
             return None
         # Raises for what cannot be read, before there is a plan.
@@ -188,7 +189,9 @@ def _record(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
     return None if record.get("clusteringPlan") is None else record
 
 
-def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
+def _choice(
+    table: Table, options: ClusteringOptions, asked: ClusteringRequest, instant: str
+) -> Chosen:
     timeline = table.timeline
     taken = {
         key
@@ -196,19 +199,20 @@ def _choice(table: Table, options: ClusteringOptions, instant: str) -> Chosen:
         for key in groups_of_plan(timeline.plan(other))
     }
     taken |= set(pending_clusterings(timeline))
-    slices = FileSystemView(table.storage, table.config, timeline).slices()
-    hour = int(instant[8:10])
+    view = FileSystemView(table.storage, table.config, timeline)
+    slices = view.slices()
+    kept = wanted_partitions(view.partitions, options, hour=int(instant[8:10]))
     if has_rings(table.storage):
         whole = (slice_ for slice_ in slices if slice_.key not in taken)
-        return resizing.choose_buckets(table, whole, options, hour)
+        return resizing.choose_buckets(table, whole, options, kept)
     if are_buckets({slice_.file_id for slice_ in slices}):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
         raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
     free = [slice_ for slice_ in slices if slice_.key not in taken]
-    wanted = ",".join(options.sort_columns)
-    settled = _settled(timeline, free) if wanted else Settled({})
+    wanted = (options.sort_columns, asked.layout or options.layout)
+    settled = _settled(timeline, free) if options.sort_columns else Settled({})
     write = WriteOptions.of(table.options)
-    return choose(free, options, write, settled, wanted, hour=hour)
+    return choose(free, options, write, settled, wanted, kept)
 
 
 def _settled(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
@@ -216,14 +220,7 @@ def _settled(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
     bases = {slice_.base_instant for slice_ in slices}
     commits = (found for found in timeline.completed(REPLACE_COMMIT) if found.requested in bases)
     records = ((commit.requested, _record(timeline, commit)) for commit in commits)
-    return Settled({time: _sorting(record) for time, record in records if record is not None})
-
-
-def _sorting(record: Mapping[str, object]) -> str:
-    plan = record.get("clusteringPlan")
-    strategy = plan.get("strategy") if isinstance(plan, dict) else None
-    params = strategy.get("strategyParams") if isinstance(strategy, dict) else None
-    return str((params or {}).get(SORT_COLUMNS) or "")
+    return Settled({time: order_of_plan(record) for time, record in records if record is not None})
 
 
 # --- carrying out ---------------------------------------------------------------------------------

@@ -3,18 +3,19 @@
 Sources: `ClusteringPlanActionExecutor`, `PartitionAwareClusteringPlanStrategy`,
 `SparkSizeBasedClusteringPlanStrategy`, `ClusteringPlanPartitionFilter` (Hudi 0.15.0, 1.0.2, 1.2.0).
 Where releases differ it is as in 1.2.0. Unlike there, what a clustering has brought about already
-is left alone, as nothing would be gained.
+is left alone, as nothing would be gained; and filters of partitions go by all of the table, as in
+1.2.0 without `hoodie.table.services.incremental.enabled`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.write_options import WriteOptions
-from pyhudi.slices.clustering_plan import PlannedGroup
+from pyhudi.slices.clustering_plan import Order, PlannedGroup
 from pyhudi.slices.file_slice import FileSlice
 
 _HOURS = 24
@@ -33,17 +34,25 @@ class Chosen:
 class Settled:
     """What clusterings have brought about, by their instants."""
 
-    sorted_by: dict[str, str]
-    """The sort columns of each, as `sorting` says them."""
+    orders: dict[str, Order]
+    """How each has sorted."""
 
-    def has(self, group: PlannedGroup, wanted: str) -> bool:
-        """Whether a group is as clustering would leave it."""
+    def has(self, group: PlannedGroup, wanted: Order) -> bool:
+        """Whether a group is as clustering would leave it: any layout will do where none is said.
+
+        A plan that says none, as those of Hudi, is taken to be linear, which is the default.
+        """
         if len(group.slices) > group.outputs or any(slice_.logs for slice_ in group.slices):
             return False
         made = {slice_.base_instant for slice_ in group.slices}
-        if not wanted:
+        columns, layout = wanted
+        if not columns:
             return True
-        return len(made) == 1 and self.sorted_by.get(*made) == wanted
+        order = self.orders.get(made.pop()) if len(made) == 1 else None
+        if order is None:
+            return False
+        by, along = order
+        return by == columns and (len(by) == 1 or layout in (None, along or "linear"))
 
 
 def choose(
@@ -51,19 +60,18 @@ def choose(
     options: ClusteringOptions,
     write: WriteOptions,
     settled: Settled,
-    wanted: str,
-    hour: int,
+    wanted: Order,
+    kept: Collection[str],
 ) -> Chosen:
     """Takes small files by partition.
 
     slices: the newest of each file group that no other service waits for. wanted: how they are to
-    be sorted, as `Settled` has it. hour: of the day in the table's zone.
+    be sorted. kept: `wanted_partitions`.
     """
     small: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
         if (slice_.base.size if slice_.base else 0) < options.small_file_limit:
             small.setdefault(slice_.partition, []).append(slice_)
-    kept = set(wanted_partitions(sorted(small), options, hour))
     groups, candidates = [], set()
     for path in sorted(small):
         found = [
@@ -77,7 +85,7 @@ def choose(
     chosen = groups[: options.max_groups]
     # A partition of which a part is left stays one to look at.
     whole = candidates - {group.partition for group in groups[options.max_groups :]}
-    missing = candidates - (whole & kept)
+    missing = candidates - whole.intersection(kept)
     return Chosen(tuple(chosen), tuple(sorted(missing)))
 
 
@@ -89,19 +97,22 @@ def _is_worth_it(group: PlannedGroup, options: ClusteringOptions) -> bool:
 # --- partitions -----------------------------------------------------------------------------------
 
 
-def wanted_partitions(paths: Sequence[str], options: ClusteringOptions, hour: int) -> Iterable[str]:
-    """Those of some partitions, sorted, that the options let be clustered."""
+def wanted_partitions(paths: Sequence[str], options: ClusteringOptions, hour: int) -> set[str]:
+    """Those of all partitions, sorted, that the options let be clustered.
+
+    Whatever is in them: that comes after, as in Hudi. hour: of the day in the table's zone.
+    """
     if options.selected:
-        return set(options.selected).intersection(paths)
-    if options.pattern:
+        paths = sorted(options.selected)
+    elif options.pattern:
         paths = [path for path in paths if re.fullmatch(options.pattern, path)]
     if options.filter_mode == "RECENT_DAYS":
-        return sorted(paths, reverse=True)[options.skip_latest :][: options.lookback]
-    if options.filter_mode == "SELECTED_PARTITIONS":
-        return [path for path in paths if options.begin <= path <= (options.end or path)]
-    if options.filter_mode == "DAY_ROLLING":
-        return [path for number, path in enumerate(paths) if number % _HOURS == hour]
-    return paths
+        paths = sorted(paths, reverse=True)[options.skip_latest :][: options.lookback or None]
+    elif options.filter_mode == "SELECTED_PARTITIONS":
+        paths = [path for path in paths if options.begin <= path <= (options.end or path)]
+    elif options.filter_mode == "DAY_ROLLING":
+        paths = [path for number, path in enumerate(paths) if number % _HOURS == hour]
+    return set(paths)
 
 
 # --- groups ---------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Sources: `ScheduleCompactionActionExecutor`, `CompactionUtils`, the classes in
 `org.apache.hudi.table.action.compact.strategy` (Hudi 0.15.0, 1.0.2, 1.2.0). Where releases differ
-it is as in 1.2.0.
+it is as in 1.2.0. But partitions are chosen among all of the table, as there without
+`hoodie.table.services.incremental.enabled`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 
+from pyhudi.clock import parse_instant
 from pyhudi.config import compaction_options as names
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT
 from pyhudi.config.compaction_options import CompactionOptions
@@ -21,6 +23,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline import Timeline
 
 _DAY_FORM = "%Y/%m/%d"
+_DAY = re.compile(r"\d{4}/\d{1,2}/\d{1,2}(?!\d)", re.ASCII)
 
 
 # --- when -----------------------------------------------------------------------------------------
@@ -51,11 +54,9 @@ def _since_last_request(timeline: Timeline) -> list[str]:
     return [delta.requested for delta in deltas if delta.requested > last]
 
 
-def _seconds(earlier: str, later: str) -> float:
-    """Between two instants, whole seconds of each: older ones have no milliseconds."""
-    times = (datetime.strptime(text[:14], "%Y%m%d%H%M%S") for text in (earlier, later))  # noqa: DTZ007 - both are of one zone
-    first, second = times
-    return (second - first).total_seconds()
+def _seconds(earlier: str, later: str) -> int:
+    """Between two instants of one zone, whole seconds of each: older ones have no milliseconds."""
+    return parse_instant(later, "UTC") // 1000 - parse_instant(earlier, "UTC") // 1000
 
 
 # --- what -----------------------------------------------------------------------------------------
@@ -65,16 +66,14 @@ def choose(
     slices: Sequence[FileSlice],
     options: CompactionOptions,
     today: date,
-    partitions: Iterable[str] | None = None,
+    partitions: Iterable[str],
 ) -> list[FileSlice]:
     """Takes slices with log files by the strategies, one after the other.
 
-    partitions: of these alone, None for all. Raises `ConfigError` where a strategy goes by days,
-    and a partition's path is none.
+    partitions: of these alone, which strategies choose among whatever is in them. Raises
+    `ConfigError` where a strategy goes by days, and a partition's path begins with none.
     """
-    wanted = {slice_.partition for slice_ in slices}
-    if partitions is not None:
-        wanted &= set(partitions)
+    wanted = set(partitions)
     for strategy in options.strategies:
         wanted = _partitions(strategy, wanted, options, today)
     chosen = [slice_ for slice_ in slices if slice_.partition in wanted]
@@ -89,7 +88,7 @@ def _partitions(
     if strategy == names.BY_PATTERN:
         return {path for path in partitions if re.search(options.partition_pattern, path)}
     if strategy == names.DAY_BASED:
-        newest = sorted(partitions, key=day_of, reverse=True)
+        newest = sorted(partitions, key=lambda path: (day_of(path), path), reverse=True)
         return set(newest[: options.target_days])
     if strategy in (names.RECENT_DAYS, names.OLDER_DAYS):
         first = today - timedelta(days=min(options.target_days, (today - date.min).days))
@@ -99,13 +98,18 @@ def _partitions(
 
 
 def day_of(partition: str) -> date:
-    """The day that a partition's path says, as `yyyy/MM/dd`. Raises `ConfigError` for another."""
+    """The day that a partition's path begins with, as `yyyy/MM/dd`, whatever comes after it.
+
+    Raises `ConfigError` for another.
+    """
     text = "/".join(level.rsplit("=", 1)[-1] for level in partition.split("/"))
+    found = _DAY.match(text)
     try:
-        return datetime.strptime(text, _DAY_FORM).date()  # noqa: DTZ007 - a day has no zone
+        return datetime.strptime(found[0] if found else text, _DAY_FORM).date()  # noqa: DTZ007 - a day has no zone
     except ValueError as error:
-        msg = f"{names.STRATEGY}: the partition {partition!r} is no day"
-        raise ConfigError(msg, hint="Such strategies need paths like 2026/11/23.") from error
+        msg = f"{names.STRATEGY}: the partition {partition!r} begins with no day"
+        hint = "Such strategies need paths like 2026/11/23 or 2026/11/23/05."
+        raise ConfigError(msg, hint=hint) from error
 
 
 def _ordered(strategy: str, slices: list[FileSlice], options: CompactionOptions) -> list[FileSlice]:

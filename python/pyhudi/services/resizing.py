@@ -10,7 +10,7 @@ writers may not know of the plan. Sources: `BaseConsistentHashingBucketClusterin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -21,7 +21,7 @@ from pyhudi.config.property_names import META_FIELDS
 from pyhudi.config.resize_options import ResizeOptions
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, overtaken
 from pyhudi.schema.record_keys import RECORD_KEY
-from pyhudi.services.clustering_choice import Chosen, wanted_partitions
+from pyhudi.services.clustering_choice import Chosen
 from pyhudi.services.resize_choice import choose_resizes
 from pyhudi.slices.cluster import ClusterTask
 from pyhudi.slices.clustering_plan import ClusteringPlan, PlannedGroup
@@ -68,13 +68,12 @@ def waits_for(table: Table) -> str:
 
 
 def choose_buckets(
-    table: Table, free: Iterable[FileSlice], options: ClusteringOptions, hour: int
+    table: Table, free: Iterable[FileSlice], options: ClusteringOptions, kept: Collection[str]
 ) -> Chosen:
     """What is split and merged. free: slices that nothing waits for; the rest is as of `choose`."""
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in free:
         by_partition.setdefault(slice_.partition, []).append(slice_)
-    kept = set(wanted_partitions(sorted(by_partition), options, hour))
     bounds = ResizeOptions.of(table.options)
     groups: list[PlannedGroup] = []
     missing: set[str] = set()

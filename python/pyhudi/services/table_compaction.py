@@ -17,7 +17,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.errors import overtaken
 from pyhudi.schema import schema_history
 from pyhudi.services.archiving import since_compaction
-from pyhudi.services.compaction import CompactionWork, with_logs
+from pyhudi.services.compaction import CompactionWork
 from pyhudi.services.compaction_choice import choose, is_due
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.row_compaction import row_compaction
@@ -28,6 +28,7 @@ from pyhudi.slices.file_groups import (
     pending_log_compactions,
 )
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.planned import planned_slices
 from pyhudi.slices.table import Table
@@ -167,12 +168,14 @@ def _choice(
         newest = since_compaction(timeline)[-asked.overgrown_since :]
         looked_at = _partitions_of(timeline, newest)
         beside = _waiting(timeline) - looked_at
-    free = [slice_ for slice_ in with_logs(table, looked_at) if slice_.key not in planned]
+    view = FileSystemView(table.storage, table.config, timeline, looked_at)
+    free = [slice_ for slice_ in view.slices() if slice_.logs and slice_.key not in planned]
     wanted = free if looked_at is None else [slice_ for slice_ in free if is_overgrown(slice_)]
     if asked.groups is not None:
         wanted = [slice_ for slice_ in free if slice_.key in asked.groups]
     today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
-    chosen = choose(wanted, options, today, asked.partitions)
+    among = view.partitions if asked.partitions is None else asked.partitions
+    chosen = choose(wanted, options, today, among)
     taken = {slice_.key for slice_ in chosen}
     left = {slice_.partition for slice_ in free if slice_.key not in taken}
     return _Chosen(chosen, tuple(sorted(left | beside)))

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyhudi.config.clustering_options import LAYOUT, RUN_PACKAGE, SORT_COLUMNS, Layout
 from pyhudi.config.file_names import parse_base_name, parse_log_name
@@ -19,6 +19,9 @@ from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.planned import planned_slices
 from pyhudi.slices.rings import Child, file_id_of
 from pyhudi.storage.storage import Storage
+
+Order: TypeAlias = tuple[tuple[str, ...], Layout | None]
+"""The columns that rows are sorted by, and their layout, None where nobody says."""
 
 OPERATION = "CLUSTER"
 _PLAN_VERSION = 1
@@ -183,10 +186,15 @@ def read_plan(storage: Storage, config: TableConfig, record: Mapping[str, Any]) 
         if slices:
             outputs = group.get("numOutputFileGroups") or 1
             groups.append(PlannedGroup(slices, outputs, children, ring))
-    columns = (strategy.get("strategyParams") or {}).get(SORT_COLUMNS) or ""
+    return ClusteringPlan(tuple(groups), *order_of_plan(record))
+
+
+def order_of_plan(record: Mapping[str, Any]) -> Order:
+    """How a plan sorts. Only pyhudi's say the layout."""
+    plan = record.get("clusteringPlan") or {}
+    columns = ((plan.get("strategy") or {}).get("strategyParams") or {}).get(SORT_COLUMNS) or ""
     layout = (plan.get("extraMetadata") or {}).get(LAYOUT, "").lower()
-    return ClusteringPlan(
-        tuple(groups),
+    return (
         tuple(name.strip() for name in columns.split(",") if name.strip()),
         layout if layout in ("linear", "zorder", "hilbert") else None,
     )

@@ -34,6 +34,8 @@ _READING = {
     "datetimeRebaseMode": "CORRECTED",
     # To parquet-mr a dictionary of -0.0 lacks 0.0 (`DictionaryFilter`, also that of Spark 4.3).
     "parquet.filter.dictionary.enabled": "false",
+    # Nor does it equal 0.0, where rows are compared one by one.
+    "parquet.filter.record-level.enabled": "false",
     # Names of folders are no columns and no patterns (`DataSource.GLOB_PATHS_KEY`).
     "recursiveFileLookup": "true",
     "__globPaths__": "false",

@@ -6,12 +6,15 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from functools import partial
+from itertools import chain, count
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from pyhudi.config.file_names import file_id_of
 from pyhudi.slices.write_base import write_file
 from pyhudi.spark.columns import SEQ
 from pyhudi.spark.engine import attempt_of
@@ -58,6 +61,12 @@ class PlacedApart:
         return [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
 
 
+def _file_ids(instant: str, task: int) -> Iterator[str]:
+    """The same for each attempt of a task: files that a slow one leaves are of the same groups."""
+    for number in count():
+        yield file_id_of(str(uuid5(NAMESPACE_URL, f"{instant}/{task}/{number}")))
+
+
 @dataclass(frozen=True)
 class WriteApart:
     """Gives rows their keys and writes them; what is written comes back as pickled statistics."""
@@ -92,13 +101,13 @@ class WriteApart:
         with ExitStack() as stack:
             some = chain([self.schema.empty_table()], pieces)
             placed = gathered(stack, self.context, some, self.memory_limit).for_new_files()
+            attempt = attempt_of(WRITE_STAGE)
             files = plan_new_files(
                 self.context.target(self.instant),
                 placed.counts.inserts,
                 row_bytes=placed.row_bytes(),
-                new_file_id=self.context.new_file_id,
+                new_file_id=partial(next, _file_ids(self.instant, attempt.task)),
             )
-            attempt = attempt_of(WRITE_STAGE)
             first = attempt.task << _FILE_BITS
             return tuple(
                 stat

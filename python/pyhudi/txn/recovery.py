@@ -21,6 +21,7 @@ from pyhudi.config.actions import (
     SAVEPOINT,
     Instant,
 )
+from pyhudi.config.file_names import parse_base_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.table import Table
@@ -137,7 +138,8 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
     """Removes markers of writers that died after they had committed or rolled back.
 
     With files of a write that was rolled back while a task of it went on: once the timeline no
-    longer reaches so far, they would count.
+    longer reaches so far, they would count. And with base files of a second attempt of a task that
+    went on while the write was committed, which count at once.
     """
     storage = table.storage
     found = set(markers.instants_with_markers(storage))
@@ -145,6 +147,7 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
         # A write that has begun since, or one that was withdrawn: a request comes before markers.
         timeline = _load(table)
     known = {instant.requested for instant in timeline.instants}
+    commits = {commit.requested: commit for commit in timeline.commits}
     found -= {instant.requested for instant in timeline.pending()}
     alive = heartbeat.live_instants(storage, found, table.clock)
     for instant in sorted(found):
@@ -154,7 +157,20 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
         storage.delete(heartbeat.path_of(instant))
         if instant not in known and not timeline.is_before_start(instant):
             remove_marked(storage, instant)
+        elif instant in commits:
+            _remove_unnamed(storage, timeline, commits[instant])
         markers.delete_all(storage, instant)
+
+
+def _remove_unnamed(storage: Storage, timeline: Timeline, commit: Instant) -> None:
+    named = timeline.commit_metadata(commit).paths
+    marked = markers.read_all(storage, commit.requested) or ()
+    bases = (marker for marker in marked if parse_base_name(marker.name) is not None)
+    storage.delete_all(
+        marker.path
+        for marker in bases
+        if marker.path not in named and f"_{commit.requested}." in marker.name
+    )
 
 
 def remove_marked(storage: Storage, instant: str) -> None:

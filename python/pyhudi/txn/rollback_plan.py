@@ -190,18 +190,24 @@ def requests_by_listing(
 def _call_off_listed(
     partition: str, names: list[str], target: str, appended: Mapping[tuple[str, str], str]
 ) -> list[RollbackRequest]:
-    """A request for each slice with logs that the failed write meant to append to."""
-    logs: dict[tuple[str, str], dict[str, int]] = {}
+    """A request for each slice with logs that the failed write may have appended to.
+
+    That is the one the profile tells, and the newest one from before the write: Hudi's profiles
+    tell where the index found the rows, while a pending compaction has moved the log files on.
+    """
+    logs: dict[str, dict[str, dict[str, int]]] = {}
     for name in names:
         log = parse_log_name(name)
-        if log is None or log.instant == target:
-            continue
-        if appended.get((partition, log.file_id)) == log.instant:
-            logs.setdefault((log.file_id, log.instant), {})[name] = 1
-    return [
-        RollbackRequest(partition, file_id, base_instant, log_blocks=found)
-        for (file_id, base_instant), found in logs.items()
-    ]
+        if log is not None and log.instant != target and (partition, log.file_id) in appended:
+            logs.setdefault(log.file_id, {}).setdefault(log.instant, {})[name] = 1
+    requests = []
+    for file_id, slices in logs.items():
+        newest = max((instant for instant in slices if instant < target), default="")
+        requests += [
+            RollbackRequest(partition, file_id, instant, log_blocks=slices[instant])
+            for instant in sorted({newest, appended[partition, file_id]} & slices.keys())
+        ]
+    return requests
 
 
 def without_torn_logs(

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.actions import RESTORE
-from pyhudi.config.file_names import is_bucket
+from pyhudi.config.file_names import file_id_of
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig
@@ -289,9 +289,8 @@ class WriteContext:
         return schema_history.commit_schema(self.schema, self.config)
 
     def new_file_id(self) -> str:
-        """The id of a new file group: none that begins as a bucket's does."""
-        found = f"{self.table.clock.uuid()}-0"
-        return f"f{found[1:]}" if is_bucket(found) else found
+        """The id of a new file group."""
+        return file_id_of(self.table.clock.uuid())
 
     @property
     def key_source(self) -> KeySource:

@@ -12,7 +12,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, TimeUnit};
 use pyhudi_avro::Datum;
-use pyhudi_slice::Result;
+use pyhudi_slice::{Result, is_of_both_calendars};
 
 /// A least or greatest value.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,11 +92,20 @@ const DECIMAL_SCALE: i8 = 15;
 const SURELY_MICROS: i64 = 253_402_300_799_999;
 
 /// The value in a wrapper, when it surely is one of `column`.
+///
+/// Days and times of Spark's old calendar are read as others than those that statistics have.
 pub(super) fn bound(
     stored: &Datum<'_>,
     value_type: &Datum<'_>,
     column: &DataType,
 ) -> Option<Bound> {
+    unwrapped(stored, value_type, column).filter(|bound| match bound {
+        Bound::Whole(value) => is_of_both_calendars(column, *value),
+        _ => true,
+    })
+}
+
+fn unwrapped(stored: &Datum<'_>, value_type: &Datum<'_>, column: &DataType) -> Option<Bound> {
     let Datum::Branch(branch, wrapped) = stored else {
         return None;
     };

@@ -12,6 +12,9 @@ use super::MetadataPartition;
 use super::records::{Keep, Wanted};
 use super::stat_value::{Bound, bound, bounds_array};
 
+/// Bytes of the shortest value that Parquet may keep no statistics of.
+const LONG_VALUE: i64 = 2048;
+
 /// What is known of the values of one column in one file or partition.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stats {
@@ -177,7 +180,7 @@ fn decoded(stored: &Datum<'_>, value_type: &DataType) -> Stats {
     let (min, max) = (stored.field("minValue"), stored.field("maxValue"));
     let null_count = stored.field("nullCount").number();
     let value_count = stored.field("valueCount").number();
-    let without = (min, max) == (&Datum::Null, &Datum::Null);
+    let without = has_no_values(stored, value_type);
     let (min, max) = (bound(min, kind, value_type), bound(max, kind, value_type));
     let sure = min
         .as_ref()
@@ -191,6 +194,20 @@ fn decoded(stored: &Datum<'_>, value_type: &DataType) -> Stats {
         value_count,
         deleted: false,
     }
+}
+
+/// Whether a record without bounds is of nulls alone.
+///
+/// Hudi takes text and bytes for nulls where Parquet keeps no statistics of them, since least and
+/// greatest together have 4 KiB (`ParquetUtils.readColumnStatsFromMetadata`).
+pub(super) fn has_no_values(stored: &Datum<'_>, value_type: &DataType) -> bool {
+    let is_long = matches!(value_type, DataType::Utf8 | DataType::Binary)
+        && stored
+            .field("totalUncompressedSize")
+            .number()
+            .is_none_or(|size| size >= LONG_VALUE);
+    let is_null = |side| stored.field(side) == &Datum::Null;
+    is_null("minValue") && is_null("maxValue") && !is_long
 }
 
 impl Stats {

@@ -46,7 +46,7 @@ mod write_log;
 pub use adapt::adapt_column;
 pub use base::{
     BaseSchema, BootstrapSource, base_rows, base_schema, base_values, columns_for_spark,
-    parquet_footer,
+    has_old_calendar, is_of_both_calendars, parquet_footer,
 };
 pub use base_options::{BaseFileOptions, BloomOptions, Codec};
 pub use blocks::{
@@ -65,7 +65,7 @@ pub use log_json::log_records_json;
 pub use merge_spec::{CustomMerger, FillRule, MergeSpec};
 pub use meta::with_meta_columns;
 pub use names::nested;
-pub use prune::{Comparison, Filter};
+pub use prune::{Comparison, Filter, same_order};
 pub use pyhudi_keys::{PARTITION_PATH, RECORD_KEY};
 pub use read::SliceReader;
 pub use records::log_rows;

@@ -98,7 +98,8 @@ fn may_match(
 ///
 /// [`floats_to_doubles`]: crate::convert::floats_to_doubles
 /// [`micros_meant_as_millis`]: crate::convert::micros_meant_as_millis
-pub(crate) fn same_order(stored: &DataType, literal: &DataType) -> bool {
+#[must_use]
+pub fn same_order(stored: &DataType, literal: &DataType) -> bool {
     use DataType::Timestamp;
     use TimeUnit::{Microsecond, Millisecond};
     match (stored, literal) {

@@ -1,12 +1,12 @@
 //! Statistics of a base file: by its footer where that says enough, else by the values.
 
 use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::{Field, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use pyhudi_slice::{
-    BootstrapSource, Result, SliceError, adapt_column, base_rows, base_schema, nested,
-    parquet_footer,
+    BootstrapSource, Result, SliceError, adapt_column, base_rows, base_schema, has_old_calendar,
+    nested, parquet_footer, same_order,
 };
 use pyhudi_store::Store;
 
@@ -111,6 +111,32 @@ fn sizes(arrow: &ArrowReaderMetadata, leaf: usize) -> (i64, i64) {
     })
 }
 
+/// Whether the least and greatest values that a footer has of a column are those of its values as
+/// they are read.
+fn has_true_bounds(
+    arrow: &ArrowReaderMetadata,
+    leaf: usize,
+    stored: &Field,
+    field: &Field,
+) -> bool {
+    let mut groups = arrow.metadata().row_groups().iter();
+    // The old fields order text as signed bytes.
+    let ordered = groups.all(|group| {
+        let statistics = group
+            .columns()
+            .get(leaf)
+            .and_then(|chunk| chunk.statistics());
+        statistics.is_none_or(|found| !found.is_min_max_deprecated())
+    });
+    let is_time = matches!(
+        field.data_type(),
+        DataType::Date32 | DataType::Timestamp(..)
+    );
+    ordered
+        && same_order(stored.data_type(), field.data_type())
+        && !(is_time && has_old_calendar(arrow.metadata()))
+}
+
 type FooterBounds = Option<(Option<Bound>, Option<Bound>, i64)>;
 
 fn footer_bounds(
@@ -122,7 +148,7 @@ fn footer_bounds(
     let (Some(leaf), Ok(stored)) = (leaf, nested(arrow.schema(), field.name())) else {
         return Ok(None);
     };
-    if field.data_type().is_floating() {
+    if field.data_type().is_floating() || !has_true_bounds(arrow, leaf, &stored, field) {
         return Ok(None);
     }
     let damaged = |error| SliceError::parquet(path, None, error);

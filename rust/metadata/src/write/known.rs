@@ -3,12 +3,13 @@
 use arrow::datatypes::{DataType, SchemaRef};
 use pyhudi_avro::Datum;
 use pyhudi_format::hash::column_key;
-use pyhudi_slice::Result;
+use pyhudi_slice::{Result, is_of_both_calendars};
 
 use super::bounds::{Bound, ONLY_NULLS, wrapper};
 use super::column_bounds::{Stats, decimal_info, file_name};
 use crate::MetadataPartition;
 use crate::records::{Keep, Records, Wanted};
+use crate::stats::has_no_values;
 
 /// For each file, the statistics of each column; [`None`] for a file of which a column has none, or
 /// has them in another form than that of its type (index version 2).
@@ -62,12 +63,17 @@ fn decoded(stored: &Datum<'_>, ty: &DataType) -> Option<Stats> {
     let ordinal = kind.field("typeOrdinal").number()?;
     let fits = ordinal == expected.kind
         && kind.field("additionalInfo").text() == decimal_info(ty).as_deref();
-    let without = (min, max) == (&Datum::Null, &Datum::Null);
+    let without = has_no_values(stored, ty);
     let is_known = fits || (ordinal == ONLY_NULLS && without);
     if !is_known {
         return None;
     }
-    let bound = |stored| Bound::unwrapped(stored, expected, ty);
+    let bound = |stored| {
+        Bound::unwrapped(stored, expected, ty).filter(|bound| match bound {
+            Bound::Whole(value) => is_of_both_calendars(ty, i128::from(*value)),
+            _ => true,
+        })
+    };
     let number = |name| stored.field(name).number();
     let stats = Stats {
         min: bound(min),

@@ -218,7 +218,7 @@ impl Groups {
         let file = self.metadata.file_metadata();
         let written_by = file.created_by().unwrap_or_default();
         let own = file.schema_descr().root_schema().get_fields();
-        !calendar::is_old(&self.metadata)
+        !calendar::has_old_calendar(&self.metadata)
             && WRITERS.iter().any(|known| written_by.starts_with(known))
             && same_fields(own, schema.root_schema().get_fields())
     }

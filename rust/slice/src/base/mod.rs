@@ -27,6 +27,7 @@ use crate::row_test::RowTest;
 
 pub(crate) use bootstrap::BaseReader;
 pub use bootstrap::BootstrapSource;
+pub use calendar::{has_old_calendar, is_of_both_calendars};
 pub(crate) use kept::{Keeping, Kept, KeptGroup};
 pub(crate) use open::{Merging, Opening, open_base};
 pub use parquet::parquet_footer;

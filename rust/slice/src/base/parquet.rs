@@ -25,7 +25,7 @@ use parquet::schema::types::Type;
 use pyhudi_format::{ReadAt, nests_deeper};
 use pyhudi_store::{Store, StoreFile};
 
-use super::calendar;
+use super::calendar::Old;
 use super::halves::{Halves, Pages};
 use super::int96::int96_as_micros;
 use super::page_file::PageFile;
@@ -80,7 +80,7 @@ pub(super) struct ParquetReader {
     schema: SchemaRef,
     rows: i64,
     pruned_row_groups: u64,
-    old_calendar: bool,
+    old: Option<Old>,
 }
 
 /// Parquet, which nearly all base files are.
@@ -162,8 +162,8 @@ impl ParquetReader {
     /// Those row groups of a file.
     pub(super) fn of(path: &str, known: Groups, mut read: BaseRead<'_>) -> Result<Self> {
         let file = known.file;
-        let old_calendar = calendar::is_old(&known.metadata);
-        if old_calendar {
+        let old = Old::of(&known.metadata);
+        if old.is_some() {
             // They are of other days than those that the file has.
             (read.filters, read.test) = (&[], None);
         }
@@ -234,7 +234,7 @@ impl ParquetReader {
             schema,
             rows,
             pruned_row_groups,
-            old_calendar,
+            old,
         })
     }
 
@@ -349,8 +349,8 @@ impl Iterator for ParquetReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut batch = self.next_stored()?;
-        if self.old_calendar {
-            batch = batch.and_then(|batch| calendar::renewed(&self.path, &batch));
+        if let Some(old) = self.old {
+            batch = batch.and_then(|batch| old.renewed(&self.path, &batch));
         }
         Some(batch.and_then(|batch| match &self.map {
             None => Ok(batch),
@@ -370,7 +370,9 @@ pub(crate) fn read_parquet_block(
     let damaged = move |error| SliceError::parquet(path, Some(start), error);
     check_levels(path, footer_bytes(&content))?;
     let footer = ParquetMetaDataReader::new().parse_and_finish(&content);
-    let arrow = arrow_metadata(Arc::new(footer.map_err(damaged)?), false).map_err(damaged)?;
+    let footer = footer.map_err(damaged)?;
+    let old = Old::of(&footer);
+    let arrow = arrow_metadata(Arc::new(footer), false).map_err(damaged)?;
     let mask = projection(&arrow, columns);
     let batch_rows = fitting_rows(arrow.metadata(), &mask, batch_rows);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(content, arrow)
@@ -378,7 +380,10 @@ pub(crate) fn read_parquet_block(
         .with_batch_size(batch_rows)
         .build()
         .map_err(damaged)?;
-    Ok(reader.map(move |batch| batch.map_err(|error| damaged(error.into()))))
+    Ok(reader.map(move |batch| {
+        let batch = batch.map_err(|error| damaged(error.into()))?;
+        old.map_or(Ok(batch.clone()), |old| old.renewed(path, &batch))
+    }))
 }
 
 /// At most `most` rows, fewer where they are wide.

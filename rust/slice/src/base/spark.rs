@@ -28,7 +28,7 @@ use crate::error::Result;
 pub fn columns_for_spark(store: &Store, path: &str, told: &RecordBatch) -> Result<Schema> {
     let metadata = Groups::of(store, path, PageIndexPolicy::Skip)?.metadata;
     let schema = arrow_schema(path, &metadata)?;
-    let old_calendar = calendar::is_old(&metadata);
+    let old_calendar = calendar::has_old_calendar(&metadata);
     let leaves = plain_leaves(&metadata);
     let same_but_for_case = |name: &str| {
         let all = schema.fields().iter();

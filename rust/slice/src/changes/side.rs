@@ -9,7 +9,7 @@ use pyhudi_merge::key_bucket;
 
 use super::ChangeSpec;
 use crate::error::{Result, SliceError};
-use pyhudi_keys::RecordKeys;
+use pyhudi_keys::{RecordKeys, shown_text};
 
 pub(super) struct Side {
     pub(super) rows: RecordBatch,
@@ -81,6 +81,9 @@ fn column(batch: &RecordBatch, field: &Field, spec: &ChangeSpec) -> Result<Array
     };
     if found.data_type() == field.data_type() {
         return Ok(found);
+    }
+    if *field.data_type() == DataType::Utf8 {
+        return Ok(Arc::new(shown_text(&found, field.name())?));
     }
     Ok(cast(&found, field.data_type())?)
 }
