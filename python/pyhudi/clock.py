@@ -33,11 +33,19 @@ _BOOTSTRAPS = ("00000000000001", "00000000000002")
 """Instants of bootstraps, by which they come first (`HoodieTimeline`, Hudi 1.2.0)."""
 
 
+_TICKS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux alone has one that does not stand still while the machine sleeps."""
+
+
 class Clock(Protocol):
     """Time and randomness as a thing that can be replaced."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""
+        ...
+
+    def ticks_ms(self) -> int:
+        """Milliseconds since some moment: what has passed, also where the clock is set anew."""
         ...
 
     def uuid(self) -> str:
@@ -55,6 +63,10 @@ class SystemClock:
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""
         return time.time_ns() // 1_000_000
+
+    def ticks_ms(self) -> int:
+        """Milliseconds since the machine was started, asleep or not."""
+        return time.clock_gettime_ns(_TICKS) // 1_000_000
 
     def uuid(self) -> str:
         """A random UUID, 36 characters, lower case."""

@@ -89,3 +89,6 @@ class JumpingClock(SystemClock):
 
     def now_ms(self) -> int:
         return super().now_ms() + self.ahead_ms
+
+    def ticks_ms(self) -> int:
+        return super().ticks_ms() + self.ahead_ms

@@ -234,6 +234,9 @@ class WorldClock:
     def now_ms(self) -> int:
         return self._world.now_ms + self._skew_ms
 
+    def ticks_ms(self) -> int:
+        return self._world.now_ms
+
     def uuid(self) -> str:
         bits = f"{self._world.random.getrandbits(128):032x}"
         return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-8{bits[17:20]}-{bits[20:]}"

@@ -62,6 +62,9 @@ class StillClock:
     def now_ms(self) -> int:
         return self.ms
 
+    def ticks_ms(self) -> int:
+        return self.ms
+
     def uuid(self) -> str:
         self._ids += 1
         return f"00000000-0000-4000-8000-{self._ids:012d}"

@@ -12,10 +12,11 @@ from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, REPLACE_COMMIT, ROLLBACK
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
+from pyhudi.txn.conflicts import since_plan
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.write_context import open_whole
 from tests.helpers.pairwise import pairwise
@@ -197,6 +198,30 @@ def test_what_was_archived_behind_a_saved_commit_is_not_lost_silently(
         path.write_bytes(data)
     with pytest.raises(UnsupportedTableFeature, match=r"beyond\.savepoint"):
         pyhudi.open_table(base).scan().count()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_gives_way_to_what_was_archived_behind_a_saved_commit_meanwhile(
+    version: int, tmp_path: Path
+) -> None:
+    base = tmp_path / "t"
+    table = written(base, version, kind="cow", commits=1)
+    table.savepoint()
+    folder = base / timeline_of(base).folder
+    kept = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    seen = open_whole(Handle(Storage(str(base)), OPTIONS), SystemClock())
+    table.delete_savepoint(seen.timeline.commits[0].requested)
+    for v in range(1, 8):
+        table.upsert(people(range(2), v))
+    assert len(table.archive(min_commits=1, max_commits=2).instants) > 1
+    for path, data in kept.items():
+        path.write_bytes(data)
+    now = Timeline.load(seen.storage, seen.config)
+    assert now.first_active == seen.timeline.first_active
+    with pytest.raises(CommitConflict, match="archived beyond"):
+        since_plan(seen, now, "2")
+    late = open_whole(Handle(Storage(str(base)), OPTIONS), SystemClock())
+    assert since_plan(late, now, "2").commits == ()
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import io
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,7 @@ def test_page_size(tmp_path: Path) -> None:
     assert sizes["1000"] > sizes["1000000"]
 
 
-def old_file(base: Path, rows: pa.Table) -> None:
+def old_file(base: Path, rows: pa.Table, mark: str = "legacyDateTime", **how: Any) -> None:
     """Has the table's only base file be one of Spark 2."""
     (path,) = base.glob("*.parquet")
     stored, footer = pq.read_table(path), dict(pq.read_metadata(path).metadata or {})
@@ -62,9 +64,9 @@ def old_file(base: Path, rows: pa.Table) -> None:
         at = stored.schema.get_field_index(name)
         field = stored.schema.field(at)
         stored = stored.set_column(at, field, rows.column(name).cast(field.type))
-    with pq.ParquetWriter(path, stored.schema, store_schema=False) as writer:
+    with pq.ParquetWriter(path, stored.schema, store_schema=False, **how) as writer:
         writer.write_table(stored)
-        writer.add_key_value_metadata({**footer, b"org.apache.spark.legacyDateTime": b""})
+        writer.add_key_value_metadata({**footer, f"org.apache.spark.{mark}".encode(): b""})
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
@@ -113,6 +115,90 @@ def test_what_the_old_calendar_leaves_open_is_refused(
     assert table.scan(columns=["n"]).to_arrow().num_rows == 1
     with pytest.raises(UnsupportedTableFeature, match=rf"legacyDateTime.*parquet.*{what}"):
         table.scan().to_arrow()
+
+
+@pytest.mark.parametrize("rebuilt", [False, True], ids=["told by others", "made anew"])
+def test_statistics_of_the_old_calendar_leave_no_row_out(tmp_path: Path, rebuilt: bool) -> None:
+    """Hudi's have the days that are stored, which are not those that are read."""
+    base = tmp_path / "t"
+    days = pa.array([-171_655, -171_655], pa.int32()).cast(pa.date32())
+    rows = pa.table({"id": ["a", "b"], "day": days})
+    pyhudi.create_table(base, rows, key="id")
+    old_file(base, rows)
+    table = pyhudi.open_table(base, options={"pyhudi.read.check.file.sizes": "false"})
+    if rebuilt:
+        table.rebuild_metadata()
+    day = datetime.date(1500, 1, 1)
+    assert table.scan(where="day = DATE '1500-01-01'").count() == 2
+    assert table.scan(where="day > DATE '1500-01-05'").count() == 0
+    assert table.scan().bounds("day") == (day, day)
+
+
+def test_old_times_of_96_bits_have_a_mark_of_their_own(tmp_path: Path) -> None:
+    times = pa.array([-2_208_988_800_000_001], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": ["a"], "x": times})
+    for mark, refused in (("legacyINT96", True), ("legacyDateTime", False)):
+        base = tmp_path / mark
+        pyhudi.create_table(base, rows, key="id")
+        old_file(base, rows, mark, use_deprecated_int96_timestamps=True)
+        table = pyhudi.open_table(base, options={"pyhudi.read.check.file.sizes": "false"})
+        if refused:
+            with pytest.raises(UnsupportedTableFeature, match=r"legacyINT96.*times before 1900"):
+                table.scan().to_arrow()
+        else:
+            assert table.scan().to_arrow()["x"].to_pylist() == rows["x"].to_pylist()
+
+
+def test_days_of_the_old_calendar_in_log_blocks(tmp_path: Path) -> None:
+    options = {"hoodie.logfile.data.block.format": "parquet", "hoodie.metadata.enable": "false"}
+    days = pa.array([0], pa.int32()).cast(pa.date32())
+    table = pyhudi.create_table(
+        tmp_path, pa.table({"id": ["a"], "day": days}), key="id", type="mor", options=options
+    )
+    old = pa.array([-171_655], pa.int32()).cast(pa.date32())
+    table.upsert(pa.table({"id": ["a"], "day": old}))
+    (log,) = tmp_path.glob(".*.log.*")
+    data = log.read_bytes()
+    at = data.index(b"PAR1")
+    (size,) = struct.unpack(">q", data[at - 8 : at])
+    block = pa.BufferReader(data[at : at + size])
+    rows, footer = pq.read_table(block), dict(pq.read_metadata(block).metadata or {})
+    marked = io.BytesIO()
+    with pq.ParquetWriter(marked, rows.schema, store_schema=False) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({**footer, b"org.apache.spark.legacyDateTime": b""})
+    content = marked.getvalue()
+    more = len(content) - size
+    length = struct.pack(">q", struct.unpack(">q", data[6:14])[0] + more)
+    total = struct.pack(">q", struct.unpack(">q", data[-8:])[0] + more)
+    head, tail = data[14 : at - 8], data[at + size : -8]
+    parts = [data[:6], length, head, struct.pack(">q", len(content)), content, tail, total]
+    log.write_bytes(b"".join(parts))
+    found = pyhudi.open_table(tmp_path, options={"pyhudi.read.check.file.sizes": "false"})
+    assert found.scan().to_arrow()["day"].to_pylist() == [datetime.date(1500, 1, 1)]
+
+
+def test_bounds_of_numbers_are_none_of_their_texts(tmp_path: Path) -> None:
+    """Of a file from before the column became text."""
+    rows = pa.table({"id": ["a", "b", "c"], "x": ["9", "10", "55"]})
+    pyhudi.create_table(tmp_path, rows, key="id")
+    (path,) = tmp_path.glob("*.parquet")
+    stored = pq.read_table(path)
+    at = stored.schema.get_field_index("x")
+    stored = stored.set_column(at, "x", stored["x"].cast(pa.int64()))
+    footer = {
+        key: text
+        for key, text in (pq.read_metadata(path).metadata or {}).items()
+        if b"hoodie" in key
+    }
+    with pq.ParquetWriter(path, stored.schema.remove_metadata(), store_schema=False) as writer:
+        writer.write_table(stored)
+        writer.add_key_value_metadata(footer)
+    table = pyhudi.open_table(tmp_path, options={"pyhudi.read.check.file.sizes": "false"})
+    table.rebuild_metadata()
+    for text in ("9", "10", "55"):
+        assert table.scan(where=f"x = '{text}'").count() == 1
+    assert table.scan(where="x > '6'").count() == 1
 
 
 def test_a_key_range_in_the_order_of_bytes_leaves_no_key_out(tmp_path: Path) -> None:

@@ -26,6 +26,13 @@ def _in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
+def test_what_has_passed_does_not_go_back() -> None:
+    clock = SystemClock()
+    before = clock.ticks_ms()
+    clock.sleep(0.02)
+    assert 20 <= clock.ticks_ms() - before < 60_000
+
+
 def test_instant_in_utc() -> None:
     assert format_instant(MOMENT, "UTC") == "20231114221320123"
     assert parse_instant("20231114221320123", "UTC") == MOMENT

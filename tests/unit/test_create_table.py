@@ -203,6 +203,8 @@ def test_options_of_creation_are_refused_later(tmp_path: Path) -> None:
         ("hoodie.write.lock.client.wait_time_ms_between_retry", "Apache Hudi's locks", "no effect"),
         ("hoodie.datasource.write.recordkey.field", "no option", "`key`"),
         ("hoodie.datasource.write.operation", "no option", "verb"),
+        ("hoodie.client.heartbeat.interval_in_ms", "no option", "all writers"),
+        ("hoodie.client.heartbeat.tolerable.misses", "no option", "all writers"),
         ("hoodie.parquet.compression.ratio", "no option", "no effect"),
         ("hoodie.parquet.blocksize", "not known", "Did you mean hoodie.parquet.block.size?"),
         ("hoodie.metadata.enabled", "not known", "Did you mean hoodie.metadata.enable?"),

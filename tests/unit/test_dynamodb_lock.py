@@ -42,8 +42,8 @@ class Clock(SystemClock):
 
     slept_ms = 0
 
-    def now_ms(self) -> int:
-        return super().now_ms() + self.slept_ms
+    def ticks_ms(self) -> int:
+        return super().ticks_ms() + self.slept_ms
 
     def sleep(self, seconds: float) -> None:
         self.slept_ms += int(seconds * 1000)
@@ -100,6 +100,34 @@ def test_a_lease_that_is_over_is_taken_and_its_holder_knows(locks: Any) -> None:
     heir.check()
     assert len(items(locks)) == 1
     heir.release()
+    assert items(locks) == []
+
+
+def test_a_clock_that_is_set_forward_ends_no_lease(locks: Any) -> None:
+    class SetForward(Clock):
+        def now_ms(self) -> int:
+            return super().now_ms() + 100 * self.slept_ms
+
+    one, waiting = lock(), lock(SetForward())
+    with held(one, 0):
+        assert not waiting.acquire(10_000)
+        one.check()
+    assert items(locks) == []
+
+
+def test_one_that_is_interrupted_holds_nothing(locks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = lock()
+    assert one.acquire(0)
+    one.release()
+    put = one._client.put_item
+
+    def interrupted(**given: Any) -> None:
+        put(**given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(one._client, "put_item", interrupted)
+    with pytest.raises(KeyboardInterrupt), held(one, 0):
+        pass
     assert items(locks) == []
 
 

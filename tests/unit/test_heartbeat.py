@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,31 @@ def test_a_pid_that_another_process_has_now_is_dead(storage: Storage) -> None:
     owner = {"machine": machine, "pid": os.getppid(), "started": "0", "name": "n"}
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
     assert not alive(storage)
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_a_hidden_process_is_alive_until_it_is_gone(
+    is_listed: bool, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /proc shows processes of other users under hidepid=2, and under hidepid=1."""
+    said = json.loads(processes.owner("n"))
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = {**said, "pid": child.pid, "started": processes._started(child.pid)}
+    if is_listed:
+        # Cannot be read as a file, as any user finds it who runs the tests.
+        (tmp_path / f"proc/{child.pid}/stat").mkdir(parents=True)
+    monkeypatch.setattr(processes, "_PROCESSES", tmp_path / "proc")
+    storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
+    assert alive(storage)
+    child.communicate(b"\n")
+    assert not alive(storage)
+
+
+@pytest.mark.parametrize("pid", [None, "x", 1 << 80])
+def test_a_process_that_cannot_be_looked_for_is_alive(pid: Any, storage: Storage) -> None:
+    owner = {**json.loads(processes.owner("n")), "pid": pid}
+    storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
+    assert alive(storage)
 
 
 def test_one_that_stood_still_does_not_come_back(storage: Storage) -> None:

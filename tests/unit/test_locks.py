@@ -7,10 +7,16 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from pymetastore.hive_metastore import ThriftHiveMetastore, ttypes
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.transport.TSocket import TServerSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from pyhudi.clock import SystemClock
 from pyhudi.config.lock_options import LockOptions
@@ -23,8 +29,10 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
 )
 from pyhudi.storage.storage import Storage
+from pyhudi.txn import processes
 from pyhudi.txn.locks.choice import implicit_key, table_lock
 from pyhudi.txn.locks.file_lock import FileLock
+from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
 from pyhudi.txn.locks.lock import TableLock, held
 from pyhudi.txn.locks.process_lock import ProcessLock
 from pyhudi.txn.locks.storage_lock import PATH, StorageLock
@@ -37,7 +45,7 @@ KINDS = ["storage", "file", "process"]
 def lock_of(kind: str, folder: Path) -> TableLock:
     storage, clock = Storage(str(folder)), SystemClock()
     if kind == "process":
-        return ProcessLock(storage.uri)
+        return ProcessLock(storage.native.uri)
     if kind == "file":
         return FileLock(storage, ".hoodie/lock", clock)
     return StorageLock(storage, clock)
@@ -115,6 +123,58 @@ def test_a_killed_process_holds_nothing(kind: str, tmp_path: Path) -> None:
     worker.join()
     assert worker.exitcode == -signal.SIGKILL
     assert lock_of(kind, tmp_path).acquire(0)
+
+
+class Interrupted(Storage):
+    """Ctrl-C comes at one change of the lock's file, just before or just after it is made."""
+
+    def __init__(self, uri: str, at: int, *, is_made: bool) -> None:
+        super().__init__(uri)
+        self._left = at
+        self._is_made = is_made
+
+    def _change(self, make: Callable[[], Any]) -> Any:
+        self._left -= 1
+        made = make() if self._left or self._is_made else None
+        if not self._left:
+            raise KeyboardInterrupt
+        return made
+
+    def replace_version(self, path: str, data: bytes, expected: str | None) -> Any:
+        return self._change(lambda: super(Interrupted, self).replace_version(path, data, expected))
+
+    def delete(self, path: str) -> Any:
+        return self._change(lambda: super(Interrupted, self).delete(path))
+
+
+class InterruptedClock(SystemClock):
+    """Ctrl-C comes whenever somebody waits."""
+
+    def sleep(self, seconds: float) -> None:
+        raise KeyboardInterrupt
+
+
+def is_free(folder: Path) -> bool:
+    """Also for other processes, which this one is alive for."""
+    storage_file = folder / PATH
+    if storage_file.exists():
+        return bool(json.loads(storage_file.read_bytes())["expired"])
+    return not (folder / ".hoodie/lock").exists()
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+@pytest.mark.parametrize("at", [1, 2], ids=["taking", "giving back"])
+@pytest.mark.parametrize("kind", ["storage", "file"])
+def test_one_that_is_interrupted_holds_nothing(
+    kind: str, at: int, is_made: bool, tmp_path: Path
+) -> None:
+    storage, clock = Interrupted(str(tmp_path), at, is_made=is_made), SystemClock()
+    lock = FileLock(storage, ".hoodie/lock", clock) if kind == "file" else None
+    before = set(processes.at_work)
+    with pytest.raises(KeyboardInterrupt), held(lock or StorageLock(storage, clock), 0):
+        pass
+    assert is_free(tmp_path)
+    assert processes.at_work == before
 
 
 class TestStorageLock:
@@ -261,6 +321,116 @@ class TestFileLock:
         lock.release()
         assert file.read_text() == "java"
 
+    def test_one_that_is_interrupted_while_it_settles_holds_nothing(self, tmp_path: Path) -> None:
+        lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", InterruptedClock())
+        before = set(processes.at_work)
+        with pytest.raises(KeyboardInterrupt), held(lock, 0):
+            pass
+        assert is_free(tmp_path)
+        assert processes.at_work == before
+
+
+class Nodes:
+    """What a ZooKeeper server keeps, as its client shows it; whoever waits is interrupted."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.connected = True
+
+    def client(self, *_: Any, **__: Any) -> Nodes:
+        return self
+
+    def start(self, **_: Any) -> None: ...
+
+    def stop(self) -> None: ...
+
+    close = stop
+
+    def add_listener(self, listener: Any) -> None: ...
+
+    remove_listener = add_listener
+
+    def ensure_path_async(self, path: str) -> Answer:
+        return Answer(path)
+
+    def create_async(self, path: str, *_: Any, **__: Any) -> Answer:
+        self.names.append(f"{path}{len(self.names):010d}")
+        return Answer(self.names[-1])
+
+    def get_children_async(self, path: str) -> Answer:
+        return Answer([name.removeprefix(f"{path}/") for name in self.names])
+
+    def delete_async(self, path: str) -> Answer:
+        self.names.remove(path)
+        return Answer(None)
+
+    def get_async(self, path: str, **_: Any) -> Answer:
+        raise KeyboardInterrupt
+
+
+class Answer(NamedTuple):
+    said: Any
+
+    def get(self, **_: Any) -> Any:
+        return self.said
+
+
+def test_a_waiter_that_is_interrupted_leaves_the_queue_of_zookeeper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = Nodes()
+    monkeypatch.setattr("kazoo.client.KazooClient", nodes.client)
+    holder, waiting = (ZooKeeperLock("h:1", "/t", clock=SystemClock()) for _ in range(2))
+    assert holder.acquire(0)
+    own = list(nodes.names)
+    with pytest.raises(KeyboardInterrupt):
+        waiting.acquire(60_000)
+    assert nodes.names == own
+    holder.release()
+    assert nodes.names == []
+
+
+class Metastore:
+    """A metastore in which another has the lock, behind a real connection."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.unlocked: list[int] = []
+        self._socket = TServerSocket("127.0.0.1", 0)
+        self._socket.listen()
+        self.uri = f"thrift://127.0.0.1:{self._socket.handle.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._answer)
+        self._thread.start()
+
+    def _answer(self) -> None:
+        client = TBufferedTransport(self._socket.accept())
+        protocol = TBinaryProtocol(client)
+        processor = ThriftHiveMetastore.Processor(self)
+        with suppress(TTransportException):
+            while True:
+                processor.process(protocol, protocol)
+        client.close()
+
+    def close(self) -> None:
+        self._thread.join()
+        self._socket.close()
+
+    def lock(self, _: Any) -> Any:
+        self.asked += 1
+        return ttypes.LockResponse(lockid=self.asked, state=ttypes.LockState.WAITING)
+
+    def unlock(self, request: Any) -> None:
+        self.unlocked.append(request.lockid)
+
+
+def test_a_waiter_that_is_interrupted_leaves_the_queue_of_a_metastore() -> None:
+    metastore = Metastore()
+    lock = HiveMetastoreLock(metastore.uri, "d", "t", InterruptedClock())
+    with pytest.raises(KeyboardInterrupt):
+        lock.acquire(60_000)
+    metastore.close()
+    assert metastore.unlocked == [1]
+
 
 class TestChoice:
     def of(self, folder: Path, options: dict[str, str]) -> TableLock:
@@ -283,6 +453,24 @@ class TestChoice:
         file = self.of(tmp_path, {"provider": f"{package}.FileSystemBasedLockProvider"})
         assert isinstance(file, FileLock)
         assert isinstance(self.of(tmp_path, {"provider": "InProcessLockProvider"}), ProcessLock)
+
+    @pytest.mark.parametrize("spelled", ["{}", "{}/", "file://{}", "{}/../table", "//{}"])
+    def test_a_table_has_one_lock_of_a_process(self, spelled: str, tmp_path: Path) -> None:
+        options = LockOptions.of({"hoodie.write.lock.provider": "InProcessLockProvider"})
+        one, other = (
+            table_lock(Storage(uri), options, SystemClock())
+            for uri in (str(tmp_path / "table"), spelled.format(tmp_path / "table"))
+        )
+        with held(one, 0):
+            assert not other.acquire(0)
+
+    def test_a_bucket_has_one_lock_of_a_process(self) -> None:
+        options = LockOptions.of({"hoodie.write.lock.provider": "InProcessLockProvider"})
+        one, other = (
+            table_lock(Storage(uri), options, SystemClock()) for uri in ("s3://b/t", "S3A://b/t/")
+        )
+        with held(one, 0):
+            assert not other.acquire(0)
 
     def test_a_file_lock_may_lie_elsewhere(self, tmp_path: Path) -> None:
         elsewhere = tmp_path / "locks" / "t"

@@ -48,6 +48,11 @@ _ARGUMENTS = {
         ),
         "create_table takes hoodie.table.keygenerator.type.",
     ),
+    **dict.fromkeys(
+        ("hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses"),
+        "A writer counts as dead after two minutes without a heartbeat. That is Apache Hudi's "
+        "default, which all writers of the table must have.",
+    ),
     "hoodie.datasource.write.operation": "Each operation is a verb of the table.",
     "hoodie.datasource.write.reconcile.schema": 'The verbs take schema_mode="merge".',
     "hoodie.schema.on.read.enable": "A table that `alter` has changed needs no option.",
@@ -111,7 +116,6 @@ _PARTS = {
     "base files other than Parquet": ("hoodie.orc.", "hoodie.hfile.", "hoodie.lance."),
     "validators": ("hoodie.precommit.", "hoodie.prewrite."),
     "bootstrapping": ("hoodie.bootstrap.",),
-    "heartbeats": ("hoodie.client.heartbeat.",),
     "Spark data source": ("hoodie.datasource.read.", "hoodie.spark.", "hoodie.sql."),
     "parallelism of shuffles": (
         "hoodie.upsert.shuffle.",

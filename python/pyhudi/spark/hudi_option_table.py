@@ -234,7 +234,14 @@ OPTIONS: tuple[HudiOption, ...] = (
     HudiOption("hoodie.parquet.compression.ratio", "write", "ignored", "sizes are measured"),
     HudiOption("hoodie.parquet.writelegacyformat.enabled", "write", "ignored", "as Hudi writes"),
     HudiOption("hoodie.parquet.outputtimestamptype", "write", "ignored", "the schema says it"),
-    HudiOption("hoodie.client.heartbeat.*", "write", "ignored", "heartbeats are as by default"),
+    HudiOption(
+        "hoodie.client.heartbeat.interval_in_ms",
+        "write",
+        "refused",
+        "heartbeats are as by Hudi's default, which all writers of a table must have",
+        ("60000",),
+    ),
+    HudiOption("hoodie.client.heartbeat.tolerable.misses", "write", "refused", "as above", ("2",)),
     HudiOption("hoodie.metrics.on", "write", "refused", "no metrics are sent", _OFF),
     HudiOption("hoodie.metrics.*", "write", "ignored", "no metrics are sent"),
     HudiOption(

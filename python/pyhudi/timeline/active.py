@@ -199,7 +199,7 @@ class Timeline:
 
         Hudi's readers take it for a failed write and lose its rows (0.15.0, 1.0.2, 1.2.0).
         """
-        if requested in self._archived_behind_saved:
+        if requested in self.archived_behind_saved:
             raise UnsupportedTableFeature(
                 f"hoodie.archive.beyond.savepoint: the commit {requested} has left the timeline, "
                 "where an older one with a savepoint stays",
@@ -337,7 +337,7 @@ class Timeline:
         return min((i.requested for i in (*self.commits, *planned)), default=None)
 
     @cached_property
-    def _archived_behind_saved(self) -> frozenset[str]:
+    def archived_behind_saved(self) -> frozenset[str]:
         """Commits that have left the timeline while older ones with savepoints stayed."""
         saved = {i.requested for i in self.instants if i.action == SAVEPOINT}
         if not saved:

@@ -23,6 +23,7 @@ from pyhudi.config.actions import (
     REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
+    SAVEPOINT,
     Instant,
     State,
 )
@@ -151,14 +152,30 @@ def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
     if start is None or not seen.instants:
         return
     newest = seen.latest_time() or ""
-    gone = [
-        known
+    gone = {
+        known.requested
         for known in seen.pending()
         if known.requested != instant and now.find(known.requested, known.action) is None
-    ]
-    if start > newest or any(known.requested < start for known in gone):
+    }
+    behind = now.archived_behind_saved if gone or not _last_stays(seen, now) else ()
+    if (
+        start > newest
+        or any(time < start or time in behind for time in gone)
+        or any(time > newest for time in behind)
+    ):
         msg = "the timeline was archived beyond what the write was planned on"
         raise overtaken(msg)
+
+
+def _last_stays(seen: Timeline, now: Timeline) -> bool:
+    """Whether the newest commit that was seen keeps all after it from being archived.
+
+    One with a savepoint does not (`hoodie.archive.beyond.savepoint`, `TimelineArchiverV2`, 1.2.0).
+    """
+    last = seen.commits[-1] if seen.commits else None
+    if last is None or now.find(last.requested, last.action) is None:
+        return False
+    return all(saved.requested != last.requested for saved in now.completed(SAVEPOINT))
 
 
 def check_since(

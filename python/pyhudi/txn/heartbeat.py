@@ -26,7 +26,9 @@ from pyhudi.txn import processes
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 EXPIRES_MS = 120_000
-"""A heartbeat this old is dead: two beats of `hoodie.client.heartbeat.interval_in_ms` missed."""
+"""A heartbeat this old is dead, as by default for Hudi: it tolerates two misses
+(`hoodie.client.heartbeat.tolerable.misses`) of a minute (`….interval_in_ms`). Both are refused as
+options (`config/option_names.py`), since all writers must go by the same."""
 
 _NOBODY = b"{}"
 """Of a write that no single process carries on."""

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+_PROCESSES = Path("/proc")
 at_work: set[str] = set()
 """Names of what this process keeps alive."""
 
@@ -36,14 +37,31 @@ def is_dead_here(content: bytes) -> bool:
         return False
     if said.get("pid") == os.getpid():
         return said.get("name") not in at_work
-    return bool(_started(said.get("pid")) != said.get("started"))
+    return _is_gone(said.get("pid"), said.get("started"))
+
+
+def _is_gone(pid: Any, started: Any) -> bool:
+    """Whether no process of that number was started then; not where that cannot be told."""
+    now = _started(pid)
+    if now is not None:
+        return bool(now != started)
+    # Processes of other users may be hidden (the option hidepid of /proc).
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, TypeError, OverflowError):
+        return False
+    return False
 
 
 @cache
 def _this_process(pid: int) -> dict[str, Any]:
     """pid: its own, which a fork changes."""
-    machine = _machine()
-    return {} if machine is None else {"machine": machine, "pid": pid, "started": _started(pid)}
+    machine, started = _machine(), _started(pid)
+    if machine is None or started is None:
+        return {}
+    return {"machine": machine, "pid": pid, "started": started}
 
 
 def _machine() -> str | None:
@@ -56,9 +74,9 @@ def _machine() -> str | None:
 
 
 def _started(pid: Any) -> str | None:
-    """When a process was started, None where there is no such process."""
+    """When a process was started, None where there is none that can be seen."""
     try:
-        status = Path(f"/proc/{int(pid)}/stat").read_bytes()
+        status = (_PROCESSES / f"{int(pid)}/stat").read_bytes()
     except (OSError, TypeError, ValueError):
         return None
     # After the name, which may hold blanks and brackets, the start is the twentieth field.

@@ -26,7 +26,7 @@ def table_lock(storage: Storage, options: LockOptions, clock: Clock) -> TableLoc
     """The lock. Raises `ConfigError` for an option that it needs and that is missing."""
     kind = options.provider
     if kind == lock_options.IN_PROCESS:
-        return ProcessLock(storage.uri)
+        return ProcessLock(_with_s3(storage.native.uri))
     if kind == lock_options.FILE_SYSTEM:
         return _file_lock(storage, options, clock)
     if kind in (lock_options.ZOOKEEPER_PATH, lock_options.ZOOKEEPER_IMPLICIT):
@@ -103,11 +103,16 @@ def _hive_metastore(options: LockOptions, clock: Clock) -> HiveMetastoreLock:
 
 
 def implicit_key(storage: Storage) -> str:
-    """What Hudi calls a table whose lock has no name of its own (`HashID`, 1.2.0)."""
-    uri = storage.uri
-    if uri.lower().startswith("s3a://"):
-        uri = f"s3://{uri[6:]}"
-    return f"{_native.text_hash(uri):016X}"
+    """What Hudi calls a table whose lock has no name of its own (`HashID`, 1.2.0).
+
+    Hudi hashes the base path as its writers were given it (`hoodie.base.path`), so does this.
+    """
+    return f"{_native.text_hash(_with_s3(storage.uri)):016X}"
+
+
+def _with_s3(uri: str) -> str:
+    """A location in its other spelling (`FSUtils.s3aToS3`, 1.2.0)."""
+    return f"s3://{uri[6:]}" if uri.lower().startswith("s3a://") else uri
 
 
 def _needed(given: Mapping[str, str], name: str, prefix: str) -> str:

@@ -59,8 +59,9 @@ class DynamoDbLock:
                 region_name=self._region or None,
                 endpoint_url=self._endpoint or None,
             )
-        until = self._clock.now_ms() + patience_ms
-        version, since = "", self._clock.now_ms()
+        # Not the time of day: where that is set forward, a living holder's lease would seem over.
+        since = self._clock.ticks_ms()
+        until, version = since + patience_ms, ""
         while True:
             item = self._item()
             if item is None:
@@ -70,7 +71,7 @@ class DynamoDbLock:
                 taken = self._put("attribute_exists(#k) AND isReleased = :r", released)
             else:
                 found = item["recordVersionNumber"]["S"]
-                now = self._clock.now_ms()
+                now = self._clock.ticks_ms()
                 if found != version:
                     version, since = found, now
                 lease = int(item["leaseDuration"]["S"])
@@ -81,7 +82,7 @@ class DynamoDbLock:
             if taken:
                 self._renewal.start()
                 return True
-            if self._clock.now_ms() >= until:
+            if self._clock.ticks_ms() >= until:
                 return False
             self._clock.sleep(_POLL_S)
 
@@ -94,7 +95,7 @@ class DynamoDbLock:
 
     def _put(self, condition: str, values: dict[str, Any]) -> bool:
         owner = f"{socket.gethostname()}{self._clock.uuid()}"
-        version, now = self._clock.uuid(), self._clock.now_ms()
+        version, now = self._clock.uuid(), self._clock.ticks_ms()
         item = {
             _KEY: {"S": self._key},
             "ownerName": {"S": owner},
@@ -102,6 +103,8 @@ class DynamoDbLock:
             "recordVersionNumber": {"S": version},
         }
         told = {"ExpressionAttributeValues": values} if values else {}
+        # Before the item is there: what interrupts comes at any time, and `release` looks for it.
+        self._owner, self._version, self._last_ms = owner, version, now
         try:
             self._client.put_item(
                 TableName=self._table,
@@ -114,12 +117,12 @@ class DynamoDbLock:
             # A request that was sent twice finds what it wrote itself.
             found = self._item()
             if found is None or found["recordVersionNumber"]["S"] != version:
+                self._version = ""
                 return False
-        self._owner, self._version, self._last_ms = owner, version, now
         return True
 
     def _renew(self) -> None:
-        version, now = self._clock.uuid(), self._clock.now_ms()
+        version, now = self._clock.uuid(), self._clock.ticks_ms()
         try:
             self._client.update_item(
                 TableName=self._table,
@@ -143,7 +146,7 @@ class DynamoDbLock:
 
     def check(self) -> None:
         """Raises `CommitConflict` once half of the lease has passed without a sign of life."""
-        if not self._version or self._clock.now_ms() - self._last_ms > self._lease_ms // 2:
+        if not self._version or self._clock.ticks_ms() - self._last_ms > self._lease_ms // 2:
             msg = f"the lease of the table's lock {self._key!r} in DynamoDB was lost"
             raise overtaken(msg)
 

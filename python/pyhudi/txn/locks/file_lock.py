@@ -53,11 +53,12 @@ class FileLock:
             return False
         owner = self._clock.uuid()
         content = self._said(owner)
+        # Before the file is there: what interrupts comes at any time, and `release` looks for it.
+        self._owner, self._content = owner, content
         processes.at_work.add(owner)
         expected = None if found is None else found[1]
-        version = self._storage.replace_version(self._path, content, expected)
-        if version is not None:
-            self._owner, self._content, self._version = owner, content, version
+        self._version = self._storage.replace_version(self._path, content, expected)
+        if self._version is not None:
             self._clock.sleep(_SETTLES_S)
             if self._is_own():
                 self._renewal.start()
@@ -101,11 +102,14 @@ class FileLock:
 
     def release(self) -> None:
         """Deletes the file where it is this writer's own still."""
-        self._renewal.stop()
-        processes.at_work.discard(self._owner)
-        if self._version is not None and self._is_own():
-            self._storage.delete(self._path)
-        self._version = None
+        try:
+            self._renewal.stop()
+            if self._content and self._is_own():
+                self._storage.delete(self._path)
+                self._content = b""
+        finally:
+            processes.at_work.discard(self._owner)
+            self._version = None
 
     def holder(self) -> str:
         """The lock file."""

@@ -59,12 +59,11 @@ class HiveClient:
             transport.close()
 
     def _answer(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        thrift = extra("thrift.Thrift", _EXTRA)
         if self._client is None:
             self._connect()
         try:
             return getattr(self._client, name)(*arguments)
-        except (thrift.TException, OSError):
+        except BaseException:
             # Not to take an answer that comes late for that of the next call.
             self.disconnect()
             raise

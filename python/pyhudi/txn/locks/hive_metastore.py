@@ -39,16 +39,21 @@ class HiveMetastoreLock:
     def acquire(self, patience_ms: int) -> bool:
         """Takes the lock. Raises `StorageError` where no server answers."""
         types = hive_types()
+        taken = False
         try:
             for _ in pauses(self._clock, patience_ms):
-                if self._asked(types).state == types.LockState.ACQUIRED:
-                    self._renewal.start()
-                    return True
+                taken = self._asked(types).state == types.LockState.ACQUIRED
+                if taken:
+                    break
         except self._client.errors as error:
-            self._give_back()
             raise StorageError(f"Hive metastore at {self._uris}: {said(error)}") from error
-        self._give_back()
-        return False
+        finally:
+            # A place in the queue of one that was interrupted would keep all behind it waiting.
+            if not taken:
+                self._give_back()
+        if taken:
+            self._renewal.start()
+        return taken
 
     def _asked(self, types: Any) -> Any:
         """What the metastore says of the place in the queue, which is taken first."""

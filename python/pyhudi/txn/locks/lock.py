@@ -8,7 +8,7 @@ besides (`txn/conflicts.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from pyhudi.clock import Clock
@@ -30,7 +30,10 @@ class TableLock(Protocol):
         ...
 
     def release(self) -> None:
-        """Gives the lock back. One that was lost is nobody's to give: that is no error here."""
+        """Gives the lock back, also where taking it or giving it back was interrupted.
+
+        One that was lost or never taken is nobody's to give: that is no error here.
+        """
         ...
 
     def holder(self) -> str:
@@ -46,7 +49,14 @@ def held(
 
     on_failure: is told why the lock could not be given back, which then is no error.
     """
-    if not lock.acquire(patience_ms):
+    try:
+        taken = lock.acquire(patience_ms)
+    except BaseException:
+        # What interrupts may come when the lock has just been taken.
+        with suppress(Exception):
+            lock.release()
+        raise
+    if not taken:
         raise LockTimeout(
             f"the table's lock was held by {lock.holder()} for {patience_ms / 1000:g} s",
             hint="Wait for the other writers, or raise hoodie.write.lock.wait_time_ms.",
@@ -54,12 +64,21 @@ def held(
     try:
         yield lock
     finally:
-        try:
+        _give_back(lock, on_failure)
+
+
+def _give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None) -> None:
+    try:
+        lock.release()
+    except Exception as error:
+        if on_failure is None:
+            raise
+        on_failure(error)
+    except BaseException:
+        # Interrupted: else this living process would seem to hold it.
+        with suppress(Exception):
             lock.release()
-        except Exception as error:
-            if on_failure is None:
-                raise
-            on_failure(error)
+        raise
 
 
 def pauses(clock: Clock, patience_ms: int) -> Iterator[None]:

@@ -12,10 +12,10 @@ class ProcessLock:
     """The lock of a table's location within this process."""
 
     def __init__(self, uri: str) -> None:
-        """uri: where the table lies, as every writer spells it."""
+        """uri: where the table lies, in one spelling."""
         self._uri = uri
         with _guard:
-            self._lock = _locks.setdefault(uri.rstrip("/"), threading.Lock())
+            self._lock = _locks.setdefault(uri, threading.Lock())
         self._held = False
 
     def acquire(self, patience_ms: int) -> bool:

@@ -130,12 +130,14 @@ class StorageLock:
         process = "" if bucket else processes.owner(owner).decode()
         until = self._clock.now_ms() + self._validity_ms
         content = _Content(expired=False, valid_until=until, owner=owner, process=process)
+        # Before the file says so: what interrupts comes at any time, and `release` looks for it.
+        self._content, self._version = content, None
         processes.at_work.add(owner)
-        taken = self._swap(content, version)
-        if taken is None:
+        self._version = self._swap(content, version)
+        if self._version is None:
+            self._content = None
             processes.at_work.discard(owner)
             return False
-        self._content, self._version = content, taken
         self._renewal.start()
         return True
 
@@ -173,12 +175,19 @@ class StorageLock:
     def release(self) -> None:
         """Gives it back, for the next one to take at once."""
         self._renewal.stop()
-        held, self._content = self._content, None
+        held = self._content
         if held is None:
             return
         processes.at_work.discard(held.owner)
         given = _Content(expired=True, valid_until=held.valid_until, owner=held.owner)
-        self._free = self._swap(given, self._version)
+        version = self._version or self._version_of(held)
+        self._free = None if version is None else self._swap(given, version)
+        self._content = None
+
+    def _version_of(self, held: _Content) -> str | None:
+        """The file's where it says what this writer was about to write when it was interrupted."""
+        found = self._storage.read_version(PATH)
+        return found[1] if found is not None and found[0] == held.encode() else None
 
     def holder(self) -> str:
         """The owner that was seen last."""

@@ -50,18 +50,20 @@ class ZooKeeperLock:
         self._lost.clear()
         self._client = kazoo.KazooClient(self._hosts, timeout=self._session_s)
         self._client.add_listener(self._on_state)
+        taken = False
         try:
             self._client.start(timeout=self._connection_s)
             self._answer(self._client.ensure_path_async(self._path))
             self._node = self._made()
-            if self._wait(until):
-                return True
+            taken = self._wait(until)
         except Exception as error:
-            self._close()
             msg = f"ZooKeeper at {self._hosts}: {type(error).__name__} {error}"
             raise StorageError(msg) from error
-        self._close()
-        return False
+        finally:
+            # A node of one that was interrupted would keep all behind it waiting.
+            if not taken:
+                self._close()
+        return taken
 
     def _made(self) -> str:
         """The own node; one that was made and whose answer was lost is found again."""
