@@ -307,6 +307,17 @@ def test_a_record_that_changed_its_partition_is_one_update(golden: GoldenTables)
     assert all(row["before"]["city"] != row["after"]["city"] for row in moved)
 
 
+@pytest.mark.parametrize("name", ["v9_cow_by_ts_double", "v9_cow_by_ts_instant"])
+def test_partition_values_are_those_of_a_scan(golden: GoldenTables, name: str) -> None:
+    """As Spark prints them, which is not as Arrow does."""
+    table = open_golden(golden, name)
+    times = instants(table)
+    after = [row["after"] for row in table.diff(times[0], times[-1]).to_arrow().to_pylist()]
+    shown = {row["id"]: row["at"] for row in table.scan().to_arrow().to_pylist()}
+    assert after
+    assert [row["at"] for row in after] == [shown[row["id"]] for row in after]
+
+
 def test_diff_tasks_travel_by_pickle(golden: GoldenTables) -> None:
     table = open_golden(golden, MOR)
     diff = table.diff(*instants(table)[1:3])
