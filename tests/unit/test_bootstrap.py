@@ -62,6 +62,17 @@ def test_missing_index_is_damage(table: Path) -> None:
     assert caught.value.file == bootstrap.INDEX_FILE
 
 
+@pytest.mark.parametrize("part", [b"avro.schema", b'"fields"', b"fileIdToBootstrapFile"])
+def test_a_damaged_record_of_the_index_names_it(table: Path, part: bytes) -> None:
+    index = table / bootstrap.INDEX_FILE
+    data = index.read_bytes()
+    assert part in data
+    index.write_bytes(data.replace(part, part.swapcase()))
+    with pytest.raises(CorruptTable) as caught:
+        pyhudi.open_table(str(table)).scan().to_arrow()
+    assert caught.value.file == bootstrap.INDEX_FILE
+
+
 def test_source_of_other_rows_is_damage(table: Path) -> None:
     for path in source_files(table):
         pq.write_table(pa.table({"id": ["k000"] * 1000}), path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.properties_file import FILE
 from pyhudi.engine.local import LocalEngine
-from pyhudi.errors import CommitConflict, ConfigError, LockTimeout, SchemaMismatch
+from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, LockTimeout, SchemaMismatch
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.heartbeat import beating
 from pyhudi.txn.locks.storage_lock import StorageLock
@@ -200,6 +201,17 @@ def test_one_that_dies_overwriting_leaves_a_table_to_overwrite(
     monkeypatch.undo()
     assert (tmp_path / FILE).exists()
     assert not (tmp_path / "x").exists()
+    table = pyhudi.create_table(tmp_path, NEW, mode="overwrite", **PARTS)
+    assert table.scan().to_arrow()["id"].to_pylist() == ["n"]
+
+
+def test_one_that_dies_between_timeline_and_properties_leaves_a_table_to_overwrite(
+    tmp_path: Path,
+) -> None:
+    pyhudi.create_table(tmp_path, ROWS, **PARTS)
+    shutil.rmtree(tmp_path / ".hoodie" / "timeline")
+    with pytest.raises(CorruptTable, match=r"\.hoodie/timeline is missing"):
+        pyhudi.open_table(tmp_path)
     table = pyhudi.create_table(tmp_path, NEW, mode="overwrite", **PARTS)
     assert table.scan().to_arrow()["id"].to_pylist() == ["n"]
 

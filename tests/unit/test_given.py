@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.given import given_batches, is_read_once
-from pyhudi.schema.plain import plain_schema
+from pyhudi.schema.plain import plain_batch, plain_schema
 
 
 def encoded() -> pa.Table:
@@ -103,6 +104,36 @@ def test_parts_of_encoded_arrays_are_their_own_rows(start: int) -> None:
     part = taken(encoded().slice(start, 1))
     part.validate(full=True)
     assert part.to_pylist() == taken(encoded()).slice(start, 1).to_pylist()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("encoding", ["dictionary", "runs", "runs of a dictionary", "views"])
+def test_more_text_than_an_array_holds_is_told_before_it_is_made(
+    encoding: str, nested: bool
+) -> None:
+    rows, size = 2200, 1_000_000
+    one = pa.array(["x" * size])
+    first = pa.array([0] * rows, pa.int32())
+    if encoding == "views":
+        # Length, the first four bytes, which buffer and where in it.
+        views = struct.pack("<i4sii", size, b"xxxx", 0, 0) * rows
+        buffers = [None, pa.py_buffer(views), one.buffers()[2]]
+        column: Any = pa.Array.from_buffers(pa.string_view(), rows, buffers)
+    elif encoding == "dictionary":
+        column = pa.DictionaryArray.from_arrays(first, one)
+    else:
+        run = one if encoding == "runs" else one.dictionary_encode()
+        column = pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), run)
+    if nested:
+        column = pa.StructArray.from_arrays([column], ["q"])
+    batch = pa.record_batch({"s": column})
+    schema = plain_schema(batch.schema)
+    before = pa.total_allocated_bytes()
+    with pytest.raises(SchemaMismatch, match=f"column 's.*{rows * size} bytes") as error:
+        plain_batch(batch, schema)
+    assert "smaller batches" in str(error.value)
+    assert pa.total_allocated_bytes() - before < size
+    assert plain_batch(batch.slice(3, 2), schema).nbytes >= 2 * size
 
 
 def test_plain_data_are_not_copied() -> None:

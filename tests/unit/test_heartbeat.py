@@ -86,7 +86,10 @@ def test_another_machines_process_lives_two_minutes(storage: Storage) -> None:
     assert alive(storage)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"machine": null, "pid": "x"}'])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{", b"[" * 100_000, b"\xff", b'{"machine": null, "pid": "x"}'],
+)
 def test_what_hudi_or_anybody_else_writes_is_alive(storage: Storage, content: bytes) -> None:
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", content)
     assert alive(storage)

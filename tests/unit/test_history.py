@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.errors import ConfigError
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.timeline import CommitMetadata, Timeline
+from pyhudi.txn.conflicts import check_once
 from tests.helpers.tables import unpack
+from tests.unit.memory_storage import MemoryStorage
 from tests.unit.test_savepoints import made, people
 
 
@@ -98,10 +103,37 @@ def test_nothing_to_write_is_a_commit_with_something_to_say(tmp_path: Path) -> N
     assert ("offset", "12") in table.history(limit=1).to_pylist()[0]["metadata"]
 
 
-@pytest.mark.parametrize("wrong", [{"schema": "x"}, {"n": 1}, {1: "x"}, "text", {"": "x"}])
+_STREAMS = "_hudi_streaming_sink_checkpoint"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"schema": "x"},
+        {"n": 1},
+        {1: "x"},
+        "text",
+        {"": "x"},
+        {_STREAMS: "x"},
+        {_STREAMS: "[]"},
+        {_STREAMS: '{"s": "x"}'},
+    ],
+)
 def test_what_is_no_commit_metadata_is_refused(wrong: object, tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     before = table.history().num_rows
     with pytest.raises(ConfigError, match="commit_metadata"):
         table.upsert(people(range(1), 5), commit_metadata=wrong)  # type: ignore[arg-type]
     assert table.refresh().history().num_rows == before
+
+
+@pytest.mark.parametrize("theirs", ["x", "[" * 100_000, "[]", '{"mine": "x"}', '{"mine": 1e999}'])
+def test_what_another_writer_says_of_streams_is_looked_at(theirs: str) -> None:
+    name = "20260101000000000.commit"
+    content = json.dumps({"extraMetadata": {_STREAMS: theirs}}).encode()
+    config = TableConfig({"hoodie.table.name": "t", "hoodie.table.version": "6"})
+    timeline = Timeline.load(MemoryStorage({f".hoodie/{name}": content}), config)
+    mine = CommitMetadata(extra_metadata={_STREAMS: '{"mine": "7"}'})
+    with pytest.raises(CorruptTable, match=name):
+        check_once(timeline, mine)
+    check_once(timeline, CommitMetadata())

@@ -13,11 +13,14 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import INDEXING
+from pyhudi.config.properties_file import FILE
 from pyhudi.config.property_names import UNFINISHED
-from pyhudi.errors import CommitConflict, StorageError, UnsupportedTableFeature
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import CommitConflict, CorruptTable, StorageError, UnsupportedTableFeature
 from pyhudi.metadata.bootstrap import Making
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.storage.storage import Storage
 from pyhudi.write import metadata_lifecycle, write_context
 from tests.helpers.metadata_records import stored_records
@@ -280,3 +283,12 @@ def test_an_index_that_goes_while_a_write_opens_the_table(
     table.upsert(people([0], 2, 2))
     assert dropped
     assert [row["v"] for row in rows_read(tmp_path / "t", "true")] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "said", ["x", "[" * 100_000, '{"by": "b", "version": 1e999, "definitions": {}}']
+)
+def test_what_no_writer_leaves_in_the_properties_is_damage(said: str) -> None:
+    with pytest.raises(CorruptTable, match=UNFINISHED) as error:
+        Unfinished.of(TableConfig({UNFINISHED: said}))
+    assert error.value.file == FILE

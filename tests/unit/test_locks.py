@@ -261,7 +261,16 @@ class TestStorageLock:
         assert not StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
 
     @pytest.mark.parametrize(
-        "text", [" ", "{}", "[]", '{"expired":false,"validUntil":"x"}', "\xff"]
+        "text",
+        [
+            " ",
+            "{}",
+            "[]",
+            "[" * 100_000,
+            '{"expired":false,"validUntil":"x"}',
+            '{"expired":false,"validUntil":1e999,"owner":"x"}',
+            "\xff",
+        ],
     )
     def test_what_is_no_lock_is_an_error(self, text: str, tmp_path: Path) -> None:
         file = tmp_path / PATH
@@ -289,10 +298,11 @@ class TestStorageLock:
 
 
 class TestFileLock:
-    def test_a_foreign_file_stays(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("text", ["", "[" * 100_000])
+    def test_a_foreign_file_stays(self, text: str, tmp_path: Path) -> None:
         file = tmp_path / ".hoodie" / "lock"
         file.parent.mkdir()
-        file.touch()
+        file.write_text(text)
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock())
         assert not lock.acquire(0)
         lock.release()

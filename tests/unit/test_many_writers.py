@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.errors import CommitConflict, UnsupportedTableFeature
+from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
 from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.slices.table import Commit, Table
 from pyhudi.txn.guard import LockGuard
@@ -503,6 +503,15 @@ class TestOtherLocks:
         (timeline.parent / ".locks" / "table_lock.json").unlink()
         with pytest.raises(UnsupportedTableFeature, match="were at work at the same time"):
             table.upsert(rows_of({"a": ("rome", 1)}))
+
+    @pytest.mark.parametrize("name", ["1.commit", "99999999999999999_99999999999999999.commit"])
+    def test_what_is_no_time_names_its_file(self, name: str, tmp_path: Path) -> None:
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        path = f".hoodie/timeline/{name}"
+        table.storage.put(path, b"")
+        with pytest.raises(CorruptTable, match=path) as error:
+            table.upsert(rows_of({"a": ("rome", 1)}))
+        assert error.value.file == path
 
 
 def test_a_single_writer_takes_no_lock(tmp_path: Path) -> None:

@@ -40,13 +40,13 @@ def test_what_it_was_initialised_with_need_not_be_there() -> None:
     init = Instant("0" * 17, "deltacommit", State.COMPLETED, T[2], "x")
     own = of_instants([init], LAYOUT_2)
     check_not_behind(timeline(T[0], T[1]), own)
-    with pytest.raises(CorruptTable, match="behind"):
+    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is behind"):
         check_not_behind(timeline(T[3]), own)
     old = timeline(f"{T[1]}010", layout=1)
     check_not_behind(timeline(T[0], T[1], layout=1), old)
-    with pytest.raises(CorruptTable, match="behind"):
+    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is behind"):
         check_not_behind(timeline(T[2], layout=1), old)
-    with pytest.raises(CorruptTable, match="behind"):
+    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is behind"):
         check_not_behind(timeline(T[0]), timeline())
 
 

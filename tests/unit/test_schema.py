@@ -110,9 +110,15 @@ def test_the_newest_commit_tells_how_older_files_name_the_columns() -> None:
     assert '"b"' in found.history.current
 
 
-def test_a_schema_that_is_no_record_is_damage() -> None:
-    with pytest.raises(CorruptTable):
-        read({T1: commit("no json")})
+@pytest.mark.parametrize(
+    "text",
+    ["no json", '{"fields": 1}', '{"type": "record", "name": "r", "fields": [{"name": "a"}]}'],
+)
+def test_a_schema_that_is_none_is_damage_of_the_commit(text: str) -> None:
+    with pytest.raises(CorruptTable) as error:
+        read({T1: commit(text)})
+    assert error.value.file == T1
+    assert str(error.value).startswith(T1)
 
 
 @pytest.mark.parametrize("name", ["v9_mor_part_avro", "v9_mor_bucket", "v6_cow_simple"])

@@ -5,13 +5,17 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import pyhudi
+from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Instant, State, Timeline
+from pyhudi.timeline.content import encode_container
 from tests.helpers.tables import GoldenTables, facts, names
 from tests.unit.memory_storage import MemoryStorage
 
@@ -242,8 +246,13 @@ class TestContent:
         with pytest.raises(CorruptTable, match=r"\.hoodie/1\.commit"):
             loaded.read(instant)
 
-    def test_damaged_container_names_the_file(self) -> None:
-        loaded, instant = self.load(b"Obj\x01\x02")
+    @pytest.mark.parametrize("damage", [b"cut", b'"fields"', b'"record"', b"avro.schema"])
+    def test_damaged_container_names_the_file(self, damage: bytes) -> None:
+        saved = {"savepointedBy": "", "savepointedAt": 1, "comments": "", "partitionMetadata": {}}
+        whole = encode_container("HoodieSavepointMetadata", saved, SystemClock())
+        assert damage in whole or damage == b"cut"
+        data = b"Obj\x01\x02" if damage == b"cut" else whole.replace(damage, damage.upper(), 1)
+        loaded, instant = self.load(data)
         with pytest.raises(CorruptTable) as error:
             loaded.read(instant)
         assert error.value.file == ".hoodie/1.commit"
@@ -278,3 +287,33 @@ def test_unfinished_rename_of_another_writer_is_no_instant(
     name = f"{before[-1].file_name}.0a1b2c3d-1111-4222-8333-444455556666"
     storage.put(config.layout.path(name), b"half")
     assert Timeline.load(storage, config).instants == before
+
+
+@pytest.mark.parametrize("damage", ["folder", "path"])
+def test_a_missing_folder_is_no_empty_timeline(damage: str, tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "ts": [1]})
+    table = pyhudi.create_table(tmp_path, rows, key="id", order_by="ts", type="mor")
+    timeline_folder, named = tmp_path / ".hoodie/timeline", ".hoodie/timeline"
+    if damage == "folder":
+        timeline_folder.rename(tmp_path / "kept")
+    else:
+        properties, named = tmp_path / ".hoodie/hoodie.properties", ".hoodie/time"
+        text = properties.read_text()
+        assert "hoodie.timeline.path=timeline" in text
+        properties.write_text(text.replace("path=timeline", "path=time"))
+        with pytest.raises(CorruptTable, match=f"{named} is missing"):
+            table.refresh()
+    for use in (lambda: pyhudi.open_table(tmp_path), lambda: table.upsert(rows)):
+        with pytest.raises(CorruptTable, match=f"{named} is missing") as error:
+            use()
+        assert error.value.file == named
+    if damage == "folder":
+        assert not timeline_folder.exists()
+        (tmp_path / "kept").rename(timeline_folder)
+        assert pyhudi.open_table(tmp_path).scan().to_arrow().num_rows == 1
+
+
+def test_a_new_table_has_the_folder(tmp_path: Path) -> None:
+    pyhudi.create_table(tmp_path, pa.schema([("id", pa.string())]), key="id")
+    shutil.rmtree(tmp_path / ".hoodie/timeline/history")
+    assert pyhudi.open_table(tmp_path).scan().to_arrow().num_rows == 0

@@ -89,6 +89,20 @@ def test_a_changed_table_takes_writes(name: str, to: int, tmp_path: Path) -> Non
     assert table.scan().count() == before.num_rows - 1
 
 
+def test_a_table_without_commits_has_a_timeline_after_it(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "v": [1]})
+    for enabled in (True, False):
+        options = {"hoodie.metadata.enable": enabled}
+        folder = tmp_path / str(enabled)
+        pyhudi.create_table(folder, rows.schema, key="id", version=6, options=options)
+        pyhudi.open_table(folder).upgrade(9)
+        assert (folder / ".hoodie/timeline/history").is_dir()
+        table = pyhudi.open_table(folder)
+        assert table.scan().count() == 0
+        table.insert(rows)
+        assert table.check().ok
+
+
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     base = unpack("v6_mor_compaction", tmp_path)
     before = {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}

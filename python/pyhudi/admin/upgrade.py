@@ -27,6 +27,7 @@ from pyhudi.admin.upgrade_timeline import archived_instants, moved_files
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
+from pyhudi.config.create import make_timeline
 from pyhudi.config.merge_mode import (
     OLD_STRATEGY_ID,
     PARTIAL_UPDATE_MODE,
@@ -369,6 +370,7 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
     timeline = Timeline.load(storage, old)
     if new.layout.completion_in_name:
         storage.delete_dir(new.layout.folder)
+        make_timeline(storage, new, clock)
         add_to_history(storage, new.history_folder, archived_instants(timeline, clock), check)
     else:
         remove_instants(storage, new.layout)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from pyhudi.config.json_text import parse_json
 from pyhudi.config.property_names import KEYS
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, CorruptTable
 
 COMMIT_METADATA_PREFIX = "_"
 """Options whose names begin so go into the extra metadata of commits, as in Hudi by the default of
@@ -41,7 +42,18 @@ def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
         if not name or name in _TAKEN:
             msg = f"commit_metadata has the name {name!r}, which is taken"
             raise ConfigError(msg, hint="Choose another name.")
+    _check_batches(entries)
     return {**options, **{f"{_FOR_ONE_CALL}{name}": text for name, text in entries.items()}}
+
+
+def _check_batches(entries: Mapping[str, str]) -> None:
+    where = "commit_metadata"
+    try:
+        for stream in stream_entries(entries, STREAM_BATCHES, where):
+            stream_batch(entries, stream, where)
+    except CorruptTable as error:
+        hint = 'Give JSON as {"stream": "7"}, the number of its last batch.'
+        raise ConfigError(str(error), hint=hint) from error
 
 
 def with_commit_id(options: Mapping[str, str], commit_id: str) -> dict[str, str]:
@@ -49,11 +61,30 @@ def with_commit_id(options: Mapping[str, str], commit_id: str) -> dict[str, str]
     return {**options, f"{_FOR_ONE_CALL}{COMMIT_ID}": commit_id}
 
 
-def stream_entries(said: Mapping[str, str], name: str) -> dict[str, str]:
-    """What an entry of a commit's extra metadata says of each stream. said: all entries."""
+def stream_entries(said: Mapping[str, str], name: str, where: object) -> dict[str, str]:
+    """What an entry of a commit's extra metadata says of each stream. said: all entries.
+
+    Raises `CorruptTable` naming `where` for an entry that is no object of JSON.
+    """
     text = said.get(name)
-    found = json.loads(text) if text else {}
+    found = parse_json(text, f"{where}: {name}", is_file=False) if text else {}
+    if not isinstance(found, dict):
+        raise CorruptTable(f"{where}: {name} is {text!r}, which has no streams by name")
     return {stream: str(value) for stream, value in found.items()}
+
+
+def stream_batch(said: Mapping[str, str], stream: str, where: object) -> int | None:
+    """The last batch of a stream, by a commit's extra metadata; None where it has none.
+
+    Raises `CorruptTable` naming `where` for what is no number.
+    """
+    text = stream_entries(said, STREAM_BATCHES, where).get(stream)
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,19}", text):
+        msg = f"{where}: {STREAM_BATCHES} has {text!r} as the last batch of {stream!r}"
+        raise CorruptTable(msg)
+    return int(text)
 
 
 def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:

@@ -12,9 +12,14 @@ _KEEPER = ".keep"
 
 def make_table(storage: Storage, config: TableConfig, clock: Clock) -> None:
     """Puts an empty table on storage; the properties come last, since they make it a table."""
+    make_timeline(storage, config, clock)
+    config.save_new(storage, clock)
+
+
+def make_timeline(storage: Storage, config: TableConfig, clock: Clock) -> None:
+    """Leaves the folders of a timeline without instants, active and archived."""
     for folder in (config.history_folder, config.timeline_path):
         _make_folder(storage, folder, clock)
-    config.save_new(storage, clock)
 
 
 def _make_folder(storage: Storage, folder: str, clock: Clock) -> None:

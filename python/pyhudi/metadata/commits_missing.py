@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION
 from pyhudi.config.file_names import parse_log_name
+from pyhudi.config.metadata_names import FOLDER
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.start_group import START_TOKEN
 from pyhudi.timeline import Instant, Timeline
@@ -30,7 +31,7 @@ def check_not_behind(data: Timeline, metadata: Timeline) -> None:
     """
     missing = missing_commits(data, metadata)
     if missing:
-        raise CorruptTable(f"it is behind the table: it lacks the commit {missing[0]}")
+        raise CorruptTable(f"{FOLDER} is behind the table: it lacks the commit {missing[0]}")
 
 
 def missing_commits(data: Timeline, metadata: Timeline) -> list[str]:

@@ -184,7 +184,7 @@ class MetadataTable:
 
     def _slices(self, name: str) -> list[FileSlice]:
         if not self.has(name):
-            raise CorruptTable(f"it has no partition {name}")
+            raise CorruptTable(f"{FOLDER} has no partition {name}")
         view = FileSystemView(self._storage, self._config, self._timeline, {name}, self._files)
         present: dict[str, tuple[str, int]] = {}
         for group in view.groups.values():
@@ -193,7 +193,7 @@ class MetadataTable:
         check_files(self._timeline, name, present)
         slices = view.slices()
         if not slices and not self._is_partitioned(name):
-            raise CorruptTable(f"its partition {name} is empty")
+            raise CorruptTable(f"{FOLDER}/{name} has no files")
         return slices
 
 
@@ -230,4 +230,4 @@ def check_group_number(name: str, file_id: str, expected: int) -> None:
     """Raises `CorruptTable` where a file group's place among its partition's is not its number."""
     match = _GROUP_NUMBER.search(file_id)
     if match is None or int(match[1]) != expected:
-        raise CorruptTable(f"its partition {name} lacks the file group {expected}")
+        raise CorruptTable(f"{FOLDER}/{name} lacks the file group {expected}")

@@ -29,6 +29,8 @@ from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.kinds.registry import in_order, kind_of
 from pyhudi.storage.storage import Storage
 
+_NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
 
 @dataclass(frozen=True)
 class Unfinished:
@@ -60,7 +62,7 @@ class Unfinished:
             return cls()
         try:
             return _parsed(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except _NO_RECORD as error:
             msg = f"{FILE}: {UNFINISHED} is damaged: {error!r}"
             raise CorruptTable(msg, file=FILE, hint="Remove the property.") from error
 

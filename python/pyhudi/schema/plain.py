@@ -14,6 +14,8 @@ from pyhudi.errors import SchemaMismatch
 
 _AS_STORED = ("arrow.json", "arrow.uuid")
 """Extension types whose storage says all that they say."""
+_MOST = 2**31 - 1
+"""Bytes of text in one array."""
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -29,7 +31,10 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the columns of its `plain_schema`."""
+    """A batch with the columns of its `plain_schema`.
+
+    Raises `SchemaMismatch` for texts that are too much for one batch without their encoding.
+    """
     arrays = [
         _plain_array(array, name) for array, name in zip(batch.columns, schema.names, strict=True)
     ]
@@ -75,10 +80,11 @@ def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:
     plain = _plain_type(kind, path)
     if kind == plain:
         return array
+    _check_size(array, path)
     if pa.types.is_dictionary(kind):
         return _plain_array(array.dictionary, path).take(array.indices)
     if pa.types.is_run_end_encoded(kind):
-        return _plain_array(pc.run_end_decode(array), path)
+        return _each_of_runs(array, _plain_array(array.values, path))
     if isinstance(kind, pa.BaseExtensionType):
         return _plain_array(array.storage, path)
     if pa.types.is_struct(kind):
@@ -93,6 +99,40 @@ def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         return _plain_array(_list_of_view(array), path)
     return array.cast(plain)
+
+
+def _check_size(array: pa.Array[Any], path: str) -> None:
+    lengths = _lengths(array)
+    size = 0 if lengths is None else pc.sum(lengths).as_py() or 0
+    if size > _MOST:
+        msg = f"column {path!r} has {size} bytes of {_plain_type(array.type, path)} in one batch"
+        hint = f"Hand the rows over in smaller batches: {_MOST} bytes of a column at most."
+        raise SchemaMismatch(msg, hint=hint)
+
+
+def _lengths(array: pa.Array[Any]) -> pa.Array[Any] | None:
+    """The bytes of each value; None where they are no texts, or have no limit."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        inner = _lengths(array.dictionary)
+        return None if inner is None else inner.take(array.indices)
+    if pa.types.is_run_end_encoded(kind):
+        inner = _lengths(array.values)
+        return None if inner is None else _each_of_runs(array, inner)
+    if kind.equals(pa.string_view()) or kind.equals(pa.binary_view()):
+        # A view is 16 bytes, of which the first four are the length.
+        words = pa.Array.from_buffers(
+            pa.int32(), 4 * (array.offset + len(array)), [None, array.buffers()[1]]
+        )
+        return pc.if_else(array.is_valid(), words[4 * array.offset :: 4], 0)
+    is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+    return pc.binary_length(array) if is_text else None
+
+
+def _each_of_runs(array: pa.Array[Any], values: pa.Array[Any]) -> pa.Array[Any]:
+    """What an array of runs has in each row, with other values for the runs."""
+    runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, values)
+    return pc.run_end_decode(runs.slice(array.offset, len(array)))
 
 
 def _list_of_view(array: pa.Array[Any]) -> pa.Array[Any]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyhudi.config.actions import COMMIT_ACTIONS, Instant
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.json_text import MAX_SCHEMA, parse_json
+from pyhudi.config.properties_file import FILE
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.internal_schema import Evolution, SchemaHistory, find_history
@@ -146,13 +147,16 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> T
     `CorruptTable` for a schema that cannot be understood.
     """
     newest, avro = _schema_of_commits(timeline)
-    avro = avro or _schema_of_creation(config) or _schema_of_newest_file(storage, timeline)
-    if avro is None:
-        raise SchemaMismatch(
-            "the table has no schema yet: no commit, no hoodie.table.create.schema",
-            hint="Write to it once, or create it with a schema.",
-        )
-    bare, arrow = _bare_and_arrow(avro, config)
+    where = timeline.path(newest) if newest else timeline.archive.folder
+    if not avro:
+        where, avro = FILE, _schema_of_creation(config)
+    if not avro:
+        where, avro = _schema_of_newest_file(storage, timeline)
+    try:
+        bare, arrow = _bare_and_arrow(avro, config)
+    except (CorruptTable, SchemaMismatch) as error:
+        msg = f"{where}: {error}"
+        raise CorruptTable(msg, file=where) from error
     history = find_history(storage, timeline, newest)
     return TableSchema(bare, arrow, history.evolution(arrow) if history else None, history)
 
@@ -201,14 +205,17 @@ def _schema_of_creation(config: TableConfig) -> str | None:
     return config.create_schema or None
 
 
-def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> str | None:
-    """The schema that the newest file of a commit was written with, by its own words."""
+def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> tuple[str, str]:
+    """The newest file of a commit, and the schema that it was written with by its own words."""
     for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
         for path in _written_files(timeline.commit_metadata(instant)):
             schema = _schema_of_file(storage, path)
             if schema:
-                return schema
-    return None
+                return path, schema
+    raise SchemaMismatch(
+        "the table has no schema yet: no commit, no hoodie.table.create.schema",
+        hint="Write to it once, or create it with a schema.",
+    )
 
 
 def _written_files(metadata: CommitMetadata) -> list[str]:

@@ -17,7 +17,6 @@ the folder that the index names, so that a table and its source can be moved.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,6 +30,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.file_slice import BaseFile, BootstrapFile, FileSlice
 from pyhudi.slices.partition_values import path_values
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline.content import container_record
 
 if TYPE_CHECKING:
     from pyhudi import _native
@@ -144,20 +144,16 @@ def _load(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> d
     except FileNotFoundError as error:
         msg = f"{INDEX_FILE} is missing, and with it the way to the rows of skeleton files"
         raise CorruptTable(msg, file=INDEX_FILE) from error
-    written = _record(info)["bootstrapBasePath"] if info else folder
-    return {
-        key.decode().removeprefix(_KEY_PREFIX): _sources(_record(value), config, folder, written)
-        for key, value in pairs
-    }
-
-
-def _record(container: bytes) -> dict[str, Any]:
-    from pyhudi import _native  # noqa: PLC0415 - planning other tables needs no core
-
-    records = json.loads(_native.container_to_json(container)[1])
-    if len(records) != 1 or not isinstance(records[0], dict):
-        raise CorruptTable(f"{INDEX_FILE}: not one record in a container", file=INDEX_FILE)
-    return dict(records[0])
+    try:
+        written = container_record(info, INDEX_FILE)["bootstrapBasePath"] if info else folder
+        records = {key.decode(): container_record(value, INDEX_FILE) for key, value in pairs}
+        return {
+            key.removeprefix(_KEY_PREFIX): _sources(record, config, folder, written)
+            for key, record in records.items()
+        }
+    except (AttributeError, KeyError, TypeError, UnicodeDecodeError) as error:
+        msg = f"{INDEX_FILE}: not a bootstrap index: {error!r}"
+        raise CorruptTable(msg, file=INDEX_FILE) from error
 
 
 def _sources(record: Mapping[str, Any], config: TableConfig, folder: str, written: str) -> Sources:

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from pyspark.sql import DataFrame
 
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.config.commit_entries import STREAM_BATCHES, stream_entries
+from pyhudi.config.commit_entries import STREAM_BATCHES, stream_batch, stream_entries
 from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.write.once import newest_first
@@ -71,7 +71,7 @@ class Sink:
 
     def _is_written(self, table: HudiTable, batch_id: int, query: str | None) -> bool:
         last = next(self._checkpoints(table), None)
-        if last is None or batch_id > int(last[0]):
+        if last is None or batch_id > last[0]:
             return False
         if query and last[1] and query != last[1]:
             raise ConfigError(
@@ -82,13 +82,13 @@ class Sink:
             )
         return True
 
-    def _checkpoints(self, table: HudiTable) -> Iterator[tuple[str, str | None]]:
+    def _checkpoints(self, table: HudiTable) -> Iterator[tuple[int, str | None]]:
         """Batch and query of the stream's commits, newest first; archived ones come last."""
-        for _, metadata in newest_first(table.state.timeline):
+        for instant, metadata in newest_first(table.state.timeline):
             said = metadata.extra_metadata
-            batch = stream_entries(said, STREAM_BATCHES).get(self.identifier)
+            batch = stream_batch(said, self.identifier, instant)
             if batch is not None:
-                yield batch, stream_entries(said, QUERY).get(self.identifier)
+                yield batch, stream_entries(said, QUERY, instant).get(self.identifier)
 
 
 def sink(

@@ -31,7 +31,7 @@ from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
-from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force
+from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force, check_there
 from pyhudi.timeline.shapes import check_content
 from pyhudi.timeline.spans import Span
 
@@ -85,10 +85,11 @@ class Timeline:
         }
 
     @classmethod
-    def load(cls, storage: Storage, config: TableConfig) -> Timeline:
+    def load(cls, storage: Storage, config: TableConfig, *, may_lack: bool = False) -> Timeline:
         """Lists the timeline's folder. A table without instants has an empty timeline.
 
-        Raises `TimelineMoved` where the table has another layout by now.
+        Raises `TimelineMoved` where the table has another layout by now, `CorruptTable` where it
+        has no such folder, unless it `may_lack` one.
         """
         layout = config.layout
         files: list[Instant] = []
@@ -105,6 +106,8 @@ class Timeline:
             files.append(parsed)
         if not files or any(entry.name == MOVING for entry in beside):
             check_in_force(storage, layout)
+        if not (folders or entries or may_lack):
+            check_there(storage, layout)
         timeline = cls(storage, layout, files, Archive(storage, config))
         timeline.beside = (folders, beside)
         timeline.keys_counted = config.properties.get(KEYS, "")
@@ -160,6 +163,10 @@ class Timeline:
     def folder(self) -> str:
         """Where its files are, relative to the table."""
         return self._layout.folder
+
+    def path(self, instant: Instant) -> str:
+        """The path of an instant's file, relative to the table."""
+        return self._layout.path(instant.file_name)
 
     @property
     def last_commit(self) -> Instant | None:
@@ -281,7 +288,7 @@ class Timeline:
 
         Raises `CorruptTable` as `commit_metadata` does.
         """
-        return commit_metadata_of(self.inflight(instant), self._layout.path(instant.file_name))
+        return commit_metadata_of(self.inflight(instant), self.path(instant))
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """What a commit wrote; for an empty file the default, as Hudi takes it.
@@ -298,7 +305,7 @@ class Timeline:
         return self._newest
 
     def _kept_metadata(self, instant: Instant) -> CommitMetadata:
-        path = self._layout.path(instant.file_name)
+        path = self.path(instant)
         known: CommitMetadata | None = self._storage.kept.get((self._storage.uri, path))
         if known is None:
             known = self._commit_metadata(instant)
@@ -306,11 +313,10 @@ class Timeline:
         return known
 
     def _commit_metadata(self, instant: Instant) -> CommitMetadata:
-        path = self._layout.path(instant.file_name)
-        return commit_metadata_of(self.read(instant), path)
+        return commit_metadata_of(self.read(instant), self.path(instant))
 
     def _read_file(self, file: Instant) -> dict[str, Any] | None:
-        path = self._layout.path(file.file_name)
+        path = self.path(file)
         data = self._storage.read_or_none(path)
         if data is None:
             check_in_force(self._storage, self._layout)
@@ -328,7 +334,7 @@ class Timeline:
                 if found is not None:
                     self._later = archive
                     return archive.read(found)
-        path = self._layout.path(file.file_name)
+        path = self.path(file)
         msg = f"{path} is gone: it was archived or rolled back since the timeline was listed"
         raise TimelineMoved(msg, hint=AGAIN)
 

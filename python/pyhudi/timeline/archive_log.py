@@ -7,11 +7,11 @@ merge of archive files that stopped half-way leaves records twice; the last one 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from pyhudi.config.actions import COMPLETED_ACTION, Instant, State
+from pyhudi.config.json_text import parse_json
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.spans import Span
@@ -83,9 +83,9 @@ class ArchiveLogs:
         return self._open[1]
 
     def _entry(self, name: str, line: str) -> dict[str, Any]:
-        entry = json.loads(line)
+        path = f"{self._folder}/{name}"
+        entry = parse_json(line, path)
         if not isinstance(entry, dict):
-            path = f"{self._folder}/{name}"
             raise CorruptTable(f"{path}: not a file of archived instants", file=path)
         return entry
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from pyhudi.clock import Clock
 from pyhudi.config.json_text import parse_json
-from pyhudi.errors import CorruptTable
+from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 
 _CONTAINER_MAGIC = b"Obj\x01"
 
@@ -29,27 +29,29 @@ def decode(data: bytes, path: str) -> dict[str, Any] | None:
     if not data:
         return None
     if data.startswith(_CONTAINER_MAGIC):
-        return _decode_container(data, path)
+        return container_record(data, path)
     return _as_object(parse_json(data, path), path)
 
 
-def _decode_container(data: bytes, path: str) -> dict[str, Any]:
+def container_record(data: bytes, path: str) -> dict[str, Any]:
+    """The one record of a container. Raises `CorruptTable` naming `path` for what is none."""
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
     try:
         records = json.loads(_native.container_to_json(data)[1])
-    except CorruptTable as error:
-        msg = f"{path}: {error}"
-        raise CorruptTable(msg, file=path, offset=error.offset, hint=error.hint) from error
+    except (CorruptTable, SchemaMismatch) as error:  # The schema is the file's own.
+        raise CorruptTable(f"{path}: {error}", file=path) from error
+    except UnsupportedTableFeature as error:
+        raise UnsupportedTableFeature(f"{path}: {error}") from error
     if len(records) != 1:
-        msg = f"{path}: an instant's file holds one record, this one {len(records)}"
+        msg = f"{path}: one record is wanted, there are {len(records)}"
         raise CorruptTable(msg, file=path)
     return _as_object(records[0], path)
 
 
 def _as_object(value: object, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        msg = f"{path}: an instant's file holds an object, this one a {type(value).__name__}"
+        msg = f"{path}: an object is wanted, this is a {type(value).__name__}"
         raise CorruptTable(msg, file=path, offset=0)
     return value
 

@@ -27,7 +27,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.config.commit_entries import COMMIT_ID, STREAM_BATCHES, stream_entries
+from pyhudi.config.commit_entries import COMMIT_ID, STREAM_BATCHES, stream_batch, stream_entries
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
@@ -266,15 +266,18 @@ def check_once(now: Timeline, metadata: CommitMetadata) -> None:
     Whoever looked before the write may have done so before it was planned.
     """
     mine = metadata.extra_metadata.get(COMMIT_ID)
-    batches = stream_entries(metadata.extra_metadata, STREAM_BATCHES)
+    said = metadata.extra_metadata
+    streams = stream_entries(said, STREAM_BATCHES, "the write")
+    batches = {stream: stream_batch(said, stream, "the write") for stream in streams}
     for other in reversed(now.commits):
         if mine is None and not batches:
             return
         theirs = now.commit_metadata(other).extra_metadata
         if mine is not None and theirs.get(COMMIT_ID) == mine:
             raise overtaken(f"{other} is the same write {mine!r}")
-        for stream, last in stream_entries(theirs, STREAM_BATCHES).items():
-            if int(batches.pop(stream, int(last) + 1)) <= int(last):
+        for stream in tuple(batches):
+            last = stream_batch(theirs, stream, other)
+            if last is not None and (batches.pop(stream) or 0) <= last:
                 raise CommitConflict(f"{other} has brought batch {last} of the stream {stream!r}")
 
 

@@ -30,7 +30,7 @@ def is_dead_here(content: bytes) -> bool:
     """
     try:
         said = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     here = _this_process(os.getpid())
     if not here or not isinstance(said, dict) or said.get("machine") != here["machine"]:
@@ -77,7 +77,7 @@ def _started(pid: Any) -> str | None:
     """When a process was started, None where there is none that can be seen."""
     try:
         status = (_PROCESSES / f"{int(pid)}/stat").read_bytes()
-    except (OSError, TypeError, ValueError):
+    except (OSError, TypeError, ValueError, OverflowError):
         return None
     # After the name, which may hold blanks and brackets, the start is the twentieth field.
     fields = status.rpartition(b")")[2].split()

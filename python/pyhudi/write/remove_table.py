@@ -14,6 +14,7 @@ from pyhudi.clock import Clock
 from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.properties_file import BACKUP, FILE, FOLDER
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, TableNotFound
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry, Storage
@@ -36,13 +37,17 @@ def remove_table(handle: WritableTable, clock: Clock) -> None:
     not the table's, `LockTimeout` where its lock cannot be had, and `UnsupportedTableFeature` for a
     table that pyhudi does not write to.
     """
+    storage = handle.storage
     try:
-        table = open_whole(handle, clock)
+        config = TableConfig.load(storage, clock)
     except TableNotFound:  # Another has just removed it.
         return
-    storage, lock = table.storage, LockOptions.of(table.options)
+    # Who died while removing it may have left no timeline.
+    timeline = Timeline.load(storage, config, may_lack=True)
+    table = open_whole(handle, clock, config, timeline)
+    lock = LockOptions.of(table.options)
     with table.guard.section():
-        timeline = Timeline.load(storage, table.config)
+        timeline = Timeline.load(storage, table.config, may_lack=True)
         check_no_other_lock(storage, table.config, timeline, lock, clock)
         _check_nobody_writes(table)
         kept = (PATH, f"{lock.file_path.strip('/')}/{NAME}")

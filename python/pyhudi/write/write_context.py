@@ -100,18 +100,29 @@ def looked_at(config: TableConfig, options: LockOptions) -> set[str]:
     return {config.layout.folder} | ({META_FOLDER} if looks_beside(options) else set())
 
 
-def open_whole(handle: WritableTable, clock: Clock, config: TableConfig | None = None) -> Table:
+def open_whole(
+    handle: WritableTable,
+    clock: Clock,
+    config: TableConfig | None = None,
+    timeline: Timeline | None = None,
+) -> Table:
     """A table with its companions, for what changes its timeline and writes no rows.
 
-    Who does so enters a section of its guard, and loads it anew there. config: the table's, where
-    it has just been read. Raises `UnsupportedTableFeature` for a table that pyhudi does not write
-    to.
+    Who does so enters a section of its guard, and loads it anew there. config, timeline: the
+    table's, where they have just been read. Raises `UnsupportedTableFeature` for a table that
+    pyhudi does not write to.
     """
     config = config or TableConfig.load(handle.storage, clock)
     checks.check_config(config)
-    guard = Handle.of(handle, clock).guard
     return Table.open(
-        handle.storage, config, clock, handle.engine, handle.options, _COMPANIONS, guard=guard
+        handle.storage,
+        config,
+        clock,
+        handle.engine,
+        handle.options,
+        _COMPANIONS,
+        timeline,
+        Handle.of(handle, clock).guard,
     )
 
 

@@ -15,7 +15,7 @@ from pyhudi.config.concurrency_mode import ConcurrencyMode
 from pyhudi.config.lock_options import PROVIDER, LockOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.storage.storage import Entries, Paths, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import heartbeat
@@ -81,10 +81,12 @@ def _beside_each_other(
     now = clock.now_ms()
     spans = []
     for instant in timeline.completed(action):
-        begun, done = (
-            parse_instant(instant.requested, zone),
-            parse_instant(instant.completed or "", zone),
-        )
+        try:
+            begun = parse_instant(instant.requested, zone)
+            done = parse_instant(instant.completed or "", zone)
+        except ConfigError as error:
+            path = timeline.path(instant)
+            raise CorruptTable(f"{path}: {error}", file=path) from error
         if done - begun < _LONGEST_WRITE_MS and now - done < _OF_LATE_MS:
             spans.append((begun, done, instant))
     for (_, done, one), (begun, _, other) in pairwise(sorted(spans, key=lambda span: span[:2])):

@@ -119,6 +119,6 @@ class FileLock:
 def _process(content: bytes) -> bytes:
     try:
         said = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return b""
     return str(said.get("process", "")).encode() if isinstance(said, dict) else b""

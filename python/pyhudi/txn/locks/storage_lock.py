@@ -65,7 +65,7 @@ class _Content:
                 str(said["owner"]),
                 str(said.get("process", "")),
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             msg = f"{PATH} is no lock: {error}"
             raise CorruptTable(msg, file=PATH) from error
 
