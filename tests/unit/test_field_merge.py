@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch
 from pyhudi.schema.payloads import Merger, _registered
 from pyhudi.schema.table_schema import schema_defaults
 from tests.helpers.rows import sorted_rows
@@ -108,12 +110,59 @@ def test_defaults_are_those_that_are_not_null() -> None:
         {"name": "a", "type": ["null", "string"], "default": null},
         {"name": "b", "type": "int", "default": 7},
         {"name": "c", "type": "string", "default": "x"},
-        {"name": "d", "type": "bytes", "default": "\\u00ff"},
+        {"name": "d", "type": "boolean", "default": false},
         {"name": "e", "type": "long"}]}"""
     schema = pa.schema(
-        [("a", pa.string()), ("b", pa.int32()), ("c", pa.string()), ("d", pa.binary())]
+        [("a", pa.string()), ("b", pa.int32()), ("c", pa.string()), ("d", pa.bool_())]
     )
     row = schema_defaults(avro, schema)
     assert row is not None
-    assert row.to_pylist() == [{"b": 7, "c": "x", "d": b"\xff"}]
+    assert row.to_pylist() == [{"b": 7, "c": "x", "d": False}]
     assert row.schema.field("b").type == pa.int32()
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "expected"),
+    [
+        (pa.date32(), 19723, dt.date(2024, 1, 1)),
+        (pa.time32("ms"), 3_600_000, dt.time(1)),
+        (pa.time64("us"), 3_600_000_000, dt.time(1)),
+        (pa.timestamp("ms", "UTC"), 1, dt.datetime(1970, 1, 1, 0, 0, 0, 1000, dt.timezone.utc)),
+        (pa.timestamp("us"), 1, dt.datetime(1970, 1, 1, 0, 0, 0, 1)),  # noqa: DTZ001
+        (pa.float32(), 2, 2.0),
+    ],
+)
+def test_a_default_is_what_avro_stores(kind: pa.DataType, default: int, expected: object) -> None:
+    row = schema_defaults(with_default(default), pa.schema([("a", kind)]))
+    assert row is not None
+    assert row.schema.field("a").type == kind
+    assert row["a"].to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.binary(1), pa.decimal128(10, 2)])
+def test_bytes_and_decimals_equal_no_default(kind: pa.DataType) -> None:
+    assert schema_defaults(with_default("1"), pa.schema([("a", kind)])) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        (pa.int32(), "1"),
+        (pa.int32(), 1 << 31),
+        (pa.int64(), True),
+        (pa.int64(), 1 << 63),
+        (pa.bool_(), 1),
+        (pa.string(), 1),
+        (pa.float64(), "NaN"),
+        (pa.date32(), "2024-01-01"),
+        (pa.timestamp("us"), 0.5),
+    ],
+)
+def test_a_default_of_another_type_is_damage(kind: pa.DataType, default: object) -> None:
+    with pytest.raises(CorruptTable, match="default"):
+        schema_defaults(with_default(default), pa.schema([("a", kind)]))
+
+
+def with_default(default: object) -> str:
+    field = {"name": "a", "type": "null", "default": default}
+    return json.dumps({"type": "record", "name": "r", "fields": [field]})

@@ -169,6 +169,37 @@ def test_a_late_column_is_null_in_files_that_lack_it(
     assert table.refresh().scan(where="x IS NULL").count() == 1
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(
+    ("old", "new", "least"),
+    [
+        (pa.int32(), pa.int64(), 2**40),
+        (pa.int64(), pa.float64(), 3.5),
+        (pa.float32(), pa.float64(), 1e300),
+    ],
+)
+def test_bounds_of_a_widened_column_are_all_of_its_new_type(
+    tmp_path: Path, kind: Any, old: pa.DataType, new: pa.DataType, least: float
+) -> None:
+    """Also in a partition that is written later. Hudi cannot merge bounds of two types."""
+
+    def rows(ids: str, values: list[float], kind: pa.DataType) -> pa.Table:
+        columns = {"id": [*ids], "p": [one.lower() for one in ids], "x": pa.array(values, kind)}
+        return pa.table(columns)
+
+    base = tmp_path / "t"
+    table = pyhudi.create_table(
+        base, rows("ab", [-2, -3], old), key="id", partition_by="p", type=kind, version=8,
+        options={**STATISTICS, "hoodie.metadata.compact.max.delta.commits": 3},
+    )  # fmt: skip
+    table.upsert(rows("AB", [4, 5], old))
+    table.upsert(rows("a", [least], new), schema_mode="merge")
+    for ids in ("b", "AB", "AB"):
+        table.upsert(rows(ids, [least] * len(ids), new))
+    assert not [one for one in table.check(deep=True) if one.severity == "error"]
+    assert list((base / ".hoodie/metadata" / PARTITION_STATS).glob("*.hfile"))
+
+
 STATISTICS = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.index.column.stats.enable": "true",

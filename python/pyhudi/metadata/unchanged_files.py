@@ -3,7 +3,8 @@
 Statistics of a partition are made of those of all its files, as Hudi does where it has statistics
 of files (`PartitionStatsIndexer`, Hudi 1.2.0): what is written then holds by itself, and readers
 forget what was before. Where statistics name no types (index version 1), readers widen what they
-knew by those of the files written; a column of which they knew nothing comes to be so.
+knew by those of the files written; a column of which they knew nothing comes to be so, and one that
+had another type: bounds of two types cannot be compared (`mergeColumnStatsRecords`, Hudi 1.0.2).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pyhudi.lazy import cached_property
 from pyhudi.metadata.group import MetadataGroup, open_together
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
+from pyhudi.schema.table_schema import earlier_schemas, field_at
 from pyhudi.slices.bootstrap import skeletons
 from pyhudi.slices.file_slice import BootstrapFile, FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -63,11 +65,12 @@ class RestOfPartitions:
         return tuple(self._metadata_table.file_groups(COLUMN_STATS))
 
     def late_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
-        """Those that came after other files of a partition: it has no statistics of them."""
-        if partition not in self._without(columns.field(-1)) and not self._altered:
-            return pa.schema([])
-        late = [field for field in columns if partition in self._without(field)]
-        return pa.schema(late if late and self.of(partition) else [])
+        """Those of which a partition has no statistics beside other files, or of another type."""
+        widened = [field for field in columns if self._was_narrower(field)]
+        may_be_new = self._altered or partition in self._without(columns.field(-1))
+        late = [f for f in (columns if may_be_new else widened) if partition in self._without(f)]
+        is_alone = not (late and self.of(partition))
+        return pa.schema([field for field in late if field in widened] if is_alone else late)
 
     @cached_property
     def _altered(self) -> bool:
@@ -75,12 +78,32 @@ class RestOfPartitions:
         return LATEST_SCHEMA in self._metadata.extra_metadata
 
     def _without(self, field: pa.Field[Any]) -> set[str]:
-        """The partitions of the commit without statistics of a column."""
+        """The partitions of the commit without statistics of a column, as it is now."""
         if field.name not in self._lacking:
             paths = pa.array([*self._metadata.partition_to_write_stats], pa.string())
-            known = self._whole.stats(field.name, field.type, paths).column("value_count")
-            self._lacking[field.name] = set(paths.filter(pc.is_null(known)).to_pylist())
+            known = self._whole.stats(field.name, field.type, paths)
+            lacking = pc.is_null(known.column("value_count"))
+            if self._was_narrower(field):
+                lacking = pc.or_(lacking, self._may_be_narrower(field, paths, known))
+            self._lacking[field.name] = set(paths.filter(lacking).to_pylist())
         return self._lacking[field.name]
+
+    def _may_be_narrower(
+        self, field: pa.Field[Any], paths: pa.StringArray, known: pa.RecordBatch
+    ) -> pa.BooleanArray:
+        """Whether the bounds may be of another type. Those of an int are given as a long's, too."""
+        if pa.types.is_int64(field.type):
+            return pc.is_valid(self._whole.stats(field.name, pa.int32(), paths).column("min"))
+        return pc.and_not(pc.is_null(known.column("min")), known.column("only_nulls"))
+
+    def _was_narrower(self, field: pa.Field[Any]) -> bool:
+        """Whether a column had another type, which a partition not written since may have kept."""
+        had = (field_at(schema, field.name) for schema in self._earlier)
+        return any(one is not None and one.type != field.type for one in had)
+
+    @cached_property
+    def _earlier(self) -> list[pa.Schema]:
+        return earlier_schemas(self._data.config, self._data.timeline)
 
     @cached_property
     def _whole(self) -> _native.MetadataPartition:

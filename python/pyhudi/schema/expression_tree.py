@@ -298,7 +298,9 @@ _COMPARED = (
     (is_text, is_text),
     (at.is_boolean, at.is_boolean),
     (at.is_binary, at.is_binary),
+    (at.is_fixed_size_binary, lambda kind: at.is_fixed_size_binary(kind) or at.is_binary(kind)),
     (at.is_date, at.is_date),
+    (at.is_time, at.is_time),
     (at.is_timestamp, at.is_timestamp),
 )
 """Types of columns, and of values that pyarrow compares with them as they are."""

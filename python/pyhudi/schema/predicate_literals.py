@@ -81,8 +81,12 @@ def python_value(value: pa.Scalar) -> Any:
 
     Raises `ValueError` for what Python lacks, such as a `date64` that is no whole day.
     """
-    # Of a date64 as_py drops the hours.
-    return (value.cast(pa.date32()) if at.is_date64(value.type) else value).as_py()
+    # Of a date64 as_py drops the hours, of a time the nanoseconds.
+    if at.is_date64(value.type):
+        value = value.cast(pa.date32())
+    elif at.is_time64(value.type):
+        value = value.cast(pa.time64("us"))
+    return value.as_py()
 
 
 def is_text(kind: pa.DataType) -> bool:

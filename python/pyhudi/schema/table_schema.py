@@ -172,6 +172,15 @@ def schema_from_avro(
     return TableSchema(bare, arrow, history.evolution(arrow) if history else None, history)
 
 
+def earlier_schemas(config: TableConfig, timeline: Timeline) -> list[pa.Schema]:
+    """The table's at its creation, by its first and by its newest commit, as far as they tell."""
+    from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
+
+    first = [timeline.commit_metadata(commit).schema for commit in timeline.commits[:1]]
+    texts = {_schema_of_creation(config), *first, _schema_of_commits(timeline)[1]}
+    return [_native.arrow_schema(text) for text in texts if text]
+
+
 def _bare_and_arrow(avro: str, config: TableConfig) -> tuple[str, pa.Schema]:
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 
@@ -254,22 +263,53 @@ def _parse(avro: str) -> Mapping[str, Any]:
 
 
 def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
-    """One row with the defaults of an Avro schema that are not null; None when there are none.
+    """One row with what values are compared with: defaults of an Avro schema; None without any.
 
-    Raises `UnsupportedTableFeature` for a default of a type that is not plain.
+    Those that are null are left out, and those of bytes and of decimals: to Hudi the bytes of a
+    value never equal those of a default (`Objects.equals` of a buffer or a fixed and an array in
+    `OverwriteWithLatestAvroPayload.overwriteField`, 0.15.0 and 1.2.0).
+
+    Raises `UnsupportedTableFeature` for a default of a type that is not plain, `CorruptTable` for
+    one that is no value of its type.
     """
     found = {}
     for field in _parse(avro)["fields"]:
-        default = field.get("default")
-        if default is None or field["name"] not in schema.names:
+        name, default = field["name"], field.get("default")
+        if default is None or name not in schema.names:
             continue
-        kind = schema.field(field["name"]).type
+        kind = schema.field(name).type
         if pa.types.is_nested(kind) or isinstance(default, dict | list):
             raise UnsupportedTableFeature(
-                f"{field['name']} has a default of type {kind}, which partial updates would "
+                f"{name} has a default of type {kind}, which partial updates would "
                 "have to compare with",
             )
-        if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-            default = default.encode("latin-1")
-        found[field["name"]] = pa.array([default]).cast(kind)
+        if not _of_bytes(kind):
+            found[name] = _default(default, kind, name)
     return pa.RecordBatch.from_pydict(found) if found else None
+
+
+def _of_bytes(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_binary, pa.types.is_fixed_size_binary, pa.types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
+def _default(default: Any, kind: pa.DataType, name: str) -> pa.Array[Any]:
+    """A default as an array. Of dates and times it is the number that is stored."""
+    stored = kind
+    if pa.types.is_temporal(kind):
+        stored = pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()
+    try:
+        if type(default) not in _json_types(stored):
+            raise pa.ArrowTypeError(type(default))
+        return pa.array([default], stored).cast(kind)
+    except (pa.ArrowException, OverflowError) as error:
+        msg = f"the table's Avro schema: {name} is {kind}, and its default {default!r} is not"
+        raise CorruptTable(msg) from error
+
+
+def _json_types(kind: pa.DataType) -> tuple[type, ...]:
+    if pa.types.is_boolean(kind):
+        return (bool,)
+    if pa.types.is_string(kind):
+        return (str,)
+    return (int, float) if pa.types.is_floating(kind) else (int,)
