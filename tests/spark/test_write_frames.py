@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -263,6 +264,39 @@ def test_rows_that_lose_are_counted(spark: SparkSession, tmp_path: Path) -> None
     assert (result.rows_in, result.duplicates_dropped) == (None, None)
     found = {row["id"]: row["v"] for row in table.refresh().scan().to_arrow().to_pylist()}
     assert [found[f"k{n:06}"] for n in range(9)] == [5, 5, 6, 6, 6, 5, 5, 5, 5]
+
+
+@pytest.mark.parametrize("index", ["simple", "bucket"])
+def test_partitions_of_deletes_alone_are_overwritten(
+    spark: SparkSession, tmp_path: Path, index: str
+) -> None:
+    TABLE.make(tmp_path, index=index, first=TABLE.rows(range(9), v=5))
+    table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
+    gone = TABLE.rows([1, 31, 61], v=6, _hoodie_is_deleted=True)
+    table.overwrite_partitions(
+        frame(spark, pa.concat_tables([TABLE.rows([2], v=6), gone, TABLE.rows([62], v=6)]))
+    )
+    found = pyhudi.open_table(tmp_path).scan(columns=["id", "v"]).to_arrow().sort_by("id")
+    assert found["id"].to_pylist() == [f"k{n:06}" for n in (0, 2, 3, 6, 62)]
+    assert found["v"].to_pylist() == [5, 6, 5, 5, 6]
+    assert table.refresh().check(deep=True).ok
+
+
+@pytest.mark.parametrize("verb", ["upsert", "bulk_insert"])
+@pytest.mark.parametrize("outer_first", [True, False])
+def test_a_partition_within_another_is_refused(
+    spark: SparkSession, tmp_path: Path, verb: str, outer_first: bool
+) -> None:
+    first, second = ("a", "a/b") if outer_first else ("a/b", "a")
+    TABLE.make(tmp_path, first=TABLE.rows([1], part=first))
+    table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
+    refused = re.escape("the partition 'a/b' would lie within the partition 'a'")
+    both = pa.concat_tables([TABLE.rows([2], part=first), TABLE.rows([3], part=second)])
+    for given in (TABLE.rows([4], part=second), both):
+        with pytest.raises(SchemaMismatch, match=refused):
+            getattr(table, verb)(frame(spark, given))
+    table.rebuild_metadata()
+    assert pyhudi.open_table(tmp_path).count() == 1
 
 
 @pytest.mark.parametrize("verb", ["upsert", "insert", "bulk_insert", "overwrite_partitions"])

@@ -65,6 +65,7 @@ def check(table: Table, engine: Engine, *, deep: bool, memory: int) -> CheckResu
     findings = [
         *check_files.check_files(timeline, named, stored),
         *check_files.check_partitions(stored, named),
+        *check_files.check_nested(stored),
         *check_files.check_root(config, stored),
         *check_files.staged_files(stored, table.clock),
         *check_metadata.check_folders(storage, config),

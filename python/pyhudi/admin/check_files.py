@@ -14,10 +14,11 @@ from typing import Any
 from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.clock import Clock
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
-from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
+from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.cleaned import files_of_plan
-from pyhudi.slices.listing import METAFOLDER, is_another_table
+from pyhudi.slices.listing import METAFOLDER, is_another_table, is_marked
+from pyhudi.slices.nested import nested
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.left_files import is_old, is_staged
@@ -80,7 +81,7 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
         if is_another_table(folder, folders):
             continue
         pending += [path for path in folders if path != METAFOLDER]
-        if any(is_partition_metadata(entry.name) for entry in entries):
+        if is_marked(entries):
             partitions.add(folder)
         for entry in entries:
             found = _stored(entry, folder, extension)
@@ -249,6 +250,16 @@ def check_partitions(stored: StoredTable, named: Named) -> Iterator[Finding]:
     for folder in sorted(folders - stored.partitions):
         wanted = ".hoodie_partition_metadata"
         yield Finding("no_partition_metadata", "error", folder, "", wanted, "no such file")
+
+
+def check_nested(stored: StoredTable) -> Iterator[Finding]:
+    """Partitions with files that lie within another, where no listing finds them."""
+    filled = {file.partition for file in stored.files.values()}
+    for outer, inner in nested(stored.partitions):
+        if inner in filled:
+            wanted = "a partition within no other one"
+            found = f"one within the partition {outer!r}"
+            yield Finding("nested_partition", "error", inner, "", wanted, found)
 
 
 def check_root(config: TableConfig, stored: StoredTable) -> Iterator[Finding]:

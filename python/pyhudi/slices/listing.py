@@ -100,14 +100,17 @@ LISTED_AT_ONCE = 64
 
 
 def walk_partitions(
-    storage: Storage, wanted: Callable[[str], bool] | None = None
+    storage: Storage,
+    wanted: Callable[[str], bool] | None = None,
+    within: Iterable[str] = ("",),
 ) -> Iterator[tuple[str, list[Entry]]]:
     """Every wanted partition with its files, in no particular order, folder by folder.
 
-    Of a partition that is not wanted no more than the existence of its metadata file is looked at,
-    as long as that has its usual name.
+    within: the folders that are looked through, themselves included. Of a partition that is not
+    wanted no more than the existence of its metadata file is looked at, as long as that has its
+    usual name.
     """
-    pending = [""]
+    pending = list(within)
     while pending:
         # The last ones first: of folders in folders few are known at a time.
         some = pending[-LISTED_AT_ONCE:]
@@ -118,10 +121,15 @@ def walk_partitions(
         for folder, (folders, files) in zip(listed, storage.list_dirs(listed), strict=True):
             if is_another_table(folder, folders):
                 continue
-            if not any(is_partition_metadata(_base_name(file.path)) for file in files):
+            if not is_marked(files):
                 pending.extend(path for path in folders if path != METAFOLDER)
             elif folder not in unwanted:
                 yield folder, files
+
+
+def is_marked(files: Iterable[Entry]) -> bool:
+    """Whether the files of a folder make it a partition."""
+    return any(is_partition_metadata(file.name) for file in files)
 
 
 def is_another_table(folder: str, folders: Iterable[str]) -> bool:
@@ -134,7 +142,3 @@ def _unmarked(storage: Storage, folders: Sequence[str]) -> set[str]:
     marks = {folder: f"{folder}/{PARTITION_METADATA_PREFIX}".lstrip("/") for folder in folders}
     with storage.ahead(heads=marks.values()):
         return {folder for folder, mark in marks.items() if not storage.exists(mark)}
-
-
-def _base_name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]

@@ -6,7 +6,9 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.symbols import check_symbols, enum_symbols
+from pyhudi.slices.nested import check_alone
 from pyhudi.slices.write_tasks import RowStream, WriteTarget
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
@@ -36,8 +38,24 @@ def with_meta(
 
 
 def make_partition(target: WriteTarget, partition: str) -> None:
-    """Makes a folder a partition, unless it is one already."""
+    """Makes a folder a partition, unless it is one already.
+
+    Raises `SchemaMismatch` where it lies within a partition, or one within it.
+    """
+    storage = target.storage
     depth = partition.count("/") + 1 if partition else 0
     path = f"{partition}/{PARTITION_METADATA}" if partition else PARTITION_METADATA
     text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth={depth}\n"
-    target.storage.put_if_absent(path, text.encode())
+    if not target.least_levels:
+        storage.put_if_absent(path, text.encode())
+        return
+    if storage.exists(path):
+        return
+    check_alone(storage, partition, target.least_levels)
+    if storage.put_if_absent(path, text.encode()):
+        try:
+            # Another task or writer may have made one meanwhile: the later of both sees the other.
+            check_alone(storage, partition, target.least_levels)
+        except SchemaMismatch:
+            storage.delete(path)
+            raise

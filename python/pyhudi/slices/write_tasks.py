@@ -105,6 +105,8 @@ class WriteTarget:
     """The record key's columns, where rows have no stored key: the meta columns are null then."""
     two_threads: bool = False
     """A process has more than one processor for its tasks."""
+    least_levels: int = 0
+    """Folders of a partition path at least; 0 where none can lie within another."""
 
     @property
     def key_columns(self) -> tuple[str, ...]:

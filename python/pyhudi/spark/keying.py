@@ -117,28 +117,31 @@ def numbered(rows: pa.Table, task: int, first: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class Count:
-    """Numbers the rows of each partition path, and leaves out those that delete."""
+    """Numbers the rows of each partition path, but those that delete."""
 
     context: RemoteContext
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with `TASK` and `AT`."""
+        """The rows with `TASK` and `AT`, which is null for those that delete."""
         task = task_number()
         seen: dict[str, int] = {}
-        for given in pieces(batches):
-            rows = given.filter(pc.invert(self.context.marked_deleted(given)))
+        for rows in pieces(batches):
+            live = pc.indices_nonzero(pc.invert(self.context.marked_deleted(rows)))
+            live = live.cast(pa.int64())
             places = [pa.array([], pa.int64())]
             numbers = [pa.array([], pa.int64())]
             paths = rows.column(PARTITION_PATH).combine_chunks()
-            for path, of_path in split(paths, row_numbers(rows.num_rows)):
+            for path, of_path in split(paths.take(live), live):
                 first = seen.get(path, 0)
                 places.append(pc.add(row_numbers(len(of_path)), first))
                 numbers.append(of_path)
                 seen[path] = first + len(of_path)
-            order = pc.sort_indices(pa.concat_arrays(numbers))
+            own = row_numbers(rows.num_rows)
+            order = pc.index_in(own, value_set=pa.concat_arrays(numbers))
             tasks = pa.repeat(pa.scalar(task, pa.int64()), rows.num_rows)
-            rows = rows.append_column(TASK, tasks)
-            yield rows.append_column(AT, pa.concat_arrays(places).take(order))
+            yield rows.append_column(TASK, tasks).append_column(
+                AT, pa.concat_arrays(places).take(order)
+            )
 
 
 def task_number() -> int:

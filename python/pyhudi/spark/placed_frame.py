@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyhudi.schema.record_keys import PARTITION_PATH
 from pyhudi.spark.balance import route_names, shuffle_partitions
 from pyhudi.spark.columns import (
     ACTION,
+    AT,
     COUNTED,
     DELETED,
     DESTINATION,
@@ -114,11 +115,17 @@ class PlacedFrame:
         """Rows for new files alone, numbered by partition path, before the clean-up."""
         counted = with_fields(with_fields(schema, NUMBERED), COUNTED)
         frame = keep.keep(mapped(rows, Count(RemoteContext.of(context)), counted))
-        counts = frame.groupBy(PARTITION_PATH, TASK).count()
+        counts = frame.groupBy(PARTITION_PATH, TASK).agg(sf.count(AT))
         found = sorted((row[0], row[1], row[2]) for row in collected(counts, "make keys"))
         firsts, totals = _firsts(found)
         counts = Counts((), inserts=totals)
-        return cls(context.recovered(), frame, schema, counts, order=order, firsts=firsts)
+        live = frame.where(sf.col(AT).isNotNull())
+        return cls(context.recovered(), live, schema, counts, order=order, firsts=firsts)
+
+    def also_in(self, partitions: Iterable[str]) -> PlacedFrame:
+        """See `PlacedRows.also_in`."""
+        inserts = {**dict.fromkeys(partitions, 0), **self.counts.inserts}
+        return replace(self, counts=replace(self.counts, inserts=inserts))
 
     @property
     def kept_away(self) -> int:

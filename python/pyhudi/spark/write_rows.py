@@ -95,7 +95,7 @@ class FrameRows:
         """See `Rows`."""
         rows, paths = self.read()
         remote = RemoteContext.of(rows.context, paths)
-        return rows.looked_up(remote, locate.look_up_anew).counted(anew=True)
+        return rows.looked_up(remote, locate.look_up_anew).counted(anew=True).also_in(paths)
 
     def for_new_files(
         self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True

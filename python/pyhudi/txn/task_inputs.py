@@ -8,6 +8,7 @@ from pyhudi.schema.conform import data_schema
 from pyhudi.schema.payloads import with_defaults, written_merge
 from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices.cdc_form import change_log_form
+from pyhudi.slices.nested import least_levels
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import WriteTarget
 
@@ -42,6 +43,7 @@ def write_target(
         valid_instants=committed,
         timeline_start=start,
         two_threads=table.engine.tasks_per_process > 1,
+        least_levels=least_levels(table),
     )
 
 

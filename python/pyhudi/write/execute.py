@@ -10,6 +10,7 @@ from pyhudi.config.log import logger
 from pyhudi.index.copies import groups_with_copies
 from pyhudi.index.renewal import Renewed, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema
+from pyhudi.slices.nested import check_apart
 from pyhudi.slices.ring_files import confirm_rings
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -55,9 +56,10 @@ def write(
     merge_by_key: they replace rows with their keys. partial: they may lack columns. deletes: every
     row of a key that leaves a file group goes. went_by: looks again at what placed the rows. Raises
     `CommitConflict` where a file group that they change is to be clustered, or was changed by
-    another writer meanwhile.
+    another writer meanwhile; `SchemaMismatch` where a partition would lie within another.
     """
     context, counts = placed.context, placed.counts
+    check_apart(counts.partitions)
     check_free(context, (counts.groups[number] for number in counts.touched))
     anew: frozenset[int] = frozenset()
     if deletes and counts.leaving:
@@ -84,6 +86,7 @@ def write_new_files(
 ) -> WriteResult:
     """Writes rows to files of new file groups, in place of others where those are `replaced`."""
     context = placed.context
+    check_apart(placed.counts.partitions)
     row_bytes = placed.row_bytes()
     with Transaction(context.table, operation, rechecks=went_by) as txn:
         files = plan_new_files(
@@ -109,6 +112,7 @@ def write_buckets(
     anew.
     """
     context, counts = placed.context, placed.counts
+    check_apart(counts.partitions)
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
     check_free(context, (groups[number] for number in counts.touched))
     rechecks = (buckets_are_new(context, counts), *went_by)

@@ -68,9 +68,9 @@ class MemoryRows:
 
     def for_new_buckets(self) -> Placed:
         """See `Rows`."""
-        return self._placed(locate.look_up_anew, ())
+        return self._placed(locate.look_up_anew, ()).also_in(self._marked_paths())
 
-    def _placed(self, find: Any, order: tuple[str, ...]) -> Placed:
+    def _placed(self, find: Any, order: tuple[str, ...]) -> PlacedRows:
         rows = self._live()
         if order:
             rows = rows.take(_sorted(rows, order))
@@ -95,7 +95,14 @@ class MemoryRows:
             partition: rows.take(part) if order else SelectedRows(rows, part)
             for partition, part in split(paths, numbers)
         }
-        return PlacedRows(self.context.recovered(), inserts=inserts)
+        placed = PlacedRows(self.context.recovered(), inserts=inserts)
+        return placed.also_in(self._marked_paths())
+
+    def _marked_paths(self) -> list[str]:
+        """Partition paths of the rows that delete."""
+        marked = self.context.marked_deleted(self.rows)
+        paths: list[str] = _paths(self.rows).filter(marked).unique().to_pylist()
+        return paths
 
     def _live(self) -> pa.Table:
         marked = self.context.marked_deleted(self.rows)

@@ -57,7 +57,8 @@ def overwrite_partitions(
 ) -> WriteResult:
     """Puts the data in place of all rows of the partitions that the data have rows for.
 
-    Other partitions stay. The rest is as in `overwrite`.
+    Rows that delete count, too, though they are not written. Other partitions stay. The rest is as
+    in `overwrite`.
     """
     return _overwrite(table, data, INSERT_OVERWRITE, clock, memory_limit, schema_mode)
 

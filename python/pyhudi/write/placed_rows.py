@@ -79,6 +79,11 @@ class PlacedRows:
             {partition: len(rows) for partition, rows in self.inserts.items()},
         )
 
+    def also_in(self, partitions: Iterable[str]) -> PlacedRows:
+        """With partitions that get no rows, besides those that get some."""
+        none = {path: pa.table({}) for path in partitions if path not in self.inserts}
+        return replace(self, inserts={**self.inserts, **none})
+
     @property
     def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
         """Keys to be deleted by number of the file group."""

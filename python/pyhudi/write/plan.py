@@ -44,7 +44,7 @@ class Counts:
     leaving: Mapping[int, int] = field(default_factory=dict)
     """Keys to be deleted from a file group, by its number."""
     inserts: Mapping[str, int] = field(default_factory=dict)
-    """Rows that are nowhere yet, by partition path."""
+    """Rows that are nowhere yet, by partition path; 0 where all that came were deletes."""
 
     @property
     def touched(self) -> list[int]:

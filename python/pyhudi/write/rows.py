@@ -110,7 +110,10 @@ class Rows(Protocol):
         ...
 
     def for_new_buckets(self) -> Placed:
-        """As `for_insert` under a bucket index, with all buckets of their partitions made anew."""
+        """As `for_insert` under a bucket index, with all buckets of their partitions made anew.
+
+        Partitions of which there are deletes alone are counted, too.
+        """
         ...
 
     def for_new_files(
@@ -118,7 +121,7 @@ class Rows(Protocol):
     ) -> Placed:
         """By partition, for files of new file groups alone; those that delete left out.
 
-        Arguments as of `for_insert`. counted: somebody wants to know what goes where; else each
-        task may write what it has.
+        Partitions of which there are deletes alone are counted, too. Arguments as of `for_insert`.
+        counted: somebody wants to know what goes where; else each task may write what it has.
         """
         ...

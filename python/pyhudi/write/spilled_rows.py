@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -53,6 +53,8 @@ class SpilledRows:
     """Rows of one key become one, once they have met."""
     tally: Tally | None = None
     """See `Rows`."""
+    marked_paths: set[str] = field(default_factory=set)
+    """Partition paths of the rows that delete, as far as they were taken."""
 
     def combined(self) -> Rows:
         """See `Rows`."""
@@ -88,7 +90,7 @@ class SpilledRows:
 
     def for_new_buckets(self) -> Placed:
         """See `Rows`."""
-        return self._located(locate.look_up_anew)
+        return self._located(locate.look_up_anew).also_in(self.marked_paths)
 
     def for_new_files(
         self,
@@ -99,7 +101,7 @@ class SpilledRows:
     ) -> PlacedRows:
         """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
         self._check_sorting(whole=whole)
-        return self._by_partition(order)
+        return self._by_partition(order).also_in(self.marked_paths)
 
     def _check_sorting(self, *, whole: bool) -> None:
         if whole:
@@ -110,12 +112,18 @@ class SpilledRows:
         spill: PartitionedSpill[str] = self._spill(order)
         pieces = self._met(self._by_key()) if self.one_a_key else self.pieces
         for rows in pieces:
-            kept = rows.filter(pc.invert(self.context.marked_deleted(rows)))
+            marked = self.context.marked_deleted(rows)
+            self._note(rows, marked)
+            kept = rows.filter(pc.invert(marked))
             if kept.num_rows:
                 spill.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
         return PlacedRows(self.context.recovered(), inserts=spill.routes())
 
-    def _located(self, find: LookUp, order: tuple[str, ...] = ()) -> Placed:
+    def _note(self, rows: pa.Table, marked: pa.Array[Any]) -> None:
+        paths = rows.column(PARTITION_PATH).filter(marked)
+        self.marked_paths.update(paths.unique().to_pylist())
+
+    def _located(self, find: LookUp, order: tuple[str, ...] = ()) -> PlacedRows:
         """By the file group that has their keys, those that none has by partition.
 
         find: what asks the index, by keys. order: of each run of rows of a file group in memory.
@@ -127,6 +135,7 @@ class SpilledRows:
         for batch in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in batch)
             deleted = keys.column(_DELETED).combine_chunks()
+            self._note(keys, deleted)
             located = find(context, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
             first = 0
             for rows in self._again([part for part, _ in batch]):

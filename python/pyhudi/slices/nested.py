@@ -1,0 +1,81 @@
+"""Partitions within others, which are refused before they are made.
+
+No listing finds the inner one: neither that of `listing.py` nor Hudi's looks below the first folder
+with a partition's metadata file (`FileSystemBackedTableMetadata`, 1.2.0). So its rows are lost with
+the metadata table that knows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from pyhudi.config.property_names import SLASH_DATES
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.table_schema import field_at
+from pyhudi.slices.listing import is_marked, walk_partitions
+from pyhudi.slices.table import Table
+from pyhudi.storage.storage import Storage
+
+
+def nested(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each path that lies within another one, after the outermost of those that hold it."""
+    outer: list[str] | None = None
+    # Folder by folder, whatever characters sort before a slash.
+    for parts in sorted(path.split("/") if path else [] for path in set(paths)):
+        if outer is not None and parts[: len(outer)] == outer:
+            yield "/".join(outer), "/".join(parts)
+        else:
+            outer = parts
+
+
+def check_apart(paths: Iterable[str]) -> None:
+    """Raises `SchemaMismatch` where one of the partitions of a write lies within another."""
+    for outer, inner in nested(paths):
+        raise _refused(inner, outer)
+
+
+def least_levels(table: Table) -> int:
+    """How many folders a partition path of a table has at least.
+
+    0 where none can lie within another: only text makes paths of one table differ in depth.
+    """
+    fields = table.config.partition_fields
+    if _escapes_slashes(table.config, table.options):
+        return 0
+    return len(fields) if any(_may_be_text(table.columns, name) for name in fields) else 0
+
+
+def _escapes_slashes(config: TableConfig, options: Iterable[str]) -> bool:
+    return config.url_encode and not config.slash_separated_dates and SLASH_DATES not in options
+
+
+def _may_be_text(columns: pa.Schema, name: str) -> bool:
+    field = field_at(columns, name)
+    return field is None or bool(at.is_string(field.type) or at.is_large_string(field.type))
+
+
+def check_alone(storage: Storage, partition: str, levels: int) -> None:
+    """Raises `SchemaMismatch` where a folder lies within a partition, or one within it.
+
+    levels: as of `least_levels`.
+    """
+    parts = partition.split("/")
+    around = ["/".join(parts[:count]) for count in range(levels, len(parts))]
+    *outer, (folders, _) = storage.list_dirs([*around, partition])
+    for path, (_, files) in zip(around, outer, strict=True):
+        if is_marked(files):
+            raise _refused(partition, path)
+    for inner, _ in walk_partitions(storage, within=folders):
+        raise _refused(inner, partition)
+
+
+def _refused(inner: str, outer: str) -> SchemaMismatch:
+    msg = f"the partition {inner!r} would lie within the partition {outer!r}"
+    return SchemaMismatch(
+        msg,
+        hint="No listing finds it there: have no slashes in partition values, or as many in each.",
+    )
