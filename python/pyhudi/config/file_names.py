@@ -131,7 +131,7 @@ def is_bucket(file_id: str) -> bool:
     return _BUCKET_FILE_ID.match(file_id) is not None
 
 
-def file_id_of(uuid: str) -> str:
+def plain_file_id(uuid: str) -> str:
     """The file id of a new file group that is no bucket: none that begins as a bucket's does."""
     found = f"{uuid}-0"
     return f"f{found[1:]}" if is_bucket(found) else found

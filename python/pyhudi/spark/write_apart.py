@@ -14,7 +14,7 @@ from uuid import NAMESPACE_URL, uuid5
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from pyhudi.config.file_names import file_id_of
+from pyhudi.config.file_names import plain_file_id
 from pyhudi.slices.write_base import write_file
 from pyhudi.spark.columns import SEQ
 from pyhudi.spark.engine import attempt_of
@@ -64,7 +64,7 @@ class PlacedApart:
 def _file_ids(instant: str, task: int) -> Iterator[str]:
     """The same for each attempt of a task: files that a slow one leaves are of the same groups."""
     for number in count():
-        yield file_id_of(str(uuid5(NAMESPACE_URL, f"{instant}/{task}/{number}")))
+        yield plain_file_id(str(uuid5(NAMESPACE_URL, f"{instant}/{task}/{number}")))
 
 
 @dataclass(frozen=True)

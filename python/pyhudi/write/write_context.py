@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.actions import RESTORE
-from pyhudi.config.file_names import file_id_of
+from pyhudi.config.file_names import plain_file_id
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig
@@ -301,7 +301,7 @@ class WriteContext:
 
     def new_file_id(self) -> str:
         """The id of a new file group."""
-        return file_id_of(self.table.clock.uuid())
+        return plain_file_id(self.table.clock.uuid())
 
     @property
     def key_source(self) -> KeySource:
