@@ -119,7 +119,9 @@ class Store:
         """Writes a whole file unless one is there; False when there was one."""
     def read_version(self, path: str) -> tuple[bytes, str] | None:
         """A whole file and its version; None when there is none."""
-    def replace_version(self, path: str, data: bytes, expected: str | None) -> str | None:
+    def replace_version(
+        self, path: str, data: bytes, expected: str | None, durable: bool
+    ) -> str | None:
         """Writes a whole file if its version is `expected` still, None for no file.
 
         Gives the new version, None where another writer was first.

@@ -92,9 +92,11 @@ class CrashingStorage(Storage):
         self._alive()
         return super().read_version(path)
 
-    def replace_version(self, path: str, data: bytes, expected: str | None) -> str | None:
+    def replace_version(
+        self, path: str, data: bytes, expected: str | None, *, durable: bool = False
+    ) -> str | None:
         self.step()
-        return super().replace_version(path, data, expected)
+        return super().replace_version(path, data, expected, durable=durable)
 
     def delete(self, path: str) -> bool:
         self.step()

@@ -326,9 +326,11 @@ class WorldStorage(Storage):
         self._world.step(changes=False)
         return super().read_version(path)
 
-    def replace_version(self, path: str, data: bytes, expected: str | None) -> str | None:
+    def replace_version(
+        self, path: str, data: bytes, expected: str | None, *, durable: bool = False
+    ) -> str | None:
         self._world.step(changes=True)
-        made = super().replace_version(path, data, expected)
+        made = super().replace_version(path, data, expected, durable=durable)
         if made is not None:
             self._written(path)
         return made

@@ -38,6 +38,25 @@ class MemoryStorage(Storage):
         self._change()
         return self.files.setdefault(path, data) is data
 
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        data = self.files.get(path)
+        return None if data is None else (data, data.hex())
+
+    def replace_version(
+        self,
+        path: str,
+        data: bytes,
+        expected: str | None,
+        *,
+        durable: bool = False,  # noqa: ARG002
+    ) -> str | None:
+        self._change()
+        found = self.read_version(path)
+        if (found and found[1]) != expected:
+            return None
+        self.files[path] = data
+        return data.hex()
+
     def delete(self, path: str) -> bool:
         self._change()
         return self.files.pop(path, None) is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,13 @@ from pyhudi.config.properties_file import (
     update_config,
 )
 from pyhudi.config.table_config import TableConfig, unsupported_merge
-from pyhudi.errors import ConfigError, CorruptTable, TableNotFound, UnsupportedTableFeature
+from pyhudi.errors import (
+    CommitConflict,
+    ConfigError,
+    CorruptTable,
+    TableNotFound,
+    UnsupportedTableFeature,
+)
 from tests.helpers.tables import GoldenTables, facts, names
 from tests.unit.memory_storage import MemoryStorage, StillClock
 
@@ -436,6 +444,32 @@ class TestFile:
         }
         assert set(storage.files) == {FILE}
         assert parse_properties(storage.files[FILE], FILE) == new
+
+    def test_update_of_what_has_changed(self) -> None:
+        storage = _table()
+        before = TableConfig(read_config(storage, StillClock()))
+        before.updated(storage, {"a": "1"}, StillClock(), unchanged=True)
+        with pytest.raises(CommitConflict, match="changed the table's properties") as error:
+            before.updated(storage, {"b": "1"}, StillClock(), unchanged=True)
+        assert error.value.retry
+        assert set(storage.files) == {FILE}
+        assert read_config(storage, StillClock())["a"] == "1"
+
+    def test_one_that_stood_still_changes_nothing(self) -> None:
+        """Another one took its backup for that of a dead writer."""
+        storage, class_ = _table(), MemoryStorage
+
+        def stood_still(*given: Any, **how: Any) -> str | None:
+            storage.replace_version = partial(class_.replace_version, storage)  # type: ignore[method-assign]
+            update_config(storage, {"a": "1"}, StillClock(2_000_000_000_000))
+            return storage.replace_version(*given, **how)
+
+        storage.replace_version = stood_still  # type: ignore[method-assign]
+        with pytest.raises(CommitConflict, match="another writer has changed"):
+            update_config(storage, {"b": "1"}, StillClock())
+        assert set(storage.files) == {FILE}
+        now = read_config(storage, StillClock())
+        assert ("a" in now, "b" in now) == (True, False)
 
     @pytest.mark.parametrize("fail_at", [1, 2, 3])
     def test_update_that_breaks_off_loses_nothing(self, fail_at: int) -> None:

@@ -17,6 +17,7 @@ from pyhudi.config.actions import INDEXING
 from pyhudi.config.metadata_options import PARTITIONED_RECORD_INDEX_ENABLE, MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, ConfigError, StorageError
+from pyhudi.metadata import definitions_file
 from pyhudi.metadata.bootstrap import Making, initialise
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
@@ -255,6 +256,54 @@ def test_one_that_stood_still_once_it_had_begun_leaves_the_index_of_others(
     monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
     monkeypatch.setattr(index_beside, "_begun", stood_still)
     with pytest.raises(CommitConflict, match="another writer"):
+        opened(base).create_index("record_index", concurrently=True)
+    assert_kept(base)
+
+
+@pytest.mark.parametrize("seconds", [100, 3600])
+def test_one_that_stood_still_at_its_last_act_fails(
+    base: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """Its lock has run out, then its heartbeat too (seeds 24015015, 25014219 of v6-mor-simple)."""
+    ahead_ms = 0
+    now_ms, change = SystemClock.now_ms, definitions_file.change_definitions
+
+    def stood_still(*given: Any, **how: Any) -> Any:
+        nonlocal ahead_ms
+        changed = change(*given, **how)
+        if not ahead_ms:
+            ahead_ms = seconds * 1000
+            opened(base).upsert(people([41], 4, 4))
+        return changed
+
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
+    monkeypatch.setattr(index_beside, "change_definitions", stood_still)
+    with pytest.raises(CommitConflict, match="changed the table's properties"):
+        opened(base).create_index("record_index", concurrently=True)
+    if seconds == 100:
+        assert "record_index" not in opened(base).config.metadata_partitions
+        assert opened(base).check(deep=True).ok
+        opened(base).create_index("record_index", concurrently=True)
+    assert_kept(base)
+
+
+def test_one_that_begins_after_others_have_taken_it_over_leaves_nothing(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An inflight file was left for good (seed 25014903 of v6-mor-simple-metadata)."""
+    ahead_ms = 0
+    now_ms, begin = SystemClock.now_ms, OpenInstant.begin
+
+    def stood_still(instant: OpenInstant, *given: Any) -> Any:
+        nonlocal ahead_ms
+        if instant.action == INDEXING and not ahead_ms:
+            ahead_ms = 3_600_000
+            opened(base).upsert(people([41], 4, 4))
+        return begin(instant, *given)
+
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
+    monkeypatch.setattr(OpenInstant, "begin", stood_still)
+    with pytest.raises(CommitConflict):
         opened(base).create_index("record_index", concurrently=True)
     assert_kept(base)
 

@@ -140,8 +140,12 @@ class Interrupted(Storage):
             raise KeyboardInterrupt
         return made
 
-    def replace_version(self, path: str, data: bytes, expected: str | None) -> Any:
-        return self._change(lambda: super(Interrupted, self).replace_version(path, data, expected))
+    def replace_version(
+        self, path: str, data: bytes, expected: str | None, *, durable: bool = False
+    ) -> Any:
+        return self._change(
+            lambda: super(Interrupted, self).replace_version(path, data, expected, durable=durable)
+        )
 
     def delete(self, path: str) -> Any:
         return self._change(lambda: super(Interrupted, self).delete(path))

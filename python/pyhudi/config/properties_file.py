@@ -21,7 +21,14 @@ from pyhudi.config.properties import (
     parse_properties,
     render_properties,
 )
-from pyhudi.errors import ConfigError, CorruptTable, StorageError, TableNotFound
+from pyhudi.errors import (
+    ConfigError,
+    CorruptTable,
+    StorageError,
+    TableNotFound,
+    UnsupportedTableFeature,
+    overtaken,
+)
 from pyhudi.storage.storage import Storage
 
 FOLDER = ".hoodie"
@@ -119,29 +126,54 @@ def create_config(storage: Storage, properties: Mapping[str, str], clock: Clock)
 
 
 def update_config(
-    storage: Storage, changes: Mapping[str, str], clock: Clock, *, removed: Collection[str] = ()
+    storage: Storage,
+    changes: Mapping[str, str],
+    clock: Clock,
+    *,
+    removed: Collection[str] = (),
+    before: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Sets and removes properties, keeps all others, and gives the new ones.
 
-    Of two writers at a time one fails. Raises `CorruptTable` or `TableNotFound` as reading does,
-    `StorageError` while another writer changes them, or when what was written does not read back;
-    the backup then still holds the old properties.
+    Of two writers at a time one fails, also where one stands still meanwhile: the file is replaced
+    only while it is the one that was read. before: what the properties have to be, where the change
+    goes by that. Raises `CommitConflict` where they are not, or another writer was faster,
+    `CorruptTable` or `TableNotFound` as reading does, `StorageError` while another writer changes
+    them, or when what was written does not read back; the backup then still holds the old ones.
     """
     recover_config(storage, clock)
-    old = storage.read(FILE)
-    properties = {k: v for k, v in _parse_valid(old, FILE).items() if k not in removed}
+    found = storage.read_version(FILE)
+    if found is None:
+        raise overtaken(f"another writer is changing {FILE}")
+    old, version = found
+    was = _parse_valid(old, FILE)
+    if before is not None and was != before:
+        raise overtaken("another writer has changed the table's properties meanwhile")
+    properties = {k: v for k, v in was.items() if k not in removed}
     properties.update(changes)
     if not storage.put_if_absent(BACKUP, old):
         msg = f"another writer is changing {FILE}"
         raise StorageError(msg, hint="Try again.")
     data = _render(properties, f"Updated at {_iso(clock)}")
-    storage.put(FILE, data)
+    if not _replace(storage, data, version):
+        if storage.read_or_none(BACKUP) == old:
+            storage.delete(BACKUP)
+        raise overtaken(f"another writer has changed {FILE} meanwhile")
     written = parse_properties(storage.read(FILE), FILE)
     if len(written) != len(properties | {CHECKSUM: ""}) or not has_valid_checksum(written):
         msg = f"{FILE} does not read back as it was written"
         raise StorageError(msg, hint=f"{BACKUP} holds the properties from before.")
     storage.delete(BACKUP)
     return written
+
+
+def _replace(storage: Storage, data: bytes, version: str) -> bool:
+    """Whether the file was that version still, where the storage can tell."""
+    try:
+        return storage.replace_version(FILE, data, version, durable=True) is not None
+    except UnsupportedTableFeature:
+        storage.put(FILE, data)
+        return True
 
 
 def recover_config(storage: Storage, clock: Clock) -> None:

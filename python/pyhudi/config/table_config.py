@@ -84,9 +84,16 @@ class TableConfig:
         clock: Clock,
         *,
         removed: Collection[str] = (),
+        unchanged: bool = False,
     ) -> TableConfig:
-        """Changes properties of the table on storage and gives all; see `update_config`."""
-        return TableConfig(properties_file.update_config(storage, changes, clock, removed=removed))
+        """Changes properties of the table on storage and gives all; see `update_config`.
+
+        unchanged: they have to be these still.
+        """
+        before = self.properties if unchanged else None
+        return TableConfig(
+            properties_file.update_config(storage, changes, clock, removed=removed, before=before)
+        )
 
     def check_readable(self) -> None:
         """Raises `UnsupportedTableFeature` naming the property that rules out reading.

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pyhudi.clock import Clock
+from pyhudi.config.actions import INDEXING
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata.unfinished import Unfinished
-from pyhudi.slices.table import Guard
+from pyhudi.slices.table import Guard, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator
 from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
@@ -28,12 +29,29 @@ def at_work(storage: Storage, clock: Clock, guard: Guard) -> Iterator[tuple[Tabl
     """
     with guard.section():
         config = TableConfig.load(storage, clock)
-        with _beating(storage, config, clock) as name:
-            yield config, name
+        with _beating(storage, config, clock) as begun:
+            yield begun
+
+
+def let_fail(table: Table) -> None:
+    """Has whoever makes an index beside writers fail, if it looked at them for the last time.
+
+    Called by a writer that is about to complete under the table's lock: that one has lost it.
+
+    table: as it is now.
+    """
+    undone = Unfinished.of(table.config)
+    if not undone.beside:
+        return
+    completed = (one for one in table.timeline.instants if one.is_completed)
+    if any((one.requested, one.action) == (undone.by, INDEXING) for one in completed):
+        undone.overtake(table.storage, table.config, table.clock)
 
 
 @contextmanager
-def _beating(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[str]:
+def _beating(
+    storage: Storage, config: TableConfig, clock: Clock
+) -> Iterator[tuple[TableConfig, str]]:
     undone = Unfinished.of(config)
     if undone and live_instants(storage, {undone.by}, clock):
         msg = "another writer is making the metadata table, or changing the table's version"
@@ -44,7 +62,9 @@ def _beating(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[st
     heartbeat = Heartbeat(storage, name, clock)
     try:
         heartbeat.start()
-        yield name
+        if undone:
+            config = undone.overtake(storage, config, clock)
+        yield config, name
     except BaseException:
         heartbeat.rest()
         with suppress(Exception):

@@ -91,6 +91,7 @@ def initialise(
     known = index_definitions(data.storage, config)
     defined = {**known, **parse_definitions(added)}
     source = Source(data, options, defined, memory)
+    before = TableConfig.load(data.storage, data.clock)
     # Making takes long: whoever has lost the lock meanwhile would take away what others made.
     data.guard.check()
     metadata_table = _cleared(data, listed)
@@ -106,7 +107,8 @@ def initialise(
     changes = change_definitions(data.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
     changes.update(counted)
-    return config.updated(data.storage, changes, data.clock, removed=(UNFINISHED,))
+    # Whoever has taken this work over has changed the properties first.
+    return before.updated(data.storage, changes, data.clock, removed=(UNFINISHED,), unchanged=True)
 
 
 def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:

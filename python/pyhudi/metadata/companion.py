@@ -35,6 +35,7 @@ from pyhudi.config.metadata_names import (
 from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.metadata.at_work import let_fail
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
 from pyhudi.metadata.definitions import definitions_path
@@ -102,6 +103,7 @@ class MetadataCompanion(Companion):
         if FILES not in table.config.metadata_partitions:
             return {}
         _check_newest(table, commit)
+        let_fail(table)
         metadata, avro = commit.metadata, commit.schema.avro
         rows_go = metadata.operation_type not in AS_IT_WAS
         if metadata.partition_to_replace_file_ids and rows_go:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyhudi.clock import Clock
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.properties_file import FILE
 from pyhudi.config.property_names import UNFINISHED
@@ -50,6 +51,8 @@ class Unfinished:
     """A timeline in the other layout may be left, and is nobody's."""
     beside: bool = False
     """Others write meanwhile: while who began it is alive, the table is as if it was not begun."""
+    overtaken: int = 0
+    """How often others have gone on without who began it, whose last act is to fail then."""
 
     def __bool__(self) -> bool:
         return bool(self.by)
@@ -77,8 +80,17 @@ class Unfinished:
             "removed": self.removed,
             "moving": self.moving,
             **({"beside": True} if self.beside else {}),
+            **({"overtaken": self.overtaken} if self.overtaken else {}),
         }
         return {UNFINISHED: json.dumps(record, separators=(",", ":"))}
+
+    def overtake(self, storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
+        """Has whoever began it fail, who may only stand still: the table's new properties.
+
+        That one's last act is to change the properties that it has read, if they still are those.
+        """
+        later = replace(self, overtaken=self.overtaken + 1)
+        return config.updated(storage, later.properties, clock, unchanged=True)
 
     def partitions_for(self, version: TableVersion) -> tuple[str, ...]:
         """Those to be made in a table of this version: what it lacks, and pyhudi, are left out."""
@@ -139,6 +151,7 @@ def _parsed(record: Mapping[str, Any]) -> Unfinished:
         removed=_names(record["removed"]),
         moving=bool(record["moving"]),
         beside=bool(record.get("beside")),
+        overtaken=int(record.get("overtaken", 0)),
     )
 
 

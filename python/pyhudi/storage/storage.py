@@ -199,13 +199,16 @@ class Storage:
         """The whole file and its version, which `replace_version` compares; None without a file."""
         return self.native.read_version(path)
 
-    def replace_version(self, path: str, data: bytes, expected: str | None) -> str | None:
+    def replace_version(
+        self, path: str, data: bytes, expected: str | None, *, durable: bool = False
+    ) -> str | None:
         """Writes a file if its version is `expected` still, None for no file.
 
-        Gives the new version, None where another writer was first. Each content must be new. Raises
-        `UnsupportedTableFeature` where the storage has neither conditional writes nor locks.
+        Gives the new version, None where another writer was first. Each content must be new.
+        durable: it means something after a crash of the machine. Raises `UnsupportedTableFeature`
+        where the storage has neither conditional writes nor locks.
         """
-        return self.native.replace_version(path, data, expected)
+        return self.native.replace_version(path, data, expected, durable)
 
     def delete(self, path: str) -> bool:
         """Removes a file; False when there was none."""

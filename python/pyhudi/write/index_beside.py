@@ -110,7 +110,7 @@ def _begun(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock:
         try:
             build.heartbeat.start()
             guard.check()
-            context.config.updated(table.storage, build.undone.properties, clock)
+            context.config.updated(table.storage, build.undone.properties, clock, unchanged=True)
             clear_partitions(table.storage, build.names, guard)
             build.action.request_planned(build.record("HoodieIndexPlan"), context.timeline)
             build.action.begin()
@@ -232,7 +232,10 @@ class _Build:
         listed = (*config.metadata_partitions, *self.names)
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
         changes.update(self._counted(stats))
-        config = config.updated(table.storage, changes, clock, removed=(UNFINISHED,))
+        # Whoever wrote while this one stood still has changed them (`let_fail`).
+        config = config.updated(
+            table.storage, changes, clock, removed=(UNFINISHED,), unchanged=True
+        )
         self.heartbeat.stop()
         return config.metadata_partitions
 
@@ -305,15 +308,17 @@ class _Build:
         return {}
 
     def take_back(self) -> None:
-        """Removes what there is of it, unless it is complete or another's by now."""
+        """Removes what there is of it, but its place on the timeline unless it is another's."""
         table, clock = self.table, self.table.clock
         config = TableConfig.load(table.storage, clock)
         if Unfinished.of(config).by != self.instant:
+            # What it put on the timeline after others had taken it over.
+            remove_left(table, self.instant)
             return
         for name in self.names:
             self._remove_files(config, name)
         remove_left(table, self.instant)
-        config.updated(table.storage, {}, clock, removed=(UNFINISHED,))
+        config.updated(table.storage, {}, clock, removed=(UNFINISHED,), unchanged=True)
         self.heartbeat.stop()
 
     def _remove_files(self, config: TableConfig, name: str) -> None:

@@ -82,15 +82,16 @@ impl Store {
         Ok(found.map(|(bytes, version)| (PyBytes::new(py, &bytes), version)))
     }
 
-    #[pyo3(signature = (path, data, expected))]
+    #[pyo3(signature = (path, data, expected, durable))]
     fn replace_version(
         &self,
         py: Python<'_>,
         path: &str,
         data: Vec<u8>,
         expected: Option<&str>,
+        durable: bool,
     ) -> PyResult<Option<String>> {
-        py.detach(|| self.0.replace_version(path, data.into(), expected))
+        py.detach(|| self.0.replace_version(path, data.into(), expected, durable))
             .map_err(store_error)
     }
 

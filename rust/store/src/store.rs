@@ -195,10 +195,11 @@ impl Store {
         path: &str,
         bytes: Bytes,
         expected: Option<&str>,
+        durable: bool,
     ) -> Result<Option<String>> {
         match &self.0 {
             Back::Local(base) => {
-                local::versioned::replace(&base.locate_own(path)?, &bytes, expected)
+                local::versioned::replace(&base.locate_own(path)?, &bytes, expected, durable)
             }
             Back::Bucket(remote) => bucket::versioned::replace(remote, path, bytes, expected),
             Back::Hdfs(hdfs) => hdfs::versioned::replace(hdfs, path, &bytes, expected),

@@ -29,13 +29,16 @@ pub(crate) fn read(target: &Path) -> Result<Option<(Bytes, String)>> {
 
 /// Writes the file if its version is still `expected`, none for no file: the new version, or none
 /// where another writer was first.
+///
+/// durable: it means something after a crash of the machine.
 pub(crate) fn replace(
     target: &Path,
     bytes: &[u8],
     expected: Option<&str>,
+    durable: bool,
 ) -> Result<Option<String>> {
     let guard = guard(target)?;
-    let replaced = replace_guarded(target, bytes, expected);
+    let replaced = replace_guarded(target, bytes, expected, durable);
     // Closing would not do: a process that was forked meanwhile has the file open, too.
     guard
         .unlock()
@@ -43,17 +46,23 @@ pub(crate) fn replace(
     Ok(replaced?.then(|| version(bytes)))
 }
 
-fn replace_guarded(target: &Path, bytes: &[u8], expected: Option<&str>) -> Result<bool> {
+fn replace_guarded(
+    target: &Path,
+    bytes: &[u8],
+    expected: Option<&str>,
+    durable: bool,
+) -> Result<bool> {
     let found = read(target)?.map(|(_, version)| version);
-    let replaced = found.as_deref() == expected;
-    if replaced && expected.is_none() {
+    if found.as_deref() != expected {
+        return Ok(false);
+    }
+    match (expected, durable) {
         // Other programs create such files without looking at the guard.
-        return put::if_absent_unsynced(target, bytes);
+        (None, true) => put::if_absent(target, bytes),
+        (None, false) => put::if_absent_unsynced(target, bytes),
+        (Some(_), true) => put::replace(target, bytes).map(|()| true),
+        (Some(_), false) => put::replace_unsynced(target, bytes).map(|()| true),
     }
-    if replaced {
-        put::replace_unsynced(target, bytes)?;
-    }
-    Ok(replaced)
 }
 
 /// Locked until it is unlocked, or the last process that has it open closes it.

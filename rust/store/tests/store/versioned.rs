@@ -12,14 +12,19 @@ fn a_version_is_replaced_once() {
     let folder = TempDir::new();
     let store = folder.store();
     assert_eq!(store.read_version(PATH).unwrap(), None);
-    let first = store.replace_version(PATH, "a".into(), None).unwrap();
+    let first = store.replace_version(PATH, "a".into(), None, true).unwrap();
     let first = first.expect("there was no file");
-    assert_eq!(store.replace_version(PATH, "b".into(), None).unwrap(), None);
+    assert_eq!(
+        store
+            .replace_version(PATH, "b".into(), None, false)
+            .unwrap(),
+        None
+    );
     let second = store
-        .replace_version(PATH, "b".into(), Some(&first))
+        .replace_version(PATH, "b".into(), Some(&first), true)
         .unwrap()
         .expect("nobody was faster");
-    let late = store.replace_version(PATH, "c".into(), Some(&first));
+    let late = store.replace_version(PATH, "c".into(), Some(&first), false);
     assert_eq!(late.unwrap(), None);
     let (content, version) = store.read_version(PATH).unwrap().unwrap();
     assert_eq!((&content[..], version), (&b"b"[..], second));
@@ -44,7 +49,7 @@ fn of_many_writers_one_replaces_each_version() {
                         None => 0,
                     };
                     let content = format!("{} {writer} {turn}", count + 1);
-                    let swapped = store.replace_version(PATH, content.into(), expected);
+                    let swapped = store.replace_version(PATH, content.into(), expected, false);
                     if swapped.unwrap().is_some() {
                         won.fetch_add(1, Ordering::Relaxed);
                     }
