@@ -278,9 +278,9 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
         )
         kept = _take_away(handle, config, gone, clock, left)
         if undone:
-            kept.updated(table.storage, left.properties, clock)
+            kept.updated(table.storage, left.properties, clock, unchanged=True)
         else:
-            kept.updated(table.storage, {}, clock, removed=(UNFINISHED,))
+            kept.updated(table.storage, {}, clock, removed=(UNFINISHED,), unchanged=True)
     return gone
 
 
@@ -325,12 +325,14 @@ def _take_away(
     undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
     if FILES in gone or not left:
         properties = (names.METADATA_PARTITIONS, _INFLIGHT)
-        config = config.updated(storage, undone.properties, clock, removed=properties)
+        config = config.updated(
+            storage, undone.properties, clock, removed=properties, unchanged=True
+        )
         change_definitions(storage, config, {}, removed=gone)
         remove_metadata_table(storage, handle.guarded)
         return config
     changes = {names.METADATA_PARTITIONS: ",".join(left), **undone.properties}
-    config = config.updated(storage, changes, clock)
+    config = config.updated(storage, changes, clock, unchanged=True)
     change_definitions(storage, config, {}, removed=gone)
     clear_partitions(storage, gone, handle.guarded)
     return config
@@ -384,7 +386,7 @@ def _remembered(
     own = new_definitions(new, Wish(config, options, schema=context.schema.arrow))
     begun = Unfinished(by, config.version.code, new, {**own, **definitions}, removed=new)
     try:
-        config.updated(context.storage, begun.properties, clock)
+        config.updated(context.storage, begun.properties, clock, unchanged=True)
         yield
     except BaseException:
         with suppress(Exception):
@@ -421,4 +423,4 @@ def _settled(table: Table, config: TableConfig, undone: Unfinished) -> TableConf
         remove_metadata_table(storage, table.guard)
     left = [name for name in undone.removed if name not in listed]
     clear_partitions(storage, left, table.guard)
-    return config.updated(storage, {}, clock, removed=(UNFINISHED,))
+    return config.updated(storage, {}, clock, removed=(UNFINISHED,), unchanged=True)
