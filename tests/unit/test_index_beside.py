@@ -62,6 +62,14 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return base
 
 
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """By how many milliseconds the clock of all writers goes ahead, as after standing still."""
+    now_ms, by = SystemClock.now_ms, [0]
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + by[0])
+    return by
+
+
 def is_by_partition(base: Path) -> bool:
     return f"hoodie.table.name={BY_PARTITION}" in (base / ".hoodie/hoodie.properties").read_text()
 
@@ -216,44 +224,38 @@ def test_the_index_of_one_who_was_faster_stays(base: Path, monkeypatch: pytest.M
 
 
 def test_one_that_stood_still_at_its_end_leaves_the_index_of_others(
-    base: Path, monkeypatch: pytest.MonkeyPatch
+    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """Its lock and its heartbeat have run out, and the next writer has made the index."""
-    ahead_ms = 0
-    now_ms, publish = SystemClock.now_ms, OpenInstant.publish
+    publish = OpenInstant.publish
 
     def published(instant: OpenInstant, completion: str, content: bytes) -> None:
-        nonlocal ahead_ms
-        if instant.action == INDEXING and not ahead_ms:
-            ahead_ms = 3_600_000
+        if instant.action == INDEXING and not ahead[0]:
+            ahead[0] = 3_600_000
             opened(base).upsert(people([41], 4, 4))
             assert "record_index" in opened(base).config.metadata_partitions
         publish(instant, completion, content)
 
-    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
     monkeypatch.setattr(OpenInstant, "publish", published)
     with pytest.raises(CommitConflict, match="lock"):
         opened(base).create_index("record_index", concurrently=True)
-    assert ahead_ms
+    assert ahead[0]
     assert_kept(base)
 
 
 def test_one_that_stood_still_once_it_had_begun_leaves_the_index_of_others(
-    base: Path, monkeypatch: pytest.MonkeyPatch
+    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """It removed their files (seed 25000311 of v9-mor-simple-metadata)."""
-    ahead_ms = 0
-    now_ms, begun = SystemClock.now_ms, index_beside._begun
+    begun = index_beside._begun
 
     def stood_still(*given: Any) -> Any:
-        nonlocal ahead_ms
         build = begun(*given)
-        ahead_ms = 3_600_000
+        ahead[0] = 3_600_000
         opened(base).upsert(people([41], 4, 4))
         assert "record_index" in opened(base).config.metadata_partitions
         return build
 
-    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
     monkeypatch.setattr(index_beside, "_begun", stood_still)
     with pytest.raises(CommitConflict, match="another writer"):
         opened(base).create_index("record_index", concurrently=True)
@@ -262,21 +264,18 @@ def test_one_that_stood_still_once_it_had_begun_leaves_the_index_of_others(
 
 @pytest.mark.parametrize("seconds", [100, 3600])
 def test_one_that_stood_still_at_its_last_act_fails(
-    base: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], seconds: int
 ) -> None:
     """Its lock has run out, then its heartbeat too (seeds 24015015, 25014219 of v6-mor-simple)."""
-    ahead_ms = 0
-    now_ms, change = SystemClock.now_ms, definitions_file.change_definitions
+    change = definitions_file.change_definitions
 
     def stood_still(*given: Any, **how: Any) -> Any:
-        nonlocal ahead_ms
         changed = change(*given, **how)
-        if not ahead_ms:
-            ahead_ms = seconds * 1000
+        if not ahead[0]:
+            ahead[0] = seconds * 1000
             opened(base).upsert(people([41], 4, 4))
         return changed
 
-    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
     monkeypatch.setattr(index_beside, "change_definitions", stood_still)
     with pytest.raises(CommitConflict, match="changed the table's properties"):
         opened(base).create_index("record_index", concurrently=True)
@@ -288,20 +287,17 @@ def test_one_that_stood_still_at_its_last_act_fails(
 
 
 def test_one_that_begins_after_others_have_taken_it_over_leaves_nothing(
-    base: Path, monkeypatch: pytest.MonkeyPatch
+    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """An inflight file was left for good (seed 25014903 of v6-mor-simple-metadata)."""
-    ahead_ms = 0
-    now_ms, begin = SystemClock.now_ms, OpenInstant.begin
+    begin = OpenInstant.begin
 
     def stood_still(instant: OpenInstant, *given: Any) -> Any:
-        nonlocal ahead_ms
-        if instant.action == INDEXING and not ahead_ms:
-            ahead_ms = 3_600_000
+        if instant.action == INDEXING and not ahead[0]:
+            ahead[0] = 3_600_000
             opened(base).upsert(people([41], 4, 4))
         return begin(instant, *given)
 
-    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
     monkeypatch.setattr(OpenInstant, "begin", stood_still)
     with pytest.raises(CommitConflict):
         opened(base).create_index("record_index", concurrently=True)
