@@ -10,12 +10,15 @@ import pytest
 import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMPACTION, Instant
-from pyhudi.errors import AfterCommitError, CommitConflict
+from pyhudi.config.file_names import parse_base_name
+from pyhudi.errors import AfterCommitError, CommitConflict, StorageError
+from pyhudi.slices import markers, write_base
+from pyhudi.slices.markers import Marker
 from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.planned import FIRST_STAGE, PlannedTransaction
+from pyhudi.txn.planned import PlannedTransaction
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, SMALL_BLOOM, people
 
@@ -76,14 +79,31 @@ def test_what_others_have_carried_out_and_archived_is_left(
     assert list(Path(table.uri).glob(f".hoodie/**/{planned}*")) == []
 
 
-def test_who_takes_over_has_file_names_of_its_own(table: Any) -> None:
-    """The first one may be removing its files still."""
-    opened, compaction = begun(table)
-    with PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION) as txn:
-        assert txn.stage > FIRST_STAGE
+def test_a_late_file_of_who_gave_way_bars_nobody(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others had taken the plan over and given it back meanwhile (seed 25018529 of
+    v6-mor-bucket-forgets-rings)."""
+    rewrite, late = write_base.rewrite_base_file, []
+
+    def fails(*given: Any, **more: Any) -> Any:
+        late.append(rewrite(*given, **more))
+        raise StorageError("no answer", hint="")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(write_base, "rewrite_base_file", fails)
+        with pytest.raises(StorageError):
+            table.compact()
+    path = late[0][0].path
+    base = parse_base_name(path.rsplit("/", 1)[-1])
+    assert base is not None
+    assert not Path(table.uri, path).exists()
     opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
-    with PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION) as txn:
-        assert txn.stage == FIRST_STAGE
+    markers.create(opened.storage, base.instant, Marker("", path, "MERGE"))
+    Path(table.uri, path).write_bytes(b"half a file")
+    assert table.refresh().compact().instants
+    assert not table.refresh().check(deep=True).findings
+    assert not Path(table.uri, path).exists()
 
 
 def test_who_comes_late_leaves_no_files(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:

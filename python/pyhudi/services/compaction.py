@@ -26,7 +26,7 @@ from pyhudi.slices.table import Commit, Table
 from pyhudi.timeline import content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.planned import FIRST_STAGE, stage_of_takeover
+from pyhudi.txn.planned import own_stage
 from pyhudi.txn.transaction import in_step
 
 TaskT = TypeVar("TaskT")
@@ -77,7 +77,7 @@ def compact(
     compaction.request(content.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
         _check_newest(table)
-        _carry_out(compaction, work, slices, tasks, FIRST_STAGE)
+        _carry_out(compaction, work, slices, tasks)
     except BaseException:
         _take_back(compaction, work, slices)
         raise
@@ -113,7 +113,7 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         compaction = OpenInstant(table, pending.requested, COMPACTION)
         compaction.back_to_plan(_begun(compaction, work, slices))
         tasks = work.tasks(table, compaction.time, slices)
-        _carry_out(compaction, work, slices, tasks, stage_of_takeover(table))
+        _carry_out(compaction, work, slices, tasks)
         completed.append(compaction.time)
     return completed
 
@@ -123,14 +123,13 @@ def _carry_out(
     work: CompactionWork[TaskT],
     slices: Sequence[FileSlice],
     tasks: Sequence[TaskT],
-    stage: int,
 ) -> None:
     table, instant = compaction.table, compaction.time
     schema = schema_history.commit_schema(table.schema, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
     engine = worth_waiting(table.engine, table.storage, sum(slice_.size for slice_ in slices))
-    stats = engine.run(work.write, tasks, stage=stage, label=label)
+    stats = engine.run(work.write, tasks, stage=own_stage(table), label=label)
     metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,

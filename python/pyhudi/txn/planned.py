@@ -104,17 +104,14 @@ def _begun(opened: OpenInstant, timeline: Timeline) -> list[str] | None:
     ]
 
 
-FIRST_STAGE = 1
-"""In the names of the files of who carries a plan out first."""
+def own_stage(table: Table) -> int:
+    """In the names of the files of one who carries a plan out, and of nobody else.
 
-
-def stage_of_takeover(table: Table) -> int:
-    """In the names of the files of who takes a plan over from another writer.
-
-    That one may be removing its own files still, which must not have the same names. It is a number
-    of 32 bits, as Hudi reads it (`FSUtils.LOG_FILE_PATTERN`, 0.15.0).
+    Whoever was at the plan before may be writing its own files still, or removing them, also where
+    the plan looks as if nobody had begun it. It is a number of 32 bits, as Hudi reads it
+    (`FSUtils.LOG_FILE_PATTERN`, 0.15.0).
     """
-    return FIRST_STAGE + 1 + table.clock.now_ms() % 2_000_000_000
+    return 1 + table.clock.now_ms() % 2_000_000_000
 
 
 class PlannedTransaction(Transaction):
@@ -132,7 +129,7 @@ class PlannedTransaction(Transaction):
         super().__init__(table, operation)
         self._open = replace(self._open, time=instant, action=action)
         self._check = check
-        self.stage = FIRST_STAGE
+        self.stage = 0
         """Of the engine call that writes the files, as `Engine.run` has it."""
 
     def _begin(self) -> None:
@@ -146,8 +143,8 @@ class PlannedTransaction(Transaction):
             # Whoever began it may publish it this moment, and looks for a heartbeat then.
             timeline = conflicts.timeline_of_now(table)
             _pending(timeline, instant, self._open.action)
-            self.stage = stage_of_takeover(table)
             _back_to_plan(self._open, timeline)
+        self.stage = own_stage(table)
         self._open.begin()
         if not self._open.is_requested:
             # It stood still, and others have carried the plan out and archived it.
