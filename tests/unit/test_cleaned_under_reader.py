@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import pyhudi
+from pyhudi.config.actions import CLEAN
 from pyhudi.errors import HistoryUnavailable, MissingFile
 from pyhudi.index import key_source
-from tests.unit.test_savepoints import made, people
+from pyhudi.txn.transaction import Transaction
+from tests.unit.test_savepoints import made, people, timeline_of
 
 LISTED = {"hoodie.metadata.enable": False}
 
@@ -31,6 +33,53 @@ def test_a_cleaner_was_faster(tmp_path: Path, version: int) -> None:
     with pytest.raises(HistoryUnavailable):
         then.scan().to_arrow()
     assert table.refresh().scan().to_arrow().num_rows == 4
+
+
+def cleaned_and_archived(table: pyhudi.HudiTable) -> None:
+    """What others do beside somebody slow; no clean of theirs is on the timeline any more."""
+    how = {"hoodie.clean.automatic": False, "hoodie.archive.automatic": False}
+    other = pyhudi.open_table(table.uri, options={**LISTED, **how})
+    for v in range(3, 6):
+        other.upsert(people(range(4), v))
+    other.clean(retain=1)
+    for v in range(6, 11):
+        other.upsert(people(range(4), v))
+    other.archive(min_commits=2, max_commits=3)
+    assert not timeline_of(Path(table.uri)).completed(CLEAN)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> pyhudi.HudiTable:
+    """A table of somebody slow, of a version whose cleans are archived with what else there is."""
+    table = pyhudi.create_table(
+        tmp_path / "t", people(range(4), 1), key="id", order_by="v", options=LISTED
+    )
+    table.upsert(people(range(2), 2))
+    return table.refresh()
+
+
+def test_a_clean_that_is_archived_was_faster(slow: pyhudi.HudiTable) -> None:
+    reader = slow.scan().to_reader()
+    cleaned_and_archived(slow)
+    with pytest.raises(HistoryUnavailable, match=r"clean .* has removed files of the moment"):
+        reader.read_all()
+
+
+def test_a_clean_that_is_archived_was_faster_than_a_writer(
+    slow: pyhudi.HudiTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing says what a writer needs until its instant is there."""
+    enter, others = Transaction.__enter__, [cleaned_and_archived]
+
+    def slowly(self: Transaction) -> Transaction:
+        if others:
+            others.pop()(slow)
+        return enter(self)
+
+    monkeypatch.setattr(Transaction, "__enter__", slowly)
+    assert slow.upsert(people(range(4), 20)).rows_updated == 4
+    assert not others
+    assert slow.refresh().scan(where="v = 20").count() == 4
 
 
 def test_a_file_that_is_gone_is_damage(tmp_path: Path) -> None:

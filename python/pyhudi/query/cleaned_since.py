@@ -14,6 +14,9 @@ from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
 from pyhudi.slices.cleaned import was_never_committed
 from pyhudi.slices.table import Table
+from pyhudi.timeline.spans import Span
+
+_REMOVING = (CLEAN, RESTORE, ROLLBACK)
 
 Item = TypeVar("Item")
 
@@ -44,8 +47,13 @@ def _taken(table: Table, name: str) -> str | None:
     except HudiError:
         return None
     known = set(table.timeline.uncut.instants)
-    completed = now.timeline.completed(CLEAN, RESTORE, ROLLBACK)
-    removers = (*completed, *now.timeline.pending(CLEAN, RESTORE, ROLLBACK))
+    newest = max((instant.requested for instant in known), default=None)
+    archived = now.timeline.archive.instants(Span(after=newest))
+    removers = (
+        *(instant for instant in archived if instant.action in _REMOVING),
+        *now.timeline.completed(*_REMOVING),
+        *now.timeline.pending(*_REMOVING),
+    )
     since = [instant for instant in removers if instant not in known]
     if since:
         return str(since[-1])

@@ -9,6 +9,7 @@ time asked for. Hudi shows the rows of what is left, those of older files among 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from pyhudi.config.actions import CLEAN, COMMIT, REPLACE_COMMIT, State
@@ -102,12 +103,22 @@ def _is_named(timeline: Timeline, name: str) -> bool:
 
 
 def was_taken(timeline: Timeline, name: str) -> bool:
-    """Whether a clean that the timeline knows removes or has removed a file of that name."""
+    """Whether a clean removes or has removed a file of that name.
+
+    Where commits come fast, it is archived before a slow writer asks.
+    """
     begun = (files_of_plan(timeline.plan(clean) or {}) for clean in timeline.pending(CLEAN))
     if any(name in names for files in begun for names in files.values()):
         return True
-    done = (timeline.read(clean) or {} for clean in reversed(timeline.completed(CLEAN)))
-    return any(name == removed for record in done for _, removed in _files_of_record(record))
+    made = _group(name)
+    archived = timeline.archive.instants(Span(after=made[1])) if made else ()
+    cleans = [instant for instant in archived if instant.action == CLEAN]
+    done = chain(
+        (timeline.read(clean) for clean in reversed(timeline.completed(CLEAN))),
+        (timeline.archive.read(clean) for clean in reversed(cleans)),
+    )
+    removed = (found for record in done for _, found in _files_of_record(record or {}))
+    return name in removed
 
 
 def was_never_committed(timeline: Timeline, version: TableVersion, name: str) -> bool:
