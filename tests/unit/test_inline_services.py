@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import pyhudi
-from pyhudi.config.actions import COMPACTION
+from pyhudi.api.table import HudiTable
+from pyhudi.config.actions import COMMIT, COMPACTION
 from pyhudi.errors import (
     AfterCommitWarning,
     CommitConflict,
@@ -16,6 +17,8 @@ from pyhudi.errors import (
     InterruptedAfterCommit,
 )
 from pyhudi.services import cleaning, table_compaction
+from pyhudi.slices.table import Table
+from pyhudi.txn.open_instant import OpenInstant
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
 
@@ -169,3 +172,43 @@ def test_another_writer_that_was_quicker_is_no_warning(
         assert table.upsert(people(range(2), 5)).committed
     assert "compaction after" in caplog.text
     assert "gave way: the timeline already has it" in caplog.text
+
+
+def commits(table: HudiTable, number: int) -> None:
+    for v in range(number):
+        table.upsert(people(range(2), 10 + v))
+    table.refresh()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_compaction_that_nobody_asked_for_does_not_stay_behind(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer dies; nothing that came later would be cleaned or archived."""
+
+    def dies(_: object, table: Table, instant: str, __: object) -> None:
+        OpenInstant(table, instant, COMPACTION).begin()
+        raise CommitConflict("as if killed")
+
+    monkeypatch.setattr(table_compaction, "_LOGS_MOST", 4)
+    table = made(tmp_path / "t", version)
+    with monkeypatch.context() as patch:
+        patch.setattr(table_compaction, "_carried_out", dies)
+        commits(table, 8)
+    (left,) = timeline_of(tmp_path / "t").pending_compactions
+    commits(table, 8)
+    timeline = timeline_of(tmp_path / "t")
+    assert not timeline.pending_compactions
+    assert left.requested in {instant.requested for instant in timeline.completed(COMMIT)}
+    assert rows(table) == {"k0": 17, "k1": 17, "k2": 1, "k3": 1}
+
+
+def test_a_plan_of_somebody_is_left_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_compaction, "_LOGS_MOST", 4)
+    table = made(tmp_path / "t")
+    planned = table.compact(execute=False).scheduled
+    commits(table, 16)
+    pending = timeline_of(tmp_path / "t").pending_compactions
+    assert tuple(instant.requested for instant in pending) == planned

@@ -114,7 +114,7 @@ def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[st
         asked = CompactionRequest(execute=options.inline, due_only=True)
         yield "compaction", partial(services.compact, handle, asked, options, clock=clock)
     elif _is_time_to_look(table, options):
-        yield "compaction", partial(_compact_overgrown, handle, clock)
+        yield "compaction", partial(_compact_overgrown, handle, table, clock)
     merged = LogCompactionOptions.of(handle.options)
     if _log_compaction_is_due(table, merged):
         alone = LogCompactionRequest()
@@ -147,13 +147,18 @@ def _is_time_to_look(table: Table, options: CompactionOptions) -> bool:
     if not (options.automatic and table.config.is_merge_on_read):
         return False
     since = len(since_compaction(table.timeline))
-    return since > 0 and since % _LOOK == 0 and not table.timeline.pending_compactions
+    return since > 0 and since % _LOOK == 0
 
 
-def _compact_overgrown(handle: WritableTable, clock: Clock) -> ServiceResult | None:
-    """Nobody has asked for it: what stands in its way is nobody's concern."""
+def _compact_overgrown(handle: WritableTable, table: Table, clock: Clock) -> ServiceResult | None:
+    """Nobody has asked for it: what stands in its way is nobody's concern.
+
+    Plans of others are theirs to carry out, and no plan is made beside one. One of this kind whose
+    writer died nobody would look after: it kept all from being cleaned and archived.
+    """
     few = CompactionOptions(strategies=(LOG_FILE_NUMBER,), target_io_mib=_IO_MIB)
-    asked = CompactionRequest(overgrown_since=_LOOK)
+    alone = not table.timeline.pending_compactions
+    asked = CompactionRequest(overgrown_since=_LOOK, schedule=alone)
     with suppress(CommitConflict, UnsupportedTableFeature):
         return services.compact(handle, asked, few, clock=clock)
     return None

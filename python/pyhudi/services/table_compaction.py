@@ -7,9 +7,10 @@ append to a slice under compaction go on (`txn/conflicts.py` says which give way
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from pyhudi.config.actions import COMMIT, COMMIT_ACTIONS, COMPACTION, Instant
 from pyhudi.config.compaction_options import CompactionOptions
@@ -36,6 +37,8 @@ from pyhudi.timeline import Timeline, content
 from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
 
 _SERVICE = "compact"
+_OVERGROWN = "pyhudi.overgrown"
+"""In the extra metadata of a plan that no user has asked for."""
 _LOGS_MOST = 24
 _LOGS_FOR_A_MIB = 2
 """Log files that a slice may have, and for each MiB of its base file."""
@@ -59,7 +62,8 @@ class CompactionRequest:
     """Plans only where the trigger says that it is time."""
     overgrown_since: int | None = None
     """A new plan takes slices with far too many log files (`is_overgrown`) alone, out of the
-    partitions of so many newest commits."""
+    partitions of so many newest commits; of the pending ones those are carried out that were made
+    so."""
     memory_limit: int | None = None
     """Bytes for log records of all tasks at once; None for no limit."""
 
@@ -76,7 +80,7 @@ def compact_table(
     began_ms = table.clock.now_ms()
     work = row_compaction(memory_limit=asked.memory_limit)
     result = ServiceResult(_SERVICE)
-    for instant in _pending(table, asked.instant) if asked.execute else ():
+    for instant in _pending(table, asked) if asked.execute else ():
         result = _carried_out(result, table.reloaded(), instant, work)
     if asked.schedule and asked.instant is None:
         planned, waits = _scheduled(table, options, asked, work)
@@ -91,7 +95,7 @@ def compact_table(
 
 def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest) -> ServiceResult:
     """What `compact_table` would do. Nothing changes."""
-    pending = _pending(table, asked.instant) if asked.execute else []
+    pending = _pending(table, asked) if asked.execute else []
     slices = [
         slice_
         for instant in pending
@@ -104,9 +108,18 @@ def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest
     return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
 
 
-def _pending(table: Table, instant: str | None) -> list[str]:
-    pending = [found.requested for found in table.timeline.pending_compactions]
-    return pending if instant is None else [instant]
+def _pending(table: Table, asked: CompactionRequest) -> list[str]:
+    if asked.instant is not None:
+        return [asked.instant]
+    return [
+        found.requested
+        for found in table.timeline.pending_compactions
+        if asked.overgrown_since is None or _OVERGROWN in _said(table.timeline.plan(found))
+    ]
+
+
+def _said(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
+    return (plan or {}).get("extraMetadata") or {}
 
 
 # --- planning -------------------------------------------------------------------------------------
@@ -131,7 +144,8 @@ def _scheduled(
             return None
         # Raises for what cannot be merged, before there is a plan.
         work.tasks(now, instant, chosen.slices)
-        record = compaction_plan(chosen.slices, work.extra, chosen.missing)
+        own = {} if asked.overgrown_since is None else {_OVERGROWN: "true"}
+        record = compaction_plan(chosen.slices, {**work.extra, **own}, chosen.missing)
         return content.encode_container("HoodieCompactionPlan", record, now.clock)
 
     return schedule(table, COMPACTION, plan), waits
