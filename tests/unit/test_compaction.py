@@ -17,6 +17,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMPACTION
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, UnsupportedTableFeature
+from pyhudi.services import table_compaction
 from pyhudi.services.compaction_choice import choose, day_of, is_due
 from pyhudi.services.table_compaction import CompactionRequest, is_overgrown
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
@@ -70,6 +71,29 @@ def test_no_row_changes(version: int, tmp_path: Path) -> None:
     assert not table.check(deep=True).findings
     (row,) = table.history(limit=1).to_pylist()
     assert (row["action"], row["operation"]) == ("commit", "COMPACT")
+
+
+@pytest.mark.parametrize("then", ["compact", "upgrade"])
+def test_a_plan_that_came_late_hides_nothing(then: str, tmp_path: Path) -> None:
+    """Its maker stood still; others had written to the slice, and then to that of the plan."""
+    base = tmp_path / "t"
+    table = made(base, 6)
+    (instant,) = table.compact(execute=False).scheduled
+    requested = base / ".hoodie" / f"{instant}.compaction.requested"
+    plan = requested.read_bytes()
+    requested.unlink()
+    pyhudi.open_table(base).upsert(people(range(1), 3))
+    requested.write_bytes(plan)
+    pyhudi.open_table(base).upsert(people(range(2, 3), 4))
+    wanted = {"k0": 3, "k1": 2, "k2": 4, "k3": 1}
+    assert rows(pyhudi.open_table(base)) == wanted
+    table = pyhudi.open_table(base)
+    if then == "compact":
+        assert table.compact(schedule=False).instants == (instant,)
+    else:
+        table.upgrade(8)
+    assert rows(pyhudi.open_table(base)) == wanted
+    assert not pyhudi.open_table(base).check(deep=True).findings
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -359,6 +383,29 @@ def test_far_too_many_log_files_are_compacted_unasked(version: int, tmp_path: Pa
     assert plan["missingSchedulePartitions"] == ["oslo"]
     assert rows(table)["k0"] == 51
     assert not table.check(deep=True).findings
+
+
+def test_partitions_of_archived_commits_wait_for_the_next_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_compaction, "_LOGS_MOST", 12)
+    few = {
+        "hoodie.clean.commits.retained": 1,
+        "hoodie.keep.min.commits": 8,
+        "hoodie.keep.max.commits": 9,
+        "hoodie.compact.inline.max.delta.commits": 2,
+        "hoodie.metadata.compact.max.delta.commits": 1,
+    }
+    made(tmp_path / "t")
+    table = pyhudi.open_table(tmp_path / "t", options=few)
+    timeline = timeline_of(tmp_path / "t")
+    while not (done := timeline.completed("commit")):
+        table.upsert(people(range(1), len(timeline.commits)))
+        timeline = timeline_of(tmp_path / "t")
+    plan = timeline.plan(done[0])
+    assert plan is not None
+    assert timeline.archive.commits()
+    assert plan["missingSchedulePartitions"] == ["oslo"]
 
 
 def test_a_slice_is_overgrown_by_its_log_files_and_size() -> None:

@@ -21,6 +21,7 @@ from pyhudi.slices.listing import METAFOLDER, is_another_table, is_marked
 from pyhudi.slices.nested import nested
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.spans import Span
 from pyhudi.txn.left_files import is_old, is_staged
 
 
@@ -61,7 +62,8 @@ class Named:
     kept: set[str] = field(default_factory=set)
     """Log files that a rollback left or made."""
     rolled_back: set[str] = field(default_factory=set)
-    """Instants."""
+    """Instants; not those of compactions and clusterings that Hudi completed after an attempt was
+    rolled back, where that is archived (`HoodieTable.rollbackInflightInstant`, 1.2.0)."""
     deleted_partitions: set[str] = field(default_factory=set)
 
 
@@ -122,7 +124,17 @@ def named_files(timeline: Timeline) -> Named:
         for rollbacks in restored.values():
             for record in rollbacks:
                 _take_rollback(named, record)
+    named.rolled_back -= _completed_since(timeline, named.rolled_back)
     return named
+
+
+def _completed_since(timeline: Timeline, rolled_back: Iterable[str]) -> set[str]:
+    """Those of instants that are archived as commits."""
+    old = sorted(filter(timeline.is_before_start, rolled_back))
+    if not old:
+        return set()
+    archived = timeline.archive.commits(Span.closed(old[0], old[-1]))
+    return {commit.requested for commit in archived}
 
 
 def _take_clean(named: Named, record: Mapping[str, Any]) -> None:

@@ -113,7 +113,7 @@ def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[st
     if _compaction_is_due(table, options):
         asked = CompactionRequest(execute=options.inline, due_only=True)
         yield "compaction", partial(services.compact, handle, asked, options, clock=clock)
-    elif _is_time_to_look(table, options):
+    elif _is_time_to_look(table, options, kept):
         yield "compaction", partial(_compact_overgrown, handle, table, clock)
     merged = LogCompactionOptions.of(handle.options)
     if _log_compaction_is_due(table, merged):
@@ -142,12 +142,13 @@ def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:
     return is_due(table.timeline, options, table.generator.next())
 
 
-def _is_time_to_look(table: Table, options: CompactionOptions) -> bool:
+def _is_time_to_look(table: Table, options: CompactionOptions, kept: ArchiveOptions) -> bool:
     """Whether overgrown file groups are looked for, which costs a listing of what is written to."""
     if not (options.automatic and table.config.is_merge_on_read):
         return False
     since = len(since_compaction(table.timeline))
-    return since > 0 and since % _LOOK == 0
+    # Before the first compaction archiving keeps their number between two bounds.
+    return since > 0 and since % min(_LOOK, kept.most - kept.least) == 0
 
 
 def _compact_overgrown(handle: WritableTable, table: Table, clock: Clock) -> ServiceResult | None:

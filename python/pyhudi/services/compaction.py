@@ -8,12 +8,12 @@ Sources: `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pyhudi.config.actions import COMPACTION
-from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name
+from pyhudi.config.actions import COMPACTION, Instant
+from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import overtaken
@@ -108,14 +108,55 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         said = plan.get("extraMetadata") or {}
         if own and any(said.get(name) != text for name, text in work.extra.items()):
             continue
-        operations = plan.get("operations") or ()
-        slices = planned_slices(table.storage, table.config, operations, work.extension)
+        slices = slices_of_plan(table, pending, work.extension)
         compaction = OpenInstant(table, pending.requested, COMPACTION)
         compaction.back_to_plan(_begun(compaction, work, slices))
         tasks = work.tasks(table, compaction.time, slices)
         _carry_out(compaction, work, slices, tasks)
         completed.append(compaction.time)
     return completed
+
+
+def slices_of_plan(table: Table, pending: Instant, extension: str | None = None) -> list[FileSlice]:
+    """The slices that the plan of a pending compaction names, with what came without knowing of it.
+
+    extension: as of `planned_slices`. Raises `CorruptTable` for a plan whose files are gone.
+    """
+    operations = (table.timeline.plan(pending) or {}).get("operations") or ()
+    if table.config.version.logs_named_by_base_instant:
+        late = _late_logs(table, pending.requested)
+        operations = [_with_logs(one, late) for one in operations]
+    return planned_slices(table.storage, table.config, operations, extension)
+
+
+def _late_logs(table: Table, planned: str) -> dict[tuple[str, str, str], set[str]]:
+    """Log files of commits after a plan, by partition, file id and instant in their names.
+
+    Up to table version 6 those of the slices that it names would not count any more once it is
+    carried out. Nobody adds such files once there is the plan: who made it stood still before it
+    was there, and has died since.
+    """
+    late: dict[tuple[str, str, str], set[str]] = {}
+    for commit in table.timeline.commits:
+        if commit.requested < planned:
+            continue
+        for stat in table.timeline.commit_metadata(commit).write_stats:
+            name = (stat.path or "").rsplit("/", 1)[-1]
+            log = parse_log_name(name)
+            if log is not None and not log.suffix:
+                key = (stat.partition_path or "", log.file_id, log.instant)
+                late.setdefault(key, set()).add(name)
+    return late
+
+
+def _with_logs(
+    operation: Mapping[str, Any], late: Mapping[tuple[str, str, str], set[str]]
+) -> dict[str, Any]:
+    """An operation of a plan with these log files of its slice, besides those that it names."""
+    paths = list(operation.get("deltaFilePaths") or ())
+    named = {path.rsplit("/", 1)[-1] for path in paths}
+    key = (operation["partitionPath"] or "", operation["fileId"], operation["baseInstantTime"])
+    return {**operation, "deltaFilePaths": [*paths, *sorted(late.get(key, set()) - named)]}
 
 
 def _carry_out(

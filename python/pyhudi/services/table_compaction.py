@@ -14,11 +14,9 @@ from typing import Any
 
 from pyhudi.config.actions import COMMIT, COMMIT_ACTIONS, COMPACTION, Instant
 from pyhudi.config.compaction_options import CompactionOptions
-from pyhudi.config.file_names import parse_log_name
-from pyhudi.errors import overtaken
 from pyhudi.schema import schema_history
 from pyhudi.services.archiving import since_compaction
-from pyhudi.services.compaction import CompactionWork
+from pyhudi.services.compaction import CompactionWork, slices_of_plan
 from pyhudi.services.compaction_choice import choose, is_due
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.row_compaction import row_compaction
@@ -31,10 +29,9 @@ from pyhudi.slices.file_groups import (
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
-from pyhudi.slices.planned import planned_slices
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
-from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
+from pyhudi.txn.planned import PlannedTransaction, schedule
 
 _SERVICE = "compact"
 _OVERGROWN = "pyhudi.overgrown"
@@ -96,11 +93,7 @@ def compact_table(
 def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest) -> ServiceResult:
     """What `compact_table` would do. Nothing changes."""
     pending = _pending(table, asked) if asked.execute else []
-    slices = [
-        slice_
-        for instant in pending
-        for slice_ in planned_slices(table.storage, table.config, _operations(table, instant))
-    ]
+    slices = [slice_ for instant in pending for slice_ in _planned(table, instant)]
     if asked.schedule and asked.instant is None:
         now = table.generator.next()
         if not asked.due_only or is_due(table.timeline, options, now):
@@ -181,7 +174,7 @@ def _choice(
     if asked.overgrown_since is not None:
         newest = since_compaction(timeline)[-asked.overgrown_since :]
         looked_at = _partitions_of(timeline, newest)
-        beside = _waiting(timeline) - looked_at
+        beside = _waiting(table) - looked_at
     view = FileSystemView(table.storage, table.config, timeline, looked_at)
     free = [slice_ for slice_ in view.slices() if slice_.logs and slice_.key not in planned]
     wanted = free if looked_at is None else [slice_ for slice_ in free if is_overgrown(slice_)]
@@ -204,11 +197,16 @@ def is_overgrown(slice_: FileSlice) -> bool:
     return len(slice_.logs) >= _LOGS_MOST + _LOGS_FOR_A_MIB * (base >> 20)
 
 
-def _waiting(timeline: Timeline) -> set[str]:
-    """Partitions that may have log files: written to since the last compaction, or left by it."""
+def _waiting(table: Table) -> set[str]:
+    """Partitions that may have log files: written to since the last compaction, or left by it.
+
+    All where none is known, since archiving keeps few of the commits before the first one.
+    """
+    timeline = table.timeline
     last = next(reversed(timeline.completed(COMMIT)), None)
-    plan = (timeline.plan(last) if last is not None else None) or {}
-    left = set(plan.get("missingSchedulePartitions") or ())
+    if last is None:
+        return set(FileSystemView(table.storage, table.config, timeline).partitions)
+    left = set((timeline.plan(last) or {}).get("missingSchedulePartitions") or ())
     return left | _partitions_of(timeline, since_compaction(timeline))
 
 
@@ -228,14 +226,10 @@ def _carried_out(
 ) -> ServiceResult:
     slices = [
         slice_
-        for slice_ in planned_slices(table.storage, table.config, _operations(table, instant))
+        for slice_ in _planned(table, instant)
         # Hudi 1.0 plans groups whose log files do not count yet.
         if slice_.base is not None or slice_.logs
     ]
-    missed = _missed(table, instant, slices)
-    if missed is not None:
-        unschedule(table, instant, COMPACTION)
-        raise overtaken(f"the compaction {instant} was planned without {missed} and was withdrawn")
     schema = schema_history.commit_schema(table.schema, table.config)
     tasks = work.tasks(table, instant, slices)
     with PlannedTransaction(table, "COMPACT", instant, COMPACTION) as txn:
@@ -245,32 +239,6 @@ def _carried_out(
     return result.reading(slices).writing(instant, stats)
 
 
-def _missed(table: Table, instant: str, slices: Iterable[FileSlice]) -> Instant | None:
-    """A later commit with log files on planned slices that the plan does not name.
-
-    Up to table version 6 such files would not count any more. Nobody adds them once there is the
-    plan: who made it stood still before it was there, and has died since.
-    """
-    if not table.config.version.logs_named_by_base_instant:
-        return None
-    planned = {slice_.key: slice_ for slice_ in slices}
-    for commit in table.timeline.commits:
-        if commit.requested < instant:
-            continue
-        for stat in table.timeline.commit_metadata(commit).write_stats:
-            path = stat.path or ""
-            log = parse_log_name(path.rsplit("/", 1)[-1])
-            slice_ = planned.get((stat.partition_path or "", stat.file_id))
-            if log is None or log.suffix or slice_ is None:
-                continue
-            if log.instant != slice_.base_instant:
-                continue
-            if path not in {known.path for known in slice_.logs}:
-                return commit
-    return None
-
-
-def _operations(table: Table, instant: str) -> list[dict[str, object]]:
+def _planned(table: Table, instant: str) -> list[FileSlice]:
     pending = table.timeline.find(instant, COMPACTION)
-    plan = table.timeline.plan(pending) if pending is not None else None
-    return list((plan or {}).get("operations") or ())
+    return [] if pending is None else slices_of_plan(table, pending)

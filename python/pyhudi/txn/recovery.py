@@ -116,9 +116,19 @@ def failed_writes(timeline: Timeline) -> list[Instant]:
 
 
 def _come_late(timeline: Timeline) -> list[Instant]:
-    """Commits of which only the completed file is there: it came after their rollback."""
+    """Commits of which only the completed file is there: it came after their rollback.
+
+    Those in the archive are whole: who archived them died between their files, and what was rolled
+    back was an attempt of a compaction or clustering, which Hudi does under the plan's own instant
+    (`HoodieTable.rollbackInflightInstant`, 1.2.0).
+    """
     alone = (commit for commit in timeline.commits if len(timeline.files(commit)) == 1)
-    return [commit for commit in alone if rollback.was_rolled_back(timeline, commit.requested)]
+    return [
+        commit
+        for commit in alone
+        if rollback.was_rolled_back(timeline, commit.requested)
+        and timeline.archive.find(commit.requested, commit.action) is None
+    ]
 
 
 def check_no_live_writer(table: Table, timeline: Timeline) -> None:

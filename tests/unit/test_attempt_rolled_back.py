@@ -1,0 +1,120 @@
+"""A compaction that was completed after an attempt of it had been rolled back, under one instant.
+
+So Hudi does where an executor has died (`HoodieTable.rollbackInflightInstant`, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import ROLLBACK
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import content
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.write.write_context import WriteContext
+from tests.helpers.tables import unpack
+from tests.unit.test_savepoints import timeline_of
+
+SPARING = {
+    "hoodie.archive.automatic": False,
+    "hoodie.clean.automatic": False,
+    "hoodie.clean.commits.retained": 1,
+    "hoodie.compact.inline.max.delta.commits": 1,
+    "hoodie.metadata.compact.max.delta.commits": 1,
+}
+
+
+def rows(city: str, v: int) -> pa.Table:
+    return pa.table({"id": [f"{city} {n}" for n in range(3)], "city": [city] * 3, "v": [v] * 3})
+
+
+def roll_attempt_back(base: Path, planned: str) -> None:
+    """Leaves the rollback's files as Hudi does; nothing was written."""
+    table = WriteContext.open(pyhudi.open_table(base), SystemClock()).table
+    target = {"commitTime": planned, "action": "compaction"}
+    plan = {"instantToRollback": target, "RollbackRequests": [], "version": 1}
+    record = {
+        "startRollbackTime": (time := table.generator.next()),
+        "timeTakenInMillis": 1,
+        "totalFilesDeleted": 0,
+        "commitsRollback": [planned],
+        "partitionMetadata": {},
+        "version": 1,
+        "instantsRollback": [target],
+    }
+    rollback = OpenInstant(table, time, ROLLBACK)
+    with table.guard.section():
+        rollback.request(content.encode_container("HoodieRollbackPlan", plan, table.clock))
+        rollback.begin()
+        rollback.complete(content.encode_container("HoodieRollbackMetadata", record, table.clock))
+
+
+def values(base: Path) -> list[int]:
+    return sorted(pyhudi.open_table(base).scan().to_arrow().column("v").to_pylist())
+
+
+def compacted(base: Path, version: int) -> HudiTable:
+    """One whose compacted partition nothing else tells of any more, ready to be archived."""
+    made = pyhudi.create_table(
+        base, rows("cold", 1), key="id", partition_by="city", order_by="v", type="mor",
+        version=version,
+    )  # fmt: skip
+    table = pyhudi.open_table(made.uri, options=SPARING)
+    table.upsert(rows("cold", 2))
+    (planned,) = table.compact(execute=False).scheduled
+    roll_attempt_back(base, planned)
+    assert table.refresh().compact(schedule=False).instants == (planned,)
+    for v in range(8, 14):
+        table.upsert(rows("hot", v))
+    table.clean()
+    return table.refresh()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_archiver_that_dies_between_its_files_takes_nothing_back(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "t"
+    table = compacted(base, version)
+    delete_all = Storage.delete_all
+
+    def dies(self: Storage, paths: Iterable[str]) -> None:
+        paths = list(paths)
+        if any(path.endswith("commit") and "/metadata/" not in path for path in paths):
+            raise KeyboardInterrupt
+        delete_all(self, paths)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "delete_all", dies)
+        with pytest.raises(KeyboardInterrupt):
+            table.archive(min_commits=1, max_commits=2)
+    timeline = timeline_of(base)
+    assert any(len(timeline.files(commit)) == 1 for commit in timeline.commits)
+    assert values(base) == [2, 2, 2, 13, 13, 13]
+    pyhudi.open_table(base, options=SPARING).upsert(rows("hot", 99))
+    assert values(base) == [2, 2, 2, 99, 99, 99]
+
+
+def test_its_files_are_no_rolled_back_ones(tmp_path: Path) -> None:
+    """Hudi 0.15.0 wrote the table; it archives rollbacks later than commits."""
+    base = unpack("v6_mor_compaction_rolled_back", tmp_path)
+    table = pyhudi.open_table(base, options=SPARING)
+    before = table.scan().to_arrow()
+    kept = [name for name in before.column_names if not name.startswith("_hoodie")]
+    row = before.slice(0, 1).select(kept).to_pylist()[0]
+    for _ in range(6):
+        table.upsert([{**row, "id": "another", "city": "elsewhere"}])
+    table.clean()
+    table.archive(min_commits=2, max_commits=3)
+    timeline = timeline_of(base)
+    (rolled_back,) = (timeline.read(one) or {} for one in timeline.completed(ROLLBACK))
+    assert all(map(timeline.is_before_start, rolled_back["commitsRollback"]))
+    assert not pyhudi.open_table(base).check(repair=True).repaired
+    assert pyhudi.open_table(base).scan().count() == before.num_rows + 1
