@@ -448,9 +448,9 @@ class TestFile:
     def test_update_of_what_has_changed(self) -> None:
         storage = _table()
         before = TableConfig(read_config(storage, StillClock()))
-        before.updated(storage, {"a": "1"}, StillClock(), unchanged=True)
+        before.updated(storage, {"a": "1"}, StillClock())
         with pytest.raises(CommitConflict, match="changed the table's properties") as error:
-            before.updated(storage, {"b": "1"}, StillClock(), unchanged=True)
+            before.updated(storage, {"b": "1"}, StillClock())
         assert error.value.retry
         assert set(storage.files) == {FILE}
         assert read_config(storage, StillClock())["a"] == "1"

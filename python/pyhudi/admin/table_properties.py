@@ -99,7 +99,7 @@ def set_properties(
             for name, value in after.properties.items()
             if config.properties.get(name) != value
         }
-        config.updated(storage, new, clock, removed=removed, unchanged=True)
+        config.updated(storage, new, clock, removed=removed)
 
 
 def _checked(name: str, value: object) -> str | None:

@@ -378,12 +378,12 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
         check()
         storage.put(path, data)
     check()
-    _set(storage, old, wanted, clock)
+    now = _set(storage, old, wanted, clock)
     try:
         check()
     except CommitConflict:
         # What others have committed meanwhile is on the old timeline alone.
-        _set(storage, new, old.properties, clock)
+        _set(storage, now, old.properties, clock)
         raise
     _remove_old(storage, old)
 

@@ -84,15 +84,15 @@ class TableConfig:
         clock: Clock,
         *,
         removed: Collection[str] = (),
-        unchanged: bool = False,
     ) -> TableConfig:
-        """Changes properties of the table on storage and gives all; see `update_config`.
+        """Changes properties of the table on storage, which are these, and gives all.
 
-        unchanged: they have to be these still.
+        See `update_config`; raises `CommitConflict` where they are others by now.
         """
-        before = self.properties if unchanged else None
         return TableConfig(
-            properties_file.update_config(storage, changes, clock, removed=removed, before=before)
+            properties_file.update_config(
+                storage, changes, clock, removed=removed, before=self.properties
+            )
         )
 
     def check_readable(self) -> None:

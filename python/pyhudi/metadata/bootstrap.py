@@ -108,7 +108,7 @@ def initialise(
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
     changes.update(counted)
     # Whoever has taken this work over has changed the properties first.
-    return before.updated(data.storage, changes, data.clock, removed=(UNFINISHED,), unchanged=True)
+    return before.updated(data.storage, changes, data.clock, removed=(UNFINISHED,))
 
 
 def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:

@@ -90,7 +90,7 @@ class Unfinished:
         That one's last act is to change the properties that it has read, if they still are those.
         """
         later = replace(self, overtaken=self.overtaken + 1)
-        return config.updated(storage, later.properties, clock, unchanged=True)
+        return config.updated(storage, later.properties, clock)
 
     def partitions_for(self, version: TableVersion) -> tuple[str, ...]:
         """Those to be made in a table of this version: what it lacks, and pyhudi, are left out."""

@@ -110,7 +110,7 @@ def _begun(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock:
         try:
             build.heartbeat.start()
             guard.check()
-            context.config.updated(table.storage, build.undone.properties, clock, unchanged=True)
+            context.config.updated(table.storage, build.undone.properties, clock)
             clear_partitions(table.storage, build.names, guard)
             build.action.request_planned(build.record("HoodieIndexPlan"), context.timeline)
             build.action.begin()
@@ -233,9 +233,7 @@ class _Build:
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
         changes.update(self._counted(stats))
         # Whoever wrote while this one stood still has changed them (`let_fail`).
-        config = config.updated(
-            table.storage, changes, clock, removed=(UNFINISHED,), unchanged=True
-        )
+        config = config.updated(table.storage, changes, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
         return config.metadata_partitions
 
@@ -318,7 +316,7 @@ class _Build:
         for name in self.names:
             self._remove_files(config, name)
         remove_left(table, self.instant)
-        config.updated(table.storage, {}, clock, removed=(UNFINISHED,), unchanged=True)
+        config.updated(table.storage, {}, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
 
     def _remove_files(self, config: TableConfig, name: str) -> None:

@@ -278,9 +278,9 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
         )
         kept = _take_away(handle, config, gone, clock, left)
         if undone:
-            kept.updated(table.storage, left.properties, clock, unchanged=True)
+            kept.updated(table.storage, left.properties, clock)
         else:
-            kept.updated(table.storage, {}, clock, removed=(UNFINISHED,), unchanged=True)
+            kept.updated(table.storage, {}, clock, removed=(UNFINISHED,))
     return gone
 
 
@@ -325,14 +325,12 @@ def _take_away(
     undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
     if FILES in gone or not left:
         properties = (names.METADATA_PARTITIONS, _INFLIGHT)
-        config = config.updated(
-            storage, undone.properties, clock, removed=properties, unchanged=True
-        )
+        config = config.updated(storage, undone.properties, clock, removed=properties)
         change_definitions(storage, config, {}, removed=gone)
         remove_metadata_table(storage, handle.guarded)
         return config
     changes = {names.METADATA_PARTITIONS: ",".join(left), **undone.properties}
-    config = config.updated(storage, changes, clock, unchanged=True)
+    config = config.updated(storage, changes, clock)
     change_definitions(storage, config, {}, removed=gone)
     clear_partitions(storage, gone, handle.guarded)
     return config
@@ -386,7 +384,7 @@ def _remembered(
     own = new_definitions(new, Wish(config, options, schema=context.schema.arrow))
     begun = Unfinished(by, config.version.code, new, {**own, **definitions}, removed=new)
     try:
-        config.updated(context.storage, begun.properties, clock, unchanged=True)
+        config.updated(context.storage, begun.properties, clock)
         yield
     except BaseException:
         with suppress(Exception):
@@ -423,4 +421,4 @@ def _settled(table: Table, config: TableConfig, undone: Unfinished) -> TableConf
         remove_metadata_table(storage, table.guard)
     left = [name for name in undone.removed if name not in listed]
     clear_partitions(storage, left, table.guard)
-    return config.updated(storage, {}, clock, removed=(UNFINISHED,), unchanged=True)
+    return config.updated(storage, {}, clock, removed=(UNFINISHED,))
