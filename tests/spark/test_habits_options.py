@@ -141,6 +141,61 @@ def test_a_table_without_key_is_appended_to(spark: SparkSession, tmp_path: Path)
     assert ids(base) == ["a", "a"]
 
 
+def test_rows_that_were_read_are_not_appended_where_hudi_would_update_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base, options = tmp_path / "t", {"hoodie.table.name": "things"}
+    write(spark.createDataFrame([("a",)], "id string"), base, options)
+    changed = read(spark, base, {}).withColumn("id", sf.lit("b"))
+    with pytest.raises(UnsupportedTableFeature, match=r"recordkey\.fields.*_hoodie_record_key"):
+        write(changed, base, options, mode="append")
+    assert ids(base) == ["a"]
+    write(changed, base, options | {W + "operation": "bulk_insert"}, mode="append")
+    write(read(spark, base, {}, meta_fields=False), base, options, mode="append")
+    assert ids(base) == ["a", "a", "b", "b"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS[:3] + OPERATIONS[4:6])
+def test_the_first_rows_are_written_by_the_operation(
+    spark: SparkSession, tmp_path: Path, operation: str
+) -> None:
+    base = tmp_path / "trips"
+    twice = rows(spark, ("b", "osaka", 1, 1), ("a", "osaka", 1, 1), ("b", "osaka", 2, 2))
+    options = {
+        **TRIPS,
+        W + "operation": operation,
+        "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
+        "hoodie.combine.before.upsert": "false",
+    }
+    # Into no rows an upsert is an insert.
+    done = ["INSERT" if operation == "upsert" else operation.upper()]
+    table = write(twice, base, options)
+    assert table.history().column("operation").to_pylist() == done
+    assert ids(base) == ["a", "b", "b"]
+    if operation in OPERATIONS[:3]:
+        table = write(twice, base, options, "overwrite")
+        assert table.history().column("operation").to_pylist() == done
+        assert ids(base) == ["a", "b", "b"]
+
+
+def test_a_first_write_that_fails_leaves_what_was_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    unsorted = {
+        **TRIPS,
+        W + "operation": "bulk_insert",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "v",
+    }
+    with pytest.raises(ConfigError, match="sort is none"):
+        write(rows(spark, ("a", "osaka", 1, 1)), base, unsorted)
+    assert not base.exists()
+    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
+    with pytest.raises(ConfigError, match="sort is none"):
+        write(rows(spark, ("b", "osaka", 1, 1)), base, unsorted, "overwrite")
+    assert content(base) == [("a", "osaka", 1)]
+
+
 @pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
 def test_the_table_gets_new_columns_also_when_it_is_overwritten(
     spark: SparkSession, tmp_path: Path, operation: str
@@ -282,6 +337,22 @@ def test_missing_columns_get_nulls_where_an_option_says_so(
     assert content(base) == [("a", "osaka", 1), ("b", "osaka", None)]
 
 
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+def test_fields_are_missed_at_any_depth(
+    spark: SparkSession, tmp_path: Path, operation: str
+) -> None:
+    base, options = tmp_path / "t", {W + "recordkey.field": "id", W + "operation": operation}
+    text = "SELECT 'a' id, named_struct('x', 1{0}) s, array(named_struct('x', 1{0})) l"
+    write(spark.sql(text.format(", 'y', 2")), base, options)
+    less = spark.sql(text.format(""))
+    with pytest.raises(SchemaMismatch, match=r"lack the columns s\.y, l\.element\.y"):
+        write(less, base, options, mode="append")
+    write(less, base, {**options, W + "reconcile.schema": "true"}, mode="append")
+    assert pyhudi.open_table(base).scan().to_arrow().to_pylist() == [
+        {"id": "a", "s": {"x": 1, "y": None}, "l": [{"x": 1, "y": None}]}
+    ]
+
+
 def test_rows_without_key_are_put_aside_on_demand(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     given = rows(spark, ("a", "osaka", 1, 1), (None, "osaka", 2, 1), ("", "osaka", 3, 1))
@@ -354,6 +425,101 @@ def test_names_that_nobody_knows_are_refused() -> None:
         WriteRequest.of({"hoodie.parquet.max.filesize": "1"})
     with pytest.raises(UnsupportedTableFeature, match="read_optimized"):
         ReadRequest.of({"hoodie.datasource.merge.type": "skip_merge"})
+
+
+def test_a_view_type_counts_without_a_query_type_and_means_what_hudi_means() -> None:
+    view, query = "hoodie.datasource.view.type", "hoodie.datasource.query.type"
+    begin = {R + "begin.instanttime": "0"}
+    for said, meant in (
+        ("read_optimized", "snapshot"),
+        ("REALTIME", "snapshot"),
+        ("incremental", "incremental"),
+    ):
+        assert ReadRequest.of({view: said, **begin}).query == meant
+        assert ReadRequest.of({view: said, query: "read_optimized"}).query == "read_optimized"
+    with pytest.raises(ConfigError, match=re.escape(view)):
+        ReadRequest.of({view: "snapshot"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hoodie.datasource.hive_sync.databse",
+        "hoodie.datasource.meta.sync.glue.database_name",
+        "hoodie.datasource.meta_sync.anything",
+        "hoodie.meta.sync.anything",
+        "hoodie.meta_sync.anything",
+        "hoodie.datasource.hive_sync.use_pre_apache_input_format",
+    ],
+)
+def test_names_about_catalogs_that_nobody_knows_are_refused_where_one_is_told(name: str) -> None:
+    for told in ("hoodie.datasource.meta.sync.enable", "hoodie.datasource.hive_sync.enable"):
+        with pytest.raises(ConfigError, match=re.escape(name)):
+            WriteRequest.of({**TRIPS, name: "x", told: " TRUE "})
+        assert name not in WriteRequest.of({**TRIPS, name: "x", told: "false"}).handle
+        assert ReadRequest.of({name: "x", told: "true"}).query == "snapshot"
+
+
+def test_names_about_catalogs_that_change_nothing_pass() -> None:
+    harmless = {
+        "hoodie.datasource.meta.sync.glue.partition_change_parallelism": "4",
+        "hoodie.datasource.hive_sync.bucket_sync_spec": "x",
+        "hoodie.datasource.hive_sync.use_pre_apache_input_format": False,
+    }
+    told = {"hoodie.datasource.hive_sync.enable": True, "hoodie.datasource.hive_sync.table": "t"}
+    assert harmless.keys().isdisjoint(WriteRequest.of({**harmless, **told}).handle)
+
+
+PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+COMPLEX = "org.apache.hudi.keygen.ComplexKeyGenerator"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({W + "recordkey.field": "a,b"}, {"hoodie.table.recordkey.fields": "b,a"}, "a, b"),
+        ({W + "partitionpath.field": "a"}, {"hoodie.table.partition.fields": ""}, "a"),
+        ({"hoodie.table.ordering.fields": "a"}, {W + "precombine.field": "b"}, "a"),
+        ({W + "table.type": "MERGE_ON_READ"}, {"hoodie.table.type": "COPY_ON_WRITE"}, None),
+        ({"hoodie.write.table.version": 9}, {"hoodie.table.version": 8}, " 9"),
+        ({"hoodie.table.name": "a"}, {W + "table.name": "b"}, "a"),
+        ({W + "keygenerator.type": "SIMPLE"}, {W + "keygenerator.class": COMPLEX}, None),
+        (
+            {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"},
+            {W + "payload.class": PAYLOAD},
+            None,
+        ),
+        (
+            {"hoodie.clustering.inline": True},
+            {"hoodie.datasource.clustering.inline.enable": False},
+            "TRUE",
+        ),
+    ],
+)
+def test_two_names_of_one_thing_must_agree(
+    one: dict[str, Any], other: dict[str, Any], same: str | None
+) -> None:
+    (first,), (second,) = one, other
+    for given in ({**one, **other}, {**other, **one}):
+        with pytest.raises(ConfigError, match="leave one out") as caught:
+            WriteRequest.of(given)
+        assert first in str(caught.value)
+        assert second in str(caught.value)
+    WriteRequest.of(one if same is None else {**one, second: same})
+
+
+def test_names_of_one_key_generator_agree_by_what_they_mean() -> None:
+    request = WriteRequest.of(
+        {W + "keygenerator.type": "complex_avro", W + "keygenerator.class": COMPLEX}
+    )
+    assert request.making == {"hoodie.table.keygenerator.type": "COMPLEX"}
+
+
+@pytest.mark.parametrize("given", [{5: "x"}, {"hoodie.table.name": None}, [("a", "b")]])
+def test_an_option_has_a_name_and_a_value(given: Any) -> None:
+    for request in (WriteRequest, ReadRequest):
+        with pytest.raises(ConfigError):
+            request.of(given)
 
 
 def test_each_refusal_says_what_to_do_and_harmless_values_pass() -> None:

@@ -12,9 +12,10 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.errors import ConfigError, MissingFile, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.spark import HudiTable, create_table, keyed_changes, read
+from pyhudi.spark import HudiTable, SparkEngine, create_table, keyed_changes, read
 from pyhudi.spark.merge_frame import OLDER, SparkClause, TargetFacts, merge_frame
 from tests.helpers.table_builder import TableBuilder, numbered
+from tests.helpers.tables import unpack
 
 pytestmark = [pytest.mark.spark35, pytest.mark.filterwarnings("ignore")]
 
@@ -148,6 +149,60 @@ def test_a_value_is_compared_as_it_is_written(spark: SparkSession) -> None:
     found = merge_frame(target, None, None, facts, [clause]).collect()
     assert [row[OLDER] for row in found] == [row["v"] < 0 for row in found]
     assert 0 < sum(row[OLDER] for row in found) < 100
+
+
+@pytest.mark.parametrize("null_loses", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "below", "above"),
+    [
+        ("bigint", "-5", "5"),
+        ("decimal(9,2)", "-0.01", "0.01"),
+        ("double", "-1e-9", "1e-9"),
+        ("date", "1969-12-31", "1970-01-02"),
+        ("timestamp", "1969-12-31 00:00:00Z", "1970-01-01 00:00:01Z"),
+        ("timestamp_ntz", "1969-12-31 23:59:59", "1970-01-01 00:00:01"),
+        ("string", "", "a"),
+    ],
+)
+def test_a_null_ordering_value_is_compared_as_a_merge_compares_it(
+    spark: SparkSession, kind: str, below: str, above: str, *, null_loses: bool
+) -> None:
+    """As zero, where the type has one; on copy-on-write a stored one loses."""
+    texts = [None, below, above]
+    pairs = [(f"{old}", old, new) for old in texts for new in texts]
+    target = spark.createDataFrame(pairs, "id string, v string, new string")
+    target = target.selectExpr("id", f"CAST(v AS {kind}) v", f"CAST(new AS {kind}) new")
+    facts = TargetFacts(("id", "v", "new"), ("id",), ("v",), null_loses=null_loses)
+    clause = SparkClause("matched", "update", None, {"v": "new", "new": "new"})
+    found = merge_frame(target, None, None, facts, [clause]).collect()
+    rank = {None: 0, below: 1 if kind == "string" else -1, above: 2}
+    wanted = [rank[new] < rank[old] and not (null_loses and old is None) for _, old, new in pairs]
+    assert [row[OLDER] for row in found] == wanted
+
+
+@pytest.mark.parametrize("name", ["v9_mor_payload_partial_update", "v6_mor_payload_partial_update"])
+def test_a_value_that_merging_takes_for_none_is_refused(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    base = unpack(name, tmp_path)
+    table = HudiTable.forPath(spark, base)
+    row = pyhudi.open_table(base).scan().to_arrow().to_pylist()[0]
+    this = f"id = '{row['id']}'"
+    with pytest.raises(UnsupportedTableFeature, match="None in column 'name'"):
+        table.update(this, {"name": sf.lit(None)})
+    given = spark.createDataFrame([(row["id"], None)], "id string, name string")
+    merge = pyhudi.open_table(base, engine=SparkEngine(spark)).merge(given)
+    with pytest.raises(UnsupportedTableFeature, match="None in column 'name'"):
+        merge.when_matched_update({"name": "source.name"}).execute()
+    with pytest.raises(ConfigError, match="smaller values"):
+        table.update(this, {"ts": "ts - 1"})
+    assert table.update(this, {"name": "'new'", "ts": "ts + 1"}).rows_updated == 1
+
+
+def test_the_event_sequence_of_debezium_is_not_set(spark: SparkSession, tmp_path: Path) -> None:
+    table = HudiTable.forPath(spark, unpack("v6_mor_payload_mysql_debezium", tmp_path))
+    with pytest.raises(UnsupportedTableFeature, match="an update of '_event_seq'"):
+        table.update(None, {"_event_seq": "'1.2'"})
 
 
 def test_times_with_and_without_zone_become_each_other_by_the_sessions(

@@ -21,7 +21,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import PartitionChangeWarning, SchemaMismatch
-from pyhudi.spark import SparkEngine
+from pyhudi.spark import SparkEngine, create_table, write
 from pyhudi.spark.types import wire_schema
 from pyhudi.txn.result import WriteResult
 from tests.engine.faulty import FaultyEngine, Twice
@@ -244,6 +244,61 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     with pytest.raises(error):
         verb(table, frame(spark, TABLE.rows(range(3), v=1)))
     assert table.refresh().inspect.timeline().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value", "where"),
+    [
+        ("at timestamp_ntz", "{0}", "at"),
+        ("s struct<at: timestamp_ntz>", "named_struct('at', {0})", "s.at"),
+        ("l array<timestamp_ntz>", "array({0})", "l.element"),
+        ("m map<string, timestamp_ntz>", "map('a', {0})", "m.value"),
+    ],
+)
+def test_moments_do_not_lose_the_zone_that_the_session_shows_them_in(
+    spark: SparkSession, tmp_path: Path, ddl: str, value: str, where: str
+) -> None:
+    create_table(spark, tmp_path, f"id string, {ddl}", key="id")
+    name = ddl.split(maxsplit=1)[0]
+
+    def given(kind: str) -> DataFrame:
+        made = value.format(f"{kind} '2024-01-01 12:00:00'")
+        return spark.sql(f"SELECT 'a' id, {made} {name}")
+
+    table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
+    moments = given("TIMESTAMP")
+    merge = table.merge(moments)
+    verbs: list[Callable[[], object]] = [
+        lambda: table.upsert(moments),
+        lambda: table.insert(moments, schema_mode="merge"),
+        lambda: table.bulk_insert(moments),
+        lambda: table.overwrite(moments),
+        lambda: merge.when_not_matched_insert_all().execute(),
+        lambda: merge.when_matched_update({name: f"source.{name}"}).execute(),
+        lambda: write(moments, tmp_path, {}, mode="append"),
+    ]
+    for verb in verbs:
+        with pytest.raises(SchemaMismatch, match=rf"'{re.escape(where)}'.*timestamp_ntz"):
+            verb()
+    assert table.history().num_rows == 0
+    table.upsert(given("TIMESTAMP_NTZ"))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        assert table.upsert(given("TIMESTAMP")).rows_updated == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+    assert "2024, 1, 1, 12" in str(table.scan().to_arrow().to_pylist())
+
+
+def test_moments_name_no_keys_without_a_zone(spark: SparkSession, tmp_path: Path) -> None:
+    create_table(spark, tmp_path, "at timestamp_ntz, v long", key="at")
+    table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
+    moments = spark.sql("SELECT TIMESTAMP '2024-01-01 12:00:00' at, 1L v")
+    with pytest.raises(SchemaMismatch, match="'at' has moments"):
+        table.delete_keys(moments.select("at"))
+    with pytest.raises(SchemaMismatch, match="'at' has moments"):
+        table.merge(moments).when_matched_update({"v": "source.v"}).execute()
 
 
 def test_rows_that_lose_are_counted(spark: SparkSession, tmp_path: Path) -> None:

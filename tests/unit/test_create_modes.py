@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.create import filled_table
 from pyhudi.clock import SystemClock
 from pyhudi.config.properties_file import FILE
 from pyhudi.engine.local import LocalEngine
@@ -180,6 +181,32 @@ def test_a_bad_call_overwrites_nothing(
     with pytest.raises(error):
         pyhudi.create_table(tmp_path, given.pop("data", NEW), **given)
     assert everything(tmp_path) == before
+
+
+def test_a_table_is_overwritten_only_if_the_verb_that_fills_it_can_write_to_it(
+    tmp_path: Path,
+) -> None:
+    pyhudi.create_table(tmp_path, ROWS, **PARTS, **WITHOUT)
+    before = everything(tmp_path)
+
+    def fill(sort: tuple[str, ...]) -> pyhudi.HudiTable:
+        return filled_table(
+            tmp_path,
+            NEW,
+            lambda table, rows: table.bulk_insert(rows, sort="global", sort_columns=sort),
+            type="cow",
+            version=9,
+            index=None,
+            mode="overwrite",
+            options=None,
+            storage_options=None,
+            **PARTS,
+        )
+
+    with pytest.raises(ConfigError, match="sort_columns"):
+        fill(("nothing",))
+    assert everything(tmp_path) == before
+    assert fill(("v",)).history().column("operation").to_pylist() == ["BULK_INSERT"]
 
 
 def test_one_that_dies_overwriting_leaves_a_table_to_overwrite(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch
-from pyhudi.schema.payloads import Merger, _registered
+from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.kept_values import KeptValues
+from pyhudi.schema.payloads import FieldMerge, Merger, _registered
 from pyhudi.schema.table_schema import schema_defaults
 from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
@@ -166,3 +168,53 @@ def test_a_default_of_another_type_is_damage(kind: pa.DataType, default: object)
 def with_default(default: object) -> str:
     field = {"name": "a", "type": "null", "default": default}
     return json.dumps({"type": "record", "name": "r", "fields": [field]})
+
+
+KINDS = {"n": pa.int32(), "s": pa.string(), "l": pa.list_(pa.int64()), "b": pa.binary()}
+
+
+@pytest.mark.parametrize(
+    ("column", "old", "new", "is_kept"),
+    [
+        ("n", 5, None, True),
+        ("n", 5, 7, True),
+        ("n", 7, None, True),
+        ("n", None, 7, True),
+        ("n", 7, 7, False),
+        ("n", None, None, False),
+        ("n", 5, 6, False),
+        ("s", "x", None, True),
+        ("l", [1], None, True),
+        ("l", None, None, False),
+        ("l", [1], [2], False),
+        ("b", b"x", None, True),
+    ],
+)
+def test_null_and_a_default_leave_another_value_that_is_stored(
+    column: str, old: object, new: object, *, is_kept: bool
+) -> None:
+    defaults = pa.RecordBatch.from_pydict({"n": pa.array([7], pa.int32())})
+    rule = FieldMerge("COMMIT_TIME_ORDERING", fill="defaults", defaults=defaults)
+    kept = KeptValues(rule, "the property")
+    before, after = (
+        pa.table({column: pa.array([6 if column == "n" else None, value], KINDS[column])})
+        for value in (old, new)
+    )
+    with (
+        pytest.raises(UnsupportedTableFeature, match=f"the property.*'{column}'")
+        if is_kept
+        else nullcontext()
+    ):
+        kept.check(before, after, [column])
+
+
+@pytest.mark.parametrize(
+    ("column", "new", "is_kept"),
+    [("s", "gone", True), ("b", b"gone", True), ("s", None, False), ("n", None, False)],
+)
+def test_a_marker_leaves_what_is_stored(column: str, new: object, *, is_kept: bool) -> None:
+    kept = KeptValues(FieldMerge("COMMIT_TIME_ORDERING", fill="marker", marker="gone"), "x")
+    old = {"s": "a", "b": b"a", "n": 1}[column]
+    before, after = (pa.table({column: pa.array([value], KINDS[column])}) for value in (old, new))
+    with pytest.raises(UnsupportedTableFeature) if is_kept else nullcontext():
+        kept.check(before, after, [column])

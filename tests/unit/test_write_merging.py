@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi import HudiTable
+from pyhudi import HudiTable, UnsupportedTableFeature
 from pyhudi.schema import payloads
 from tests.helpers.table_builder import TableBuilder, numbered
 
@@ -91,6 +92,44 @@ def test_columns_are_filled_from_the_other_record(
     table = table_with(tmp_path / "t", version, kind, properties)
     write(table)
     assert values(table) == wanted
+
+
+@pytest.mark.parametrize(("version", "properties", "_"), CASES)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_an_update_to_what_merging_takes_for_no_value_is_refused(
+    tmp_path: Path, version: int, kind: str, properties: dict[str, str], _: object
+) -> None:
+    table = table_with(tmp_path / "t", version, kind, properties)
+    column, value = ("n", "'UNAV'") if UNAVAILABLE in properties else ("v", None)
+    rule = re.escape(next(iter(properties)))
+    one = merge_source("k1")
+    many = merge_source(*(f"k{number}" for number in range(30_000)))
+    changes: list[Callable[[], object]] = [
+        lambda: table.update("id = 'k1'", {column: value}),
+        *(
+            table.merge(given, memory_limit=1 << 20).when_matched_update({column: value}).execute
+            for given in (one, many)
+        ),
+    ]
+    for change in changes:
+        with pytest.raises(UnsupportedTableFeature, match=rf"{rule}=.*column '{column}'"):
+            change()
+    assert table.refresh().history().num_rows == 1
+    table.update("id = 'k1'", {"n": "'b'", "v": "v + 1", "ts": 20})
+    assert values(table)["k1"] == (2, "b", 20)
+
+
+def merge_source(*keys: str) -> pa.Table:
+    return pa.table({"id": list(keys)})
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_an_update_may_set_null_where_there_is_one(tmp_path: Path, kind: Any) -> None:
+    table = table_with(tmp_path / "t", 9, kind, CASES[2][1])
+    table.delete("id = 'k1'")
+    table.insert(TABLE.rows([1], v=None, n="b"))
+    assert table.update("id = 'k1'", {"v": None, "n": "'c'"}).rows_updated == 1
+    assert values(table)["k1"] == (None, "c", 10)
 
 
 @pytest.fixture

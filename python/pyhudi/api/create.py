@@ -22,6 +22,7 @@ from pyhudi.api.new_table import table_in_making
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.clock import Clock, SystemClock, parse_zone
 from pyhudi.config import arguments as arg
+from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.create import make_table
 from pyhudi.config.index_options import INDEX_TYPE, PARTITIONED_RECORD_INDEX, IndexOptions
 from pyhudi.config.lock_options import LOCK_OPTIONS
@@ -41,6 +42,7 @@ from pyhudi.config.property_names import (
     TIMEZONE,
     URL_ENCODE,
 )
+from pyhudi.config.sync_options import SYNC_OPTIONS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timestamp_options import TIME_OPTIONS, ZONE
 from pyhudi.config.write_options import WriteOptions
@@ -166,7 +168,7 @@ def create_table(
 def filled_table(
     uri: str | os.PathLike[str],
     schema_or_data: Any,
-    fill: Callable[[HudiTable], object] | None,
+    fill: Callable[[HudiTable, Any], object] | None,
     *,
     key: str | Sequence[str] | None,
     partition_by: str | Sequence[str] | None,
@@ -181,7 +183,8 @@ def filled_table(
 ) -> HudiTable:
     """As `create_table`, which says more; `fill` writes into the new table as the last step.
 
-    When it fails, nothing is left of the table. It is not called for one that is there already.
+    It gets the rows that are given, None of a schema; without it they are inserted. When it fails,
+    nothing is left of the table. It is not called for one that is there already.
     """
     asked = dict(options or {})
     if index is not None:
@@ -228,14 +231,17 @@ def filled_table(
             if frame is not None and has_table(storage):
                 look = partial(_check_rows, config=config, options=kept)
                 frame = stack.enter_context(spark("first_rows").looked_at(frame, look))
-            _make_room(Handle(storage, engine or LocalEngine(), kept), config, wanted, clock)
+            handle = Handle(storage, engine or LocalEngine(), kept)
+            tried = fill if rows is not None or frame is not None else None
+            _make_room(handle, config, wanted, clock, tried)
         stack.enter_context(table_in_making(storage, config, clock))
         table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
         _complete(table, wanted, clock)
-        if rows is not None or frame is not None:
-            table.insert(rows if frame is None else frame)
+        given = rows if frame is None else frame
         if fill is not None:
-            fill(table)
+            fill(table, given)
+        elif given is not None:
+            table.insert(given)
     return table
 
 
@@ -247,19 +253,33 @@ def _complete(table: HudiTable, wanted: Collection[str], clock: Clock) -> None:
     _ = WriteContext.open(table, clock).index  # What no write could go to is not made.
 
 
-def _make_room(handle: Handle, config: TableConfig, wanted: Collection[str], clock: Clock) -> None:
+def _make_room(
+    handle: Handle,
+    config: TableConfig,
+    wanted: Collection[str],
+    clock: Clock,
+    fill: Callable[[HudiTable, Any], object] | None,
+) -> None:
     """Removes the table that is to be overwritten.
 
-    Before that one without rows is made elsewhere: what no write could go to removes nothing.
+    Before that one is made elsewhere, and no rows are written to it: what no write of that kind
+    could go to removes nothing. fill: None where inserting needs no trial.
     """
     if not has_table(handle.storage):
         check_no_files(handle.storage)
         return
     with TemporaryDirectory(prefix="pyhudi-") as folder:
         make_table(Storage(folder), config, clock)
-        alone = {name: text for name, text in handle.options.items() if name not in LOCK_OPTIONS}
-        _complete(open_table(folder, options=alone), wanted, clock)
+        alone = {name: text for name, text in handle.options.items() if name not in _OF_OTHERS}
+        table = open_table(folder, options=alone)
+        _complete(table, wanted, clock)
+        if fill is not None:
+            fill(table, table.schema.empty_table())
     remove_table(handle, clock)
+
+
+_OF_OTHERS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
+"""Options by which others would hear of a table that is made to be thrown away."""
 
 
 def _check_arguments(kind: str, mode: str, options: Mapping[str, str]) -> None:

@@ -115,7 +115,8 @@ class Merge:
         Raises:
             ConfigError: there is no clause, or one cannot be carried out.
             SchemaMismatch: the source lacks key columns or has a key twice, or values do not fit.
-            UnsupportedTableFeature: pyhudi does not write to the table.
+            UnsupportedTableFeature: pyhudi does not write to the table, or its rules keep what is
+                stored in the place of a value.
             CommitConflict: it must not write to it now, or another writer changed the same file
                 groups.
         """

@@ -366,7 +366,8 @@ class WritingVerbs:
 
         Raises:
             SchemaMismatch: the filter or a value does not fit the table's schema.
-            UnsupportedTableFeature: pyhudi does not write to the table.
+            UnsupportedTableFeature: pyhudi does not write to the table, or its rules keep what is
+                stored in the place of a value.
             CommitConflict: it must not write to it now, or another writer changed the same file
                 groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.

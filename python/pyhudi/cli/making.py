@@ -78,7 +78,7 @@ def new_table(
     return filled_table(
         location,
         columns,
-        fill,
+        None if fill is None else lambda table, _: fill(table),
         key=names(key),
         partition_by=names(partition_by),
         order_by=names(order_by),

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.computed import SetValue, project
 from pyhudi.schema.conform import conform, data_schema
+from pyhudi.schema.kept_values import KeptValues
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
@@ -71,3 +72,21 @@ class ChangedRows:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.reader().__arrow_c_stream__(requested_schema)
+
+
+@dataclass(frozen=True)
+class SettableRows:
+    """Rows that are to get other values, and those that they cannot get."""
+
+    rows: ChangedRows
+    kept: KeptValues
+
+
+def count_settable(task: SettableRows, _attempt: Attempt) -> int:
+    """How many rows get other values. Raises `UnsupportedTableFeature` where one would not."""
+    count = 0
+    for batch in read_task(task.rows.task):
+        old = pa.Table.from_batches([batch])
+        task.kept.check(old, task.rows.changed(old), task.rows.changes)
+        count += batch.num_rows
+    return count

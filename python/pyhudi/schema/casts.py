@@ -22,7 +22,7 @@ Column: TypeAlias = "pa.ChunkedArray[Any]"
 _FAILS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 _HINT = "Cast the column before writing."
 
-_UTC = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT", "Etc/GMT")
+UTC_ZONES = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT", "Etc/GMT")
 """Zones in which a moment has the digits that it has without a zone."""
 _PLAIN_SCALE = 6
 """Decimals with more digits after the point can be spelled with an exponent by Arrow."""
@@ -252,7 +252,7 @@ def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
         return ""
     if _kind(given) != _kind(wanted):
         return f"{path} is {given}, which is no form of {wanted}"
-    if pa.types.is_timestamp(given) and wanted.tz is None and given.tz not in (None, *_UTC):
+    if pa.types.is_timestamp(given) and wanted.tz is None and given.tz not in (None, *UTC_ZONES):
         return f"{path} has a zone, the table's times none: make it local by pc.local_timestamp"
     if pa.types.is_struct(given):
         fields = {field.name: field.type for field in wanted}

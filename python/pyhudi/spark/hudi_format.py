@@ -15,15 +15,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pyhudi.api.create import create_table
+from pyhudi.api.create import filled_table
 from pyhudi.api.existing_table import has_table
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.config.write_options import COMBINE_INSERTS
+from pyhudi.config.new_table import NewTable
+from pyhudi.config.table_config import TableConfig
+from pyhudi.config.write_options import COMBINE_INSERTS, COMBINE_UPSERTS
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.record_keys import PARTITION_PATH
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.flow import Kept, collected, mapped
+from pyhudi.spark.fitting import check_zones, lacking
+from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.frames import frame_of
 from pyhudi.spark.hudi_existing import check_fits, check_range
 from pyhudi.spark.hudi_options import OPERATION, TO_DELETE, ReadRequest, WriteRequest
@@ -39,6 +42,7 @@ from pyhudi.write.upsert import opened
 
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists", "default")
 _DELETES = ("delete", "delete_partition")
+_REPLACING = ("insert_overwrite", "insert_overwrite_table")
 _OF_CDC = ("where", "limit")
 
 
@@ -108,7 +112,8 @@ def write(
     written. What becomes of each option: docs/spark-options.md.
 
     Args:
-        df: the rows. Hudi's own columns among them are left out.
+        df: the rows. Hudi's own columns among them are left out; where they would make an update of
+            an append, which they do in Hudi, the write is refused.
         path: the table's folder.
         hudi_options: Hudi's options by name.
         mode: "append" carries out the operation; "overwrite" works the rows out, which may come
@@ -161,6 +166,7 @@ def write(
         if mode == "ignore":
             return table
         check_fits(asked, table.config)
+        _check_no_update(asked, table.config, df)
         _write(table, asked, named_as(data, table.schema.names), set_aside)
         return table
     where = {"storage_options": storage_options, "engine": engine}
@@ -176,27 +182,51 @@ def _create(
     replaces: bool,
     set_aside: Callable[[DataFrame], object] | None,
 ) -> HudiTable:
+    def fill(table: HudiTable, rows: Any) -> None:
+        operation = _operation(asked, table.config)
+        if operation != "upsert":
+            _carry_out(table, asked, operation, rows)
+            return
+        # Into no rows: one of each key is inserted, and nothing has to be looked up.
+        one_of_each = {COMBINE_INSERTS: table.options.get(COMBINE_UPSERTS, "true")}
+        as_upsert = HudiTable(table.storage, table.engine, {**table.options, **one_of_each})
+        _carry_out(as_upsert, asked, "insert", rows)
+        table.refresh()
+
     key = _as_in(data, asked.key or ())
-    options: dict[str, object] = {**asked.making, **asked.handle}
-    if asked.operation in (None, "upsert") and key:
-        # What is upserted into no rows is what is left of rows of one key.
-        options[COMBINE_INSERTS] = "true"
-    more: dict[str, Any] = {} if asked.version is None else {"version": asked.version}
     with _with_key(data, key, set_aside) as given:
-        table = create_table(
+        return filled_table(
             path,
             given,
+            fill,
             key=key or None,
             partition_by=_as_in(data, asked.partition_by or ()) or None,
             order_by=_as_in(data, asked.order_by or ()) or None,
             type="mor" if asked.type == "mor" else "cow",
+            version=asked.version or NewTable.version,
+            index=None,
             mode="overwrite" if replaces else "error",
-            options=options,
+            options={**asked.making, **asked.handle},
             **where,
-            **more,
         )
-    kept = {name: text for name, text in table.options.items() if name != COMBINE_INSERTS}
-    return open_table(path, options={**kept, **asked.handle}, **where)
+
+
+def _operation(asked: WriteRequest, config: TableConfig) -> str:
+    """As `HoodieSparkSqlWriter.deduceOperation`, 1.2.0: nobody finds rows of generated keys."""
+    return asked.operation or ("upsert" if config.record_key_fields else "bulk_insert")
+
+
+def _check_no_update(asked: WriteRequest, config: TableConfig, df: DataFrame) -> None:
+    """Refuses rows of a table without key that were read with the keys that Hudi has made.
+
+    To Hudi they are an update (`deduceOperation` and `canDoPreppedWrites`, 1.2.0).
+    """
+    if asked.operation is None and not config.record_key_fields and RECORD_KEY in df.columns:
+        raise UnsupportedTableFeature(
+            f"hoodie.table.recordkey.fields is not set and the data have {RECORD_KEY}: an update "
+            "by generated keys",
+            hint=f"To add the rows, drop Hudi's own columns, or say {OPERATION}=bulk_insert.",
+        )
 
 
 def _write(
@@ -209,8 +239,7 @@ def _write(
     if asked.operation == "delete_partition":
         table.delete_partitions(_partitions(table, asked, data))
         return
-    # As `HoodieSparkSqlWriter.deduceOperation`, 1.2.0: nobody finds rows of generated keys.
-    operation = asked.operation or ("upsert" if config.record_key_fields else "bulk_insert")
+    operation = _operation(asked, config)
     with _with_key(data, config.record_key_fields, set_aside) as given:
         if operation == "delete":
             _delete(table, given)
@@ -226,16 +255,24 @@ def _delete(table: HudiTable, data: DataFrame) -> None:
 
 
 def _put(table: HudiTable, asked: WriteRequest, operation: str, data: DataFrame) -> None:
-    missing = [name for name in table.schema.names if name not in data.columns]
+    case = case_counts(data.sparkSession)
+    missing = lacking(arrow_schema(data), table.schema, case=case)
     if missing and not asked.nulls_for_missing:
         raise SchemaMismatch(
             f"the data lack the columns {', '.join(missing)}",
             hint="With hoodie.datasource.write.reconcile.schema=true they get nulls.",
         )
-    if operation in ("insert_overwrite", "insert_overwrite_table"):
+    if operation in _REPLACING:
         types = spark_schema(wire_schema(table.schema))
-        for name in missing:
-            data = data.withColumn(name, sf.lit(None).cast(types[name].dataType))
+        for name in table.schema.names:
+            if name in missing:
+                data = data.withColumn(name, sf.lit(None).cast(types[name].dataType))
+    _carry_out(table, asked, operation, data)
+
+
+def _carry_out(table: HudiTable, asked: WriteRequest, operation: str, data: Any) -> None:
+    """The verb of an operation that brings rows."""
+    if operation in _REPLACING:
         verb = table.overwrite if operation.endswith("table") else table.overwrite_partitions
         verb(data, schema_mode="merge")
     elif operation == "bulk_insert":
@@ -263,6 +300,7 @@ def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[
         )
     tops = dict.fromkeys(name.split(".")[0] for name in names)
     rows = data.select(*(sf.col(f"`{name}`") for name in tops))
+    check_zones(rows, table.schema)
     step = PartitionPaths(RemoteContext.of(opened(table, None, incoming.memory_limit(None, rows))))
     paths = mapped(rows, step, pa.schema([(PARTITION_PATH, pa.string())])).distinct()
     return sorted(row[0] for row in collected(paths, "find partitions"))

@@ -28,11 +28,20 @@ class HudiOption:
     """Into what it is translated, why it is ignored, or what to do instead."""
     harmless: tuple[str, ...] = ()
     """Values that ask for what pyhudi does anyway: with them a refused option is ignored."""
+    of_sync: bool = False
+    """Of catalogs: an error where one is told, since pyhudi would not go by it."""
 
 
 _OFF = ("false",)
 _WRITE = "hoodie.datasource.write."
 _READ = "hoodie.datasource.read."
+_HIVE = "hoodie.datasource.hive_sync."
+_GLUE = "hoodie.datasource.meta.sync.glue."
+
+
+def _of_catalogs(name: str, note: str = "as above", harmless: tuple[str, ...] = ()) -> HudiOption:
+    return HudiOption(name, "write", "ignored", note, harmless, of_sync=True)
+
 
 OPTIONS: tuple[HudiOption, ...] = (
     # --- what a table is
@@ -197,12 +206,37 @@ OPTIONS: tuple[HudiOption, ...] = (
     HudiOption("hoodie.clean.async*", "write", "refused", "`clean` of the table", _OFF),
     HudiOption("hoodie.archive.async", "write", "refused", "`archive` of the table", _OFF),
     # --- catalogs: what a table's handle takes of them is not here
-    HudiOption("hoodie.datasource.hive_sync.*", "write", "ignored", "not needed to tell catalogs"),
-    HudiOption("hoodie.datasource.meta.sync.*", "write", "ignored", "as above"),
-    HudiOption("hoodie.datasource.meta_sync.*", "write", "ignored", "as above"),
-    HudiOption("hoodie.meta.sync.*", "write", "ignored", "as above"),
-    HudiOption("hoodie.meta_sync.*", "write", "ignored", "as above"),
-    HudiOption("hoodie.datasource.partition_extractor_class", "write", "ignored", "as above"),
+    HudiOption(
+        _HIVE + "bucket_sync_spec", "write", "ignored", "of `bucket_sync`, which is refused"
+    ),
+    HudiOption(
+        _GLUE + "partition_index_fields",
+        "write",
+        "ignored",
+        "of `partition_index_fields.enable`, which is refused",
+    ),
+    HudiOption(
+        _GLUE + "all_partitions_read_parallelism", "write", "ignored", "it changes no partition"
+    ),
+    HudiOption(_GLUE + "changed_partitions_read_parallelism", "write", "ignored", "as above"),
+    HudiOption(_GLUE + "partition_change_parallelism", "write", "ignored", "as above"),
+    HudiOption(
+        "hoodie.meta_sync.global.replicate.timestamp",
+        "write",
+        "ignored",
+        "of a tool for several metastores, which is refused",
+    ),
+    _of_catalogs(
+        _HIVE + "assume_date_partitioning", "where no catalog is told; else an error", _OFF
+    ),
+    _of_catalogs(_HIVE + "use_pre_apache_input_format", harmless=_OFF),
+    _of_catalogs(_GLUE + "recreate_table_on_error", harmless=_OFF),
+    _of_catalogs(_HIVE + "*"),
+    _of_catalogs("hoodie.datasource.meta.sync.*"),
+    _of_catalogs("hoodie.datasource.meta_sync.*"),
+    _of_catalogs("hoodie.meta.sync.*"),
+    _of_catalogs("hoodie.meta_sync.*"),
+    _of_catalogs("hoodie.datasource.partition_extractor_class"),
     # --- what the JVM needs
     HudiOption(
         "hoodie.upsert.shuffle.parallelism",
@@ -279,7 +313,13 @@ OPTIONS: tuple[HudiOption, ...] = (
         "translated",
         "`snapshot`, `read_optimized` or `incremental`",
     ),
-    HudiOption("hoodie.datasource.view.type", "read", "translated", "the same"),
+    HudiOption(
+        "hoodie.datasource.view.type",
+        "read",
+        "translated",
+        "where the query type is not given: `read_optimized` and `realtime` are snapshots, as in "
+        "Hudi, `incremental` is what it says",
+    ),
     HudiOption(
         "hoodie.datasource.query.incremental.format",
         "read",

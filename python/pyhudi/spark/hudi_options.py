@@ -5,26 +5,37 @@ What becomes of each option stands in `hudi_option_table.py`; here are the value
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
+from typing import Any, TypeVar, cast
 
+from pyhudi.config import arguments as arg
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.merge_mode import COMMIT_TIME_PAYLOAD, EVENT_TIME_PAYLOAD, MERGE_MODE
 from pyhudi.config.option_names import unknown_option
 from pyhudi.config.option_values import choice, switch, whole_number
-from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS, check_options, is_handle_option
+from pyhudi.config.options import (
+    CREATE_OPTIONS,
+    KNOWN_OPTIONS,
+    WRITE_MERGE_MODE,
+    check_options,
+    is_handle_option,
+)
 from pyhudi.config.properties import TABLE_NAME
 from pyhudi.config.property_names import (
     KEY_GENERATOR_TYPE,
     KEY_GENERATOR_TYPES,
     PARTITION_SPEC,
 )
+from pyhudi.config.sync_options import ENABLE, HIVE_ENABLE
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.query.commit_range import HollowCommits
 from pyhudi.schema.record_keys import CUSTOM
 from pyhudi.spark.hudi_option_table import OPTIONS, HudiOption, Side, decision
 from pyhudi.write.sort_modes import SortMode
+
+Meaning = TypeVar("Meaning")
 
 OPERATION = "hoodie.datasource.write.operation"
 TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
@@ -40,8 +51,12 @@ _ORDERING = (
 )
 _TYPE = (_WRITE + "table.type", _WRITE + "storage.type", "hoodie.table.type")
 _VERSION = ("hoodie.write.table.version", "hoodie.table.version")
+_NAME = (TABLE_NAME, _WRITE + "table.name")
 _CLASS = (_WRITE + "keygenerator.class", "hoodie.table.keygenerator.class")
+_GENERATOR = (KEY_GENERATOR_TYPE, _WRITE + "keygenerator.type")
 _PAYLOAD = (_WRITE + "payload.class", "hoodie.compaction.payload.class")
+_MODES = (WRITE_MERGE_MODE, MERGE_MODE)
+_CLUSTERING = ("hoodie.clustering.inline", "hoodie.datasource.clustering.inline.enable")
 _NULLS = (_WRITE + "reconcile.schema", "hoodie.write.set.null.for.missing.columns")
 _TYPES = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}
 _MODE_OF_PAYLOAD = {
@@ -91,15 +106,15 @@ class WriteRequest:
         taken = {name: text for name, text in options.items() if _is_taken(name)}
         making = {name: taken.pop(name) for name in CREATE_OPTIONS if name in taken}
         making.update(_made(options))
-        inline = options.get("hoodie.datasource.clustering.inline.enable")
+        inline = _agreed(options, _read(options, _CLUSTERING, _switched))
         if inline is not None:
-            taken.setdefault("hoodie.clustering.inline", inline)
+            taken[_CLUSTERING[0]] = str(inline).lower()
         partition_by = _columns(options, _PARTITIONS)
         if partition_by is None or not any(":" in each for each in partition_by):
             taken.pop(PARTITION_SPEC, None)
             if making.get(KEY_GENERATOR_TYPE, "").upper() == CUSTOM and partition_by:
                 raise ConfigError(
-                    f"{PARTITION_SPEC} is {options[_first(options, _PARTITIONS) or '']!r}",
+                    f"{PARTITION_SPEC} is {','.join(partition_by)!r}",
                     hint="A custom key generator needs types: field:simple,field:timestamp.",
                 )
         check_options({**making, **taken}, creating=True)
@@ -109,7 +124,7 @@ class WriteRequest:
             partition_by=partition_by,
             order_by=_columns(options, _ORDERING),
             type=_table_type(options),
-            version=whole_number(options, *_VERSION, default=0) or None,
+            version=_version(options),
             nulls_for_missing=any(switch(options, name, default=False) for name in _NULLS),
             sort=_sort(options),
             sort_columns=_columns(
@@ -178,13 +193,15 @@ def checked(given: Mapping[str, object], side: Side) -> dict[str, str]:
     """The options as text, without those that are ignored.
 
     Raises `UnsupportedTableFeature` for one that pyhudi cannot carry out, `ConfigError` for one
-    that it does not know.
+    that it does not know, or that has no value.
     """
+    arg.by_name("hudi_options", given)
+    texts = {name: _as_text(name, value) for name, value in given.items()}
+    synced = side == "write" and any(_switched(texts, name) for name in (ENABLE, HIVE_ENABLE))
     options = {}
-    for name, value in given.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+    for name, text in texts.items():
         found = decision(name)
-        if found is None:
+        if found is None or (synced and found.of_sync and not _is_harmless(found, text)):
             if not _is_taken(name):
                 raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
             options[name] = text
@@ -193,12 +210,22 @@ def checked(given: Mapping[str, object], side: Side) -> dict[str, str]:
     return options
 
 
+def _as_text(name: str, value: object) -> str:
+    if value is None:
+        raise ConfigError(f"the option {name} is None", hint="Leave it out, or give it a value.")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _counts(option: HudiOption, name: str, text: str) -> bool:
-    if option.fate == "refused" and text.strip().lower() not in option.harmless:
+    if option.fate == "refused" and not _is_harmless(option, text):
         raise UnsupportedTableFeature(
             f"{name} is {text!r}, which pyhudi does not do", hint=f"{_sentence(option)}."
         )
     return option.fate == "translated"
+
+
+def _is_harmless(option: HudiOption, text: str) -> bool:
+    return text.strip().lower() in option.harmless
 
 
 def _sentence(option: HudiOption) -> str:
@@ -213,20 +240,46 @@ def _is_taken(name: str) -> bool:
     return is_handle_option(name) or name in CREATE_OPTIONS
 
 
-def _first(options: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if name in options), None)
+def _read(
+    options: Mapping[str, str],
+    names: tuple[str, ...],
+    meaning: Callable[[Mapping[str, str], str], Meaning],
+) -> dict[str, Meaning]:
+    """What those of some options say that are given, by name."""
+    return {name: meaning(options, name) for name in names if name in options}
 
 
-def _text(options: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    name = _first(options, names)
-    return None if name is None else options[name].strip()
+def _agreed(options: Mapping[str, str], found: Mapping[str, Meaning]) -> Meaning | None:
+    """What names of one thing say; None where none is given.
+
+    Raises `ConfigError` for two that say different things: which one counts is a guess.
+    """
+    first = next(iter(found), None)
+    if first is None:
+        return None
+    for name, said in found.items():
+        if said != found[first]:
+            raise ConfigError(
+                f"{first} is {options[first]!r} and {name} is {options[name]!r}",
+                hint="Both say one thing: leave one out.",
+            )
+    return found[first]
+
+
+def _text(options: Mapping[str, str], name: str) -> str:
+    return options[name].strip()
+
+
+def _switched(options: Mapping[str, str], name: str) -> bool:
+    return switch(options, name, default=False)
 
 
 def _columns(options: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, ...] | None:
-    text = _text(options, names)
-    if text is None:
-        return None
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return _agreed(options, _read(options, names, _listed))
+
+
+def _listed(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in options[name].split(",") if part.strip())
 
 
 def _operation(options: Mapping[str, str]) -> str | None:
@@ -243,8 +296,14 @@ def _operation(options: Mapping[str, str]) -> str | None:
 
 
 def _table_type(options: Mapping[str, str]) -> str | None:
-    name = _first(options, _TYPE)
-    return None if name is None else _TYPES[choice(options, name, tuple(_TYPES), "")]
+    def meaning(options: Mapping[str, str], name: str) -> str:
+        return _TYPES[choice(options, name, tuple(_TYPES), "")]
+
+    return _agreed(options, _read(options, _TYPE, meaning))
+
+
+def _version(options: Mapping[str, str]) -> int | None:
+    return _agreed(options, _read(options, _VERSION, partial(whole_number, default=0)))
 
 
 def _sort(options: Mapping[str, str]) -> SortMode:
@@ -258,41 +317,60 @@ def _sort(options: Mapping[str, str]) -> SortMode:
 
 def _made(options: Mapping[str, str]) -> dict[str, str]:
     """Options of `create_table` that others stand for."""
-    made: dict[str, str] = {}
-    name = options.get(f"{_WRITE}table.name")
-    if name is not None and TABLE_NAME not in options:
-        made[TABLE_NAME] = name
-    kind = options.get(f"{_WRITE}keygenerator.type") or _generator(_text(options, _CLASS))
-    if kind and KEY_GENERATOR_TYPE not in options:
-        made[KEY_GENERATOR_TYPE] = kind.removesuffix("_AVRO")
-    payload = _text(options, _PAYLOAD)
-    if payload is not None:
-        if payload not in _MODE_OF_PAYLOAD:
-            raise UnsupportedTableFeature(
-                f"{_first(options, _PAYLOAD)} is {payload!r}, which pyhudi gives no table",
-                hint=f"One of {', '.join(_MODE_OF_PAYLOAD)}, or leave it out: a table that has "
-                "another one keeps it.",
-            )
-        if not ({MERGE_MODE, "hoodie.write.record.merge.mode"} & options.keys()):
-            made[MERGE_MODE] = _MODE_OF_PAYLOAD[payload]
-    return made
+    generators = _read(options, _GENERATOR, _generator) | _read(options, _CLASS, _of_class)
+    modes = _read(options, _MODES, _mode) | _read(options, _PAYLOAD, _of_payload)
+    found = {
+        TABLE_NAME: _agreed(options, _read(options, _NAME, _text)),
+        KEY_GENERATOR_TYPE: _agreed(options, generators),
+        MERGE_MODE: _agreed(options, modes),
+    }
+    return {name: text for name, text in found.items() if text is not None}
 
 
-def _generator(named: str | None) -> str | None:
-    if named is None:
-        return None
+def _generator(options: Mapping[str, str], name: str) -> str:
+    return _text(options, name).upper().removesuffix("_AVRO")
+
+
+def _of_class(options: Mapping[str, str], name: str) -> str:
+    named = _text(options, name)
     if named not in KEY_GENERATOR_TYPES:
         raise UnsupportedTableFeature(
-            f"{_CLASS[0]} is {named!r}, which is none of Hudi's own",
+            f"{name} is {named!r}, which is none of Hudi's own",
             hint="A key generator of somebody's Java cannot be run here.",
         )
-    return KEY_GENERATOR_TYPES[named]
+    return KEY_GENERATOR_TYPES[named].removesuffix("_AVRO")
+
+
+def _mode(options: Mapping[str, str], name: str) -> str:
+    return _text(options, name).upper()
+
+
+def _of_payload(options: Mapping[str, str], name: str) -> str:
+    payload = _text(options, name)
+    if payload not in _MODE_OF_PAYLOAD:
+        raise UnsupportedTableFeature(
+            f"{name} is {payload!r}, which pyhudi gives no table",
+            hint=f"One of {', '.join(_MODE_OF_PAYLOAD)}, or leave it out: a table that has "
+            "another one keeps it.",
+        )
+    return _MODE_OF_PAYLOAD[payload]
+
+
+_QUERY = "hoodie.datasource.query.type"
+_VIEW = "hoodie.datasource.view.type"
+_QUERY_OF_VIEW = {
+    "read_optimized": "snapshot",
+    "incremental": "incremental",
+    "realtime": "snapshot",
+}
+"""As `DataSourceOptionsHelper.viewTypeValueMap`, 1.2.0."""
 
 
 def _query(options: Mapping[str, str]) -> str:
-    names = ("hoodie.datasource.query.type", "hoodie.datasource.view.type")
-    name = _first(options, names) or names[0]
-    query = choice(options, name, ("snapshot", "read_optimized", "incremental"), "snapshot")
+    if _QUERY in options or _VIEW not in options:
+        query = choice(options, _QUERY, ("snapshot", "read_optimized", "incremental"), "snapshot")
+    else:
+        query = _QUERY_OF_VIEW[choice(options, _VIEW, tuple(_QUERY_OF_VIEW), "")]
     form = choice(
         options,
         "hoodie.datasource.query.incremental.format",

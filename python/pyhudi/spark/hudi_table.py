@@ -121,7 +121,8 @@ class HudiTable:
             ConfigError: nothing is set, key or partition columns get other values, or ordering
                 columns smaller ones.
             SchemaMismatch: a column is unknown, or a value does not fit it.
-            UnsupportedTableFeature: rows have no key, or pyhudi does not write to the table.
+            UnsupportedTableFeature: rows have no key, pyhudi does not write to the table, or its
+                rules keep what is stored in the place of a value.
         """
         return self._change(SparkClause("matched", "update", condition, dict(set or {})))
 
@@ -272,7 +273,8 @@ class HudiMergeBuilder:
                 columns get smaller values.
             SchemaMismatch: several rows of the source match one of the table, a row to be inserted
                 has a key that the table has, or values do not fit.
-            UnsupportedTableFeature: rows have no key, or pyhudi does not write to the table.
+            UnsupportedTableFeature: rows have no key, pyhudi does not write to the table, or its
+                rules keep what is stored in the place of a value.
         """
         if not self._change.clauses:
             raise ConfigError("the merge has no clause", hint="Add when... first.")

@@ -16,7 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.api.table import HudiTable
+from pyhudi.config.merge_mode import PAYLOAD_CLASS
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, overtaken
+from pyhudi.schema.payloads import field_merge
 from pyhudi.spark.flow import Kept, collected, job_group
 from pyhudi.spark.frames import frame_of
 from pyhudi.spark.merge_frame import (
@@ -76,7 +79,8 @@ def changed(table: WritableTable, change: Change) -> WriteResult:
 
     Raises `SchemaMismatch` where several rows of a source match one of the table or a row that
     comes has the key of another, `ConfigError` for new values of key and partition columns and
-    smaller ones of ordering columns, `UnsupportedTableFeature` for tables without keys.
+    smaller ones of ordering columns, `UnsupportedTableFeature` for tables without keys and values
+    that the table's rules take for none.
     """
     now = HudiTable(table.storage, table.engine, table.options)
     facts = _facts(now, change)
@@ -84,6 +88,7 @@ def changed(table: WritableTable, change: Change) -> WriteResult:
     spark = target.sparkSession
     with job_group(spark, f"pyhudi change: {table.storage.uri}"), Kept() as keep:
         clauses = resolved(target, change.source, facts, change.clauses)
+        _check_sequence(now.config, clauses)
         frame = merge_frame(target, change.source, change.condition, facts, clauses)
         context = opened(table, None, incoming.memory_limit(None, frame))
         check_appends(context, "a change of rows that Spark found", appends=False)
@@ -124,8 +129,37 @@ def _facts(now: HudiTable, change: Change) -> TargetFacts:
             f"{now.state.as_text[0]!r} is not read as it is stored",
             hint=hint,
         )
-    ordering = config.ordering_fields if config.merge.mode == "EVENT_TIME_ORDERING" else ()
-    return TargetFacts(tuple(now.schema.names), fixed, tuple(ordering), change.alias)
+    return TargetFacts(
+        tuple(now.schema.names),
+        fixed,
+        _ordering(config),
+        change.alias,
+        null_loses=not config.is_merge_on_read,
+    )
+
+
+def _ordering(config: TableConfig) -> tuple[str, ...]:
+    """The columns whose smaller values lose."""
+    rule = field_merge(config)
+    mode = config.merge.mode if rule is None else rule.mode
+    own = None if rule is None else rule.ordering_fields
+    fields = config.ordering_fields if own is None else own
+    return tuple(fields) if mode == "EVENT_TIME_ORDERING" else ()
+
+
+def _check_sequence(config: TableConfig, clauses: Sequence[SparkClause]) -> None:
+    """Refuses to set a text that is compared as the numbers in it."""
+    rule = field_merge(config)
+    if rule is None or not rule.sequence_ordering:
+        return
+    ordering = _ordering(config)
+    for clause in clauses:
+        found = [name for name in ordering if name in (clause.values or {})]
+        if clause.kind == "update" and found:
+            raise UnsupportedTableFeature(
+                f"{PAYLOAD_CLASS} is {config.merge.payload_class}: an update of {found[0]!r}",
+                hint="Leave the column, or upsert whole rows.",
+            )
 
 
 def _ids(context: WriteContext) -> tuple[str, ...]:

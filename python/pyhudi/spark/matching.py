@@ -95,8 +95,15 @@ class Match:
                 continue
             keys, own = self.source.split(given)
             texts = keys.column(RECORD_KEY).combine_chunks()
-            null_elements = self.source.context.options.null_elements
-            work = MatchTask(read, texts, own, self.source.on_match, null_elements)
+            context = self.source.context
+            work = MatchTask(
+                read,
+                texts,
+                own,
+                self.source.on_match,
+                context.options.null_elements,
+                context.kept_values,
+            )
             found = match_rows(work, Attempt(task, 0, 0))
             yield from self._changed(given, found)
             every = row_numbers(given.num_rows)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql import types as st
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.spark.clause_types import Made, by_clause, unchanged
@@ -53,6 +54,8 @@ class TargetFacts:
     ordering: tuple[str, ...]
     """None where the last write wins."""
     alias: str | None = None
+    null_loses: bool = False
+    """A row with a null in an ordering column loses to any newer one."""
 
 
 def as_column(value: Any) -> Column:
@@ -160,7 +163,7 @@ def merge_frame(
         *(quoted(_TARGET + name) for name in facts.ordering),
     )
     # Of what was worked out: the text of a value may give another one each time.
-    older = _is_older(facts.ordering, clauses, chosen).alias(OLDER)
+    older = _is_older(facts, types, clauses, chosen).alias(OLDER)
     return worked_out.select(*(quoted(name) for name in made), chosen, MOVED, older)
 
 
@@ -232,15 +235,21 @@ def _differs(fixed: Sequence[str], clauses: Sequence[SparkClause], chosen: Colum
     return _is_told(made, chosen)
 
 
-def _is_older(ordering: Sequence[str], clauses: Sequence[SparkClause], chosen: Column) -> Column:
+def _is_older(
+    facts: TargetFacts,
+    types: Mapping[str, st.DataType],
+    clauses: Sequence[SparkClause],
+    chosen: Column,
+) -> Column:
     made = []
-    for at, clause in _updates(ordering, clauses):
+    for at, clause in _updates(facts.ordering, clauses):
         values = clause.values or {}
-        own = [quoted(_TARGET + name) for name in ordering]
-        new = [
-            quoted(name) if name in values else old for name, old in zip(ordering, own, strict=True)
-        ]
-        made.append((at, _packed(new, ordering) < _packed(own, ordering)))
+        own = {name: quoted(_TARGET + name) for name in facts.ordering}
+        new = {name: quoted(name) if name in values else own[name] for name in facts.ordering}
+        older = _packed(new, types) < _packed(own, types)
+        if facts.null_loses:
+            older = reduce(lambda one, two: one & two.isNotNull(), own.values(), older)
+        made.append((at, older))
     return _is_told(made, chosen)
 
 
@@ -249,5 +258,27 @@ def _is_told(made: Made, chosen: Column) -> Column:
     return sf.coalesce(by_clause(made, chosen), sf.lit(False)) if made else sf.lit(False)
 
 
-def _packed(columns: Sequence[Column], names: Sequence[str]) -> Column:
-    return sf.struct(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
+def _packed(columns: Mapping[str, Column], types: Mapping[str, st.DataType]) -> Column:
+    """Ordering columns to be compared; null counts as zero where there is one.
+
+    As `rust/merge/src/ordering.rs` compares them; in a struct null is smaller than all else.
+    """
+    compared = []
+    for name, column in columns.items():
+        zero = _zero(types[name])
+        counted = column if zero is None else sf.coalesce(column, zero)
+        compared.append(counted.alias(name))
+    return sf.struct(*compared)
+
+
+def _zero(kind: st.DataType) -> Column | None:
+    if isinstance(kind, st.NumericType):
+        return sf.lit(0).cast(kind)
+    return sf.expr(_ZEROS[type(kind)]) if type(kind) in _ZEROS else None
+
+
+_ZEROS = {
+    st.DateType: "DATE '1970-01-01'",
+    st.TimestampType: "timestamp_micros(0)",
+    st.TimestampNTZType: "TIMESTAMP_NTZ '1970-01-01 00:00:00'",
+}

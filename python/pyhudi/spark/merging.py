@@ -19,6 +19,7 @@ from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with_fields
+from pyhudi.spark.fitting import check_set_zones, check_zones
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
 from pyhudi.spark.placed_frame import PlacedFrame
@@ -43,15 +44,21 @@ def merged(
     given = arrow_schema(frame)
     empty = given.empty_table()
     keyed_source(context, empty)
+    columns = data_schema(context.schema.arrow)
+    config = context.config
+    keys = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+    check_zones(frame, (field for field in columns if field.name in keys))
     renamed = [field.with_name(f"_pyhudi_source_{at}") for at, field in enumerate(given)]
     source = Source(
         context=RemoteContext.of(context),
         given=given,
         renamed=pa.schema([*_KEYS, *renamed]),
-        rows=pa.schema([*_KEYS, *data_schema(context.schema.arrow)]),
+        rows=pa.schema([*_KEYS, *columns]),
         on_match=checked_clauses(context, empty, clauses, matched=True),
         on_absence=checked_clauses(context, empty, clauses, matched=False),
     )
+    clauses_made = (*source.on_match, *source.on_absence)
+    check_set_zones(frame.sparkSession, given, columns, clauses_made)
     with Kept() as keep:
         keyed = mapped(frame, SourceKeys(source), with_fields(source.renamed, NUMBERED))
         rows = FrameRows(context, keep, keyed, source.renamed).kept()

@@ -24,6 +24,7 @@ from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import NUMBERED, PLACED, SEQ, with_fields
+from pyhudi.spark.fitting import check_zones
 from pyhudi.spark.flow import Both, Kept, Step, arrow_schema, collected, mapped
 from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows
 from pyhudi.spark.placed_frame import PlacedFrame
@@ -220,6 +221,7 @@ def keyed(
 
     limit: bytes that a task may use.
     """
+    check_zones(data, context.schema.arrow)
     given = arrow_schema(data).empty_table()
     context, _ = context.evolved(given, schema_mode)
     mode = "partial" if partial else schema_mode
@@ -233,6 +235,7 @@ def keyed(
 @contextmanager
 def placed_deletes(context: WriteContext, keys: DataFrame) -> Iterator[Placed]:
     """See `given_deletes`."""
+    check_zones(keys, context.schema.arrow)
     empty, in_partitions = context.delete_keys(arrow_schema(keys).empty_table())
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
     with Kept() as keep:

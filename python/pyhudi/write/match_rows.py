@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.computed import project
 from pyhudi.schema.conform import conform, data_schema
+from pyhudi.schema.kept_values import KeptValues
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
@@ -33,6 +34,8 @@ class MatchTask:
     clauses: tuple[Clause, ...]
     null_elements: bool = False
     """Lists that clauses set may have some."""
+    kept: KeptValues | None = None
+    """What clauses cannot set."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Matched:
 def match_rows(task: MatchTask, _attempt: Attempt) -> Matched:
     """Joins by key and carries out the clauses.
 
-    Raises `SchemaMismatch` for values that do not fit.
+    Raises `SchemaMismatch` for values that do not fit, `UnsupportedTableFeature` for some that
+    would not stand.
     """
     parts = [_some(task, rows) for rows in _together(task)]
     schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
@@ -95,6 +99,8 @@ def _some(task: MatchTask, rows: pa.Table) -> Matched:
         }
         stored = set(schema.names) - set(clause.values)
         data = conform(pa.table(columns), schema, stored=stored, null_elements=task.null_elements)
+        if task.kept is not None:
+            task.kept.check(old, data, clause.values)
         updated.append(_with_meta(meta.take(numbers), data))
     return Matched(at, pa.concat_tables(updated), pa.concat_tables(deleted))
 

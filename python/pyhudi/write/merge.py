@@ -159,6 +159,7 @@ def _match(
             given.take(rows),
             clauses,
             context.options.null_elements,
+            context.kept_values,
         )
         for read, rows in zip(reads, found.values(), strict=True)
     ]

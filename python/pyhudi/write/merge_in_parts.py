@@ -222,8 +222,15 @@ class _Merge:
 
     def _task(self, read: ReadTask, rows: pa.Table) -> MatchTask:
         keys = rows.column(RECORD_KEY).combine_chunks()
-        null_elements = self._context.options.null_elements
-        return MatchTask(read, keys, self._source(rows), self._on_match, null_elements)
+        context = self._context
+        return MatchTask(
+            read,
+            keys,
+            self._source(rows),
+            self._on_match,
+            context.options.null_elements,
+            context.kept_values,
+        )
 
     def _source(self, rows: pa.Table) -> pa.Table:
         """The source's own columns."""

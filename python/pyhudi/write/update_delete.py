@@ -6,7 +6,7 @@ were found in; so no index is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,13 @@ import pyarrow as pa
 from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError
 from pyhudi.query.select import plan_select
-from pyhudi.query.select_rows import ChangedRows, count_rows, distinct_rows
+from pyhudi.query.select_rows import (
+    ChangedRows,
+    SettableRows,
+    count_rows,
+    count_settable,
+    distinct_rows,
+)
 from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed import Names, SetValue, project
 from pyhudi.schema.conform import data_schema
@@ -85,23 +91,31 @@ def update(
 
     Raises `ConfigError` for no changes, changes of key or partition columns, and text that is no
     expression; `SchemaMismatch` for columns that the table does not have and values that do not fit
-    theirs; the rest as `upsert` does.
+    theirs; `UnsupportedTableFeature` for values that the table's rules take for none; the rest as
+    `upsert` does.
     """
     context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     check_appends(context, "update", appends=False)
     values = _checked(context, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     tasks = plan_select(context.table, where, columns, context.task_memory, context.made_keys)
-    narrow = [replace(task, output=(RECORD_KEY,)) for task in tasks]
-    counts = context.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
-    hit = [(task, count) for task, count in zip(tasks, counts, strict=True) if count]
-    groups = groups_of(context, [task.slice for task, _ in hit])
-    updates = {
-        number: GroupRows(ChangedRows(task, values, context.options.null_elements), count)
-        for number, (task, count) in enumerate(hit)
-    }
+    changed = [ChangedRows(task, values, context.options.null_elements) for task in tasks]
+    counts = _counts(context, changed)
+    hit = [(rows, count) for rows, count in zip(changed, counts, strict=True) if count]
+    groups = groups_of(context, [rows.task.slice for rows, _ in hit])
+    updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(hit)}
     placed = PlacedRows(context, groups, updates)
     return write(placed, UPSERT, went_by=[nothing_found(context, where)])
+
+
+def _counts(context: WriteContext, changed: Sequence[ChangedRows]) -> list[int]:
+    """How many rows change, by task; where some values stand for none, their values are checked."""
+    kept = context.kept_values
+    if kept is None:
+        narrow = [replace(rows.task, output=(RECORD_KEY,)) for rows in changed]
+        return context.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
+    checked = [SettableRows(rows, kept) for rows in changed]
+    return context.engine.run(count_settable, checked, stage=TAG_STAGE, label=_FIND)
 
 
 def set_values(

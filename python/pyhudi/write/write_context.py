@@ -42,6 +42,7 @@ from pyhudi.schema.conform import (
     to_table,
 )
 from pyhudi.schema.evolution import check_mode, evolve
+from pyhudi.schema.kept_values import KeptValues
 from pyhudi.schema.payloads import field_merge
 from pyhudi.schema.record_keys import (
     PARTITION_PATH,
@@ -284,6 +285,11 @@ class WriteContext:
         rule = field_merge(self.config)
         mode = self.config.merge.mode if rule is None else rule.mode
         return None if mode == "CUSTOM" else mode
+
+    @cached_property
+    def kept_values(self) -> KeptValues | None:
+        """What an update cannot set; None where each value stands."""
+        return KeptValues.of(self.config, self.schema)
 
     def combined(self, rows: pa.Table) -> pa.Table:
         """One row a key, as the table's merge rules have it."""

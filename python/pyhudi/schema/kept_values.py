@@ -1,0 +1,84 @@
+"""Values that an update cannot give a row, since the table's rules keep the stored ones for them.
+
+Where records of one key are merged column by column, null, a column's default or a marker says
+"as it was": an upsert means that, an update that sets such a value does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.merge_mode import unsupported_rule
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.payloads import FieldMerge, field_merge, with_defaults, written_merge
+from pyhudi.schema.predicate_literals import is_text
+from pyhudi.schema.table_schema import TableSchema
+
+
+@dataclass(frozen=True)
+class KeptValues:
+    """What a table's rules take for no value."""
+
+    rule: FieldMerge
+    reason: str
+    """The property that says the rule."""
+
+    @classmethod
+    def of(cls, config: TableConfig, schema: TableSchema) -> KeptValues | None:
+        """Those of a table; None where each value of the newer row stands.
+
+        What a user's merger makes of values nobody else knows.
+        """
+        found = field_merge(config) if config.is_merge_on_read else written_merge(config)
+        rule = with_defaults(found, schema)
+        if rule is None or rule.merger is not None or rule.fill == "absent":
+            return None
+        return cls(rule, unsupported_rule(config.merge) or config.merge.mode)
+
+    def check(self, old: pa.Table, new: pa.Table, columns: Iterable[str]) -> None:
+        """Raises `UnsupportedTableFeature` where a row would keep another value than it is given.
+
+        old, new: the same rows before and after, in the table's types.
+        """
+        for name in columns:
+            given, stored = new.column(name), old.column(name)
+            kept = pc.and_(self._is_none(name, given), _differs(stored, given))
+            if pc.any(kept).as_py():
+                value = given.filter(kept)[0].as_py()
+                raise UnsupportedTableFeature(
+                    f"{self.reason}: {value!r} in column {name!r} of an update leaves what is "
+                    "stored there",
+                    hint="Set another value, or delete the rows and insert them anew.",
+                )
+
+    def _is_none(self, name: str, values: pa.ChunkedArray[Any]) -> Any:
+        """For each value whether the stored one counts in its place; never null."""
+        if self.rule.fill != "defaults":
+            marked = is_text(values.type) or pa.types.is_binary(values.type)
+            marker = pa.scalar(self.rule.marker, pa.string()).cast(values.type) if marked else None
+            return _equals(values, marker)
+        known, default = self.rule.defaults, None
+        if known is not None and name in known.schema.names:
+            default = known.column(name)[0].cast(values.type)
+        return pc.or_(pc.is_null(values), _equals(values, default))
+
+
+def _equals(values: pa.ChunkedArray[Any], one: pa.Scalar[Any] | None) -> Any:
+    if one is None:
+        return pa.repeat(pa.scalar(value=False), len(values))
+    return pc.fill_null(pc.equal(values, one), fill_value=False)
+
+
+def _differs(stored: pa.ChunkedArray[Any], given: pa.ChunkedArray[Any]) -> Any:
+    """For each value that may be kept, so null or one that can be compared, whether it is new."""
+    if pa.types.is_nested(given.type):
+        return pc.is_valid(stored)
+    same = pc.fill_null(pc.equal(stored, given), fill_value=False)
+    both_null = pc.and_(pc.is_null(stored), pc.is_null(given))
+    return pc.invert(pc.or_(same, both_null))
