@@ -15,8 +15,10 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.config.commit_entries import STREAM_BATCHES
 from pyhudi.errors import ConfigError
+from pyhudi.slices.packs import PackSizes
 from pyhudi.spark import register_source, sink
 from pyhudi.spark.sink import DEFAULT_IDENTIFIER, Sink, SinkVerb
+from pyhudi.spark.types import spark_schema, wire_schema
 from tests.spark.arrow import frame_of
 
 needs_spark4 = pytest.mark.skipif(
@@ -113,6 +115,79 @@ def test_a_stream_that_begins_late(spark: SparkSession, tmp_path: Path) -> None:
         drain(spark, base, tmp_path / "four", begin="20231301000000")
     small = drain(spark, base, tmp_path / "three", max_bytes_per_batch=1)
     assert small == [[("a", 1)], [("b", 2)], [("c", 3)]]
+
+
+class Reader:
+    """A stream as Spark before 4.2 drives it, which does not tell where the next batch begins."""
+
+    def __init__(self, base: Path) -> None:
+        from pyhudi.spark.source import fitted  # noqa: PLC0415
+        from pyhudi.spark.stream import HudiStreamReader, stream_query  # noqa: PLC0415
+
+        query = stream_query({"path": str(base)})
+        schema = spark_schema(wire_schema(query.rows().schema))
+        self.reader = HudiStreamReader(fitted(query, schema), schema, PackSizes())
+
+    def end(self) -> dict[str, str]:
+        offset: dict[str, str] = self.reader.latestOffset()
+        return offset
+
+    def rows(self, start: dict[str, str], end: dict[str, str]) -> list[tuple[str, int]]:
+        parts = self.reader.partitions(start, end)
+        batches = [batch for part in parts for batch in self.reader.read(part)]
+        return sorted((row["id"], row["v"]) for batch in batches for row in batch.to_pylist())
+
+
+@needs_spark4
+@pytest.mark.parametrize("verb", ["rollback", "restore"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_stream_that_has_read_what_was_taken_back(
+    tmp_path: Path, version: int, verb: str
+) -> None:
+    """Its offset stays where it is, and a new reader, which knows of none, goes on."""
+    base = tmp_path / "table"
+    table = create(base, version)
+    table.upsert(rows(("a", 1)))
+    first = table.state.timeline.commits[-1].requested
+    table.upsert(rows(("b", 2)))
+    second = table.state.timeline.commits[-1].requested
+    reader = Reader(base)
+    begin, read = reader.reader.initialOffset(), reader.end()
+    assert reader.rows(begin, read) == [("a", 1), ("b", 2)]
+    if verb == "restore":
+        table.restore(first)
+    else:
+        table.rollback(second)
+    assert reader.end() == read
+    fresh = Reader(base)
+    back = fresh.end()
+    assert back["after"] < read["after"]
+    assert fresh.rows(read, back) == []
+    assert fresh.end() == back
+    pyhudi.open_table(base).upsert(rows(("c", 3)))
+    for one, start in ((reader, read), (fresh, back)):
+        assert one.rows(start, one.end()) == [("c", 3)]
+    # The batch comes again as it is in the checkpoint.
+    again = Reader(base)
+    assert again.rows(read, back) == []
+    assert again.end() == reader.end()
+
+
+@needs_spark4
+def test_a_stream_whose_one_commit_was_taken_back(tmp_path: Path) -> None:
+    base = tmp_path / "table"
+    table = create(base)
+    table.upsert(rows(("a", 1)))
+    reader = Reader(base)
+    read = reader.end()
+    table.rollback(table.state.timeline.commits[-1].requested)
+    assert reader.end() == read
+    fresh = Reader(base)
+    back = fresh.end()
+    assert fresh.rows(read, back) == []
+    assert fresh.end() == back
+    pyhudi.open_table(base).upsert(rows(("b", 2)))
+    assert fresh.rows(back, fresh.end()) == [("b", 2)]
 
 
 @pytest.mark.spark35

@@ -6,7 +6,7 @@ import pickle
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,10 @@ from pyhudi.errors import (
 from pyhudi.query.change_rows import change_task, diff_task
 from pyhudi.query.match import bucket_count
 from pyhudi.query.moved_rows import paired
+from tests.helpers.appended_logs import appended_to, begun_in_a_log
 from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.rows import sorted_rows
+from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import GoldenTables, unpack
 from tests.unit.test_archive_verb import OPTIONS
 
@@ -223,6 +225,71 @@ def test_a_rewritten_file_without_change_log_is_an_error_that_names_it(tmp_path:
     with pytest.raises(HistoryUnavailable, match=r"\.parquet was written") as raised:
         table.changes().to_arrow()
     assert "diff" in raised.value.hint
+
+
+MARKED = TableBuilder(
+    {
+        "id": (pa.string(), str),
+        "v": (pa.int64(), 1),
+        "_hoodie_is_deleted": (pa.bool_(), False),
+    },
+    version=6,
+    kind="mor",
+    metadata=False,
+    options={"hoodie.table.cdc.enabled": "true"},
+)
+
+
+def appended(base: Path) -> HudiTable:
+    """Three commits, the last two in one log file: a, b and c; a and b get 2; a gets 3, b goes."""
+    table = MARKED.make(base)
+    for keys, v, gone in (("abc", 1, ""), ("ab", 2, ""), ("ab", 3, "b")):
+        rows = MARKED.rows(keys, v=v, _hoodie_is_deleted=lambda key, gone=gone: key in gone)
+        table.upsert(rows)
+        table = appended_to(table)
+    assert len(list(base.glob(".*.log.*"))) == 1
+    return table
+
+
+def told(table: HudiTable, start: int | None = None, end: int | None = None) -> list[Any]:
+    """The changes between two commits by their number: op, key, and values before and after."""
+    commits = table.state.timeline.commits
+    times = [one.completed if table.version > 6 else one.requested for one in commits]
+    bounds = [None if at is None else times[at] for at in (start, end)]
+    found = table.changes(*bounds).to_arrow().to_pylist()
+    images = [(row["op"], row["before"] or {}, row["after"] or {}) for row in found]
+    rows = [(op, (old or new)["id"], old.get("v"), new.get("v")) for op, old, new in images]
+    return sorted(rows, key=str)
+
+
+def upgraded(table: HudiTable, version: Any) -> HudiTable:
+    if version > table.version:
+        table.upgrade(version)
+    return pyhudi.open_table(table.uri)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_commits_that_share_a_log_file_have_each_its_own_changes(
+    version: Any, tmp_path: Path
+) -> None:
+    """Also of a table that was upgraded since, where else a log file holds one commit."""
+    table = upgraded(appended(tmp_path / "t"), version)
+    changes: list[list[Any]] = [
+        [("i", "a", None, 1), ("i", "b", None, 1), ("i", "c", None, 1)],
+        [("u", "a", 1, 2), ("u", "b", 1, 2)],
+        [("d", "b", 2, None), ("u", "a", 2, 3)],
+    ]
+    assert [told(table, start, end) for start, end in ((None, 0), (0, 1), (1, 2))] == changes
+    assert told(table, None, 2) == sorted(chain(*changes), key=str)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_commits_that_share_the_log_file_that_one_began_have_each_its_own_changes(
+    version: Any, tmp_path: Path
+) -> None:
+    table = upgraded(begun_in_a_log(appended(tmp_path / "t")), version)
+    assert told(table, None, 0) == [("i", "a", None, 2), ("i", "b", None, 2)]
+    assert told(table, 0, 1) == [("d", "b", 2, None), ("u", "a", 2, 3)]
 
 
 def _older_base(base: Path, table: HudiTable) -> Path:

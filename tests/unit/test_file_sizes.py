@@ -14,6 +14,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.options import CHECK_SIZES
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CorruptTable, MissingFile
+from tests.helpers.appended_logs import appended_to, begun_in_a_log
 from tests.helpers.table_builder import TableBuilder
 
 AS_HUDI = {CHECK_SIZES: False}
@@ -109,6 +110,51 @@ def test_log_files_grow_where_commits_append_to_them(tmp_path: Path, options: An
     path = the_file(tmp_path, ".*.log.*")
     damage(path, lambda data: data + data)
     assert pyhudi.open_table(tmp_path).scan(columns=["v"]).to_arrow()["v"].to_pylist() == [3]
+
+
+def shared(base: Path) -> HudiTable:
+    """A table whose two commits after the first are in one log file."""
+    table = TABLE.make(base, version=6, kind="mor", options=LISTED)
+    table.upsert(TABLE.rows("ab", v=2))
+    table.upsert(TABLE.rows("a", v=3))
+    return appended_to(table)
+
+
+def values(base: Path, commit: int) -> list[int]:
+    """As they were after a commit, by its number."""
+    table = pyhudi.open_table(base, options=LISTED)
+    instant = table.state.timeline.commits[commit].requested
+    found = table.scan(["v"], as_of=instant).to_arrow()["v"].to_pylist()
+    return sorted(found)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_log_file_of_several_commits(tmp_path: Path, version: Any) -> None:
+    """From before an upgrade, where it is read of old slices."""
+    table = shared(tmp_path)
+    if version > 6:
+        table.upgrade(version)
+    assert (values(tmp_path, 1), values(tmp_path, 2)) == ([2, 2], [2, 3])
+    path = the_file(tmp_path, ".*.log.*")
+    sizes = damage(path, CUTS["between blocks"])
+    assert values(tmp_path, 1) == [2, 2]
+    with pytest.raises(CorruptTable) as raised:
+        values(tmp_path, 2)
+    check_refused(raised, path, *sizes)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_log_file_that_began_its_slice(tmp_path: Path, version: Any) -> None:
+    table = begun_in_a_log(shared(tmp_path))
+    if version > 6:
+        table.upgrade(version)
+    assert (values(tmp_path, 0), values(tmp_path, 1)) == ([2, 2], [2, 3])
+    path = the_file(tmp_path, ".*.log.*")
+    damage(path, CUTS["empty"])
+    for commit in (0, 1):
+        with pytest.raises(CorruptTable) as raised:
+            values(tmp_path, commit)
+        check_refused(raised, path)
 
 
 CALLS: dict[str, Callable[[HudiTable], Any]] = {

@@ -15,6 +15,8 @@ import pyhudi
 from pyhudi.clock import format_instant, parse_instant
 from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.slices.read import read_task
+from tests.helpers.appended_logs import appended_to
+from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.refused import REFUSED
 from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import GoldenTables, facts, names, unpack
@@ -250,3 +252,47 @@ def test_a_clustering_that_ends_after_a_range_takes_no_rows_of_it(
     assert table.cluster(schedule=False).instants
     assert sorted_rows(table.incremental(start, end)) == before
     assert table.incremental(end).count() == 0
+
+
+def shared_log(base: Path, version: Any, *, pending: bool) -> tuple[pyhudi.HudiTable, list[str]]:
+    """A table whose second and third commit are in one log file, and times of its commits.
+
+    It has that from before an upgrade, if its version is above 6. pending: a compaction was planned
+    after the first commit and is done after the third.
+    """
+    options = {"hoodie.metadata.enable": "false"}
+    rows = [pa.table({"id": list(keys), "v": [v] * len(keys)}) for v, keys in enumerate(KEYS)]
+    table = pyhudi.create_table(base, rows[0], key="id", type="mor", version=6, options=options)
+    if pending:
+        request_compaction(table)
+    table.upsert(rows[1])
+    table.upsert(rows[2])
+    table = appended_to(table)
+    table.compact()
+    if version > 6:
+        table.upgrade(version)
+    table = pyhudi.open_table(base)
+    written = [one for one in commits(table) if one["action"] == "deltacommit"]
+    return table, [one["completed" if version > 6 else "requested"] for one in written]
+
+
+KEYS = ("abc", "ab", "a")
+
+
+@pytest.mark.parametrize("pending", [False, True])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_log_file_that_later_commits_appended_to_is_not_damaged(
+    version: Any, pending: bool, tmp_path: Path
+) -> None:
+    """Nor is it after an upgrade, from which on no commit appends to the log files of others."""
+    table, times = shared_log(tmp_path / "t", version, pending=pending)
+    found = [
+        sorted((row["id"], row["v"]) for row in table.incremental(*span).to_arrow().to_pylist())
+        for span in ((None, times[1]), times[:2], times[1:], (times[0], times[2]))
+    ]
+    assert found == [
+        [("a", 1), ("b", 1), ("c", 0)],
+        [("a", 1), ("b", 1)],
+        [("a", 2)],
+        [("a", 2), ("b", 1)],
+    ]

@@ -42,6 +42,21 @@ def test_steps_end_with_commits(tmp_path: Path, version: int) -> None:
     assert next_time(state, None, None, StepLimit(size=1 << 40)) == times[-1]
 
 
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_step_does_not_go_back_behind_a_commit_that_was_rolled_back(
+    tmp_path: Path, version: int
+) -> None:
+    table = table_of(tmp_path / "t", version, 3)
+    read = newest_time(table.state)
+    assert read is not None
+    table.rollback(table.state.timeline.commits[-1].requested)
+    newest = newest_time(table.state)
+    assert newest is not None
+    assert newest < read
+    for limit in (None, StepLimit(instants=1)):
+        assert next_time(table.state, read, None, limit) == read
+
+
 @pytest.mark.parametrize("limit", [None, StepLimit(instants=1)])
 def test_a_table_without_commits(tmp_path: Path, limit: StepLimit | None) -> None:
     state = table_of(tmp_path / "t", 9, 0).state

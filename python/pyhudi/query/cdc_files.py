@@ -151,13 +151,16 @@ class ChangeFiles:
         after: FileSlice | None,
         rule: MergeRule,
         touched_logs: tuple[str, ...] | None = None,
+        rule_before: MergeRule | None = None,
     ) -> MatchTask:
         # A record that was written again counts as updated even if no data column differs.
         compared = pa.schema([self._table.columns.field(name) for name in _COMMIT_COLUMNS])
         columns = (*self._images.names, *compared.names)
         memory = self._request.memory_limit
-        slices = [self._with_source(side) for side in (before, after)]
-        sides = [read_side(self._table, side, rule, columns, memory) for side in slices]
+        sides = [
+            read_side(self._table, self._with_source(side), of_side, columns, memory)
+            for side, of_side in ((before, rule_before or rule), (after, rule))
+        ]
         old, new = (replace(side, path_values=()) if side else None for side in sides)
         return MatchTask(
             before=old,
@@ -186,7 +189,7 @@ class ChangeFiles:
         return self._match(before, after, MergeRule())
 
     def _appended(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
-        """The slice that a log file was appended to, without it and with it."""
+        """The slice that a log file was written to, without what the commit wrote and with it."""
         current = str(stat.path).rsplit("/", 1)[-1]
         group = self._view.groups.get((partition, stat.file_id))
         listed = {log.name: log for log in (group.logs if group else ())}
@@ -195,13 +198,27 @@ class ChangeFiles:
         names = dict.fromkeys((*appended, current))
         logs = [_present(listed.get(name), name, instant) for name in names]
         base, between = self._base_under(instant, partition, stat)
-        before = (*between, *(log for log in logs if log.name != current))
-        checked = self._table.config.version.blocks_need_commit_check
+        (own,) = (log for log in logs if log.name == current)
+        # Blocks of others come before those of the commit, and later ones may come after them.
+        others_before, others_after = bool(stat.log_offset), own.may_hold_several(stat.prev_commit)
+        before = (*between, *(log for log in logs if others_before or log is not own))
+        rule = replace(self._rule, max_instant=instant.requested if others_after else None)
         return self._match(
             _slice(partition, stat, base, before) if base or before else None,
             _slice(partition, stat, base, (*between, *logs)),
-            replace(self._rule, max_instant=instant.requested if checked else None),
-            touched_logs=tuple(log.path for log in logs if log.name == current),
+            rule,
+            touched_logs=(own.path,),
+            rule_before=self._without(instant, rule) if others_before else None,
+        )
+
+    def _without(self, instant: Instant, rule: MergeRule) -> MergeRule:
+        """The rule, for which no block of a commit counts."""
+        timeline = self._table.timeline
+        others = (commit.requested for commit in timeline.commits)
+        return replace(
+            rule,
+            valid_instants=tuple(other for other in others if other != instant.requested),
+            timeline_start=timeline.blocks_start,
         )
 
     def _base_under(

@@ -89,21 +89,12 @@ def _differs(
         return True
     if _names(old) != _names(new):
         return True
-    return any(_holds_several(log, old) for log in old.logs) and key in touched
+    several = any(log.may_hold_several(old.base_instant) for log in old.logs)
+    return several and key in touched
 
 
 def _names(slice_: FileSlice) -> tuple[str | None, list[str]]:
     return slice_.base.name if slice_.base else None, [log.name for log in slice_.logs]
-
-
-def _holds_several(log: LogFile, slice_: FileSlice) -> bool:
-    """Whether a log file can have blocks of several commits, which its name does not tell.
-
-    Up to table version 6, and of a table upgraded from there, it is named by the base instant of
-    its slice, which can be that of a pending compaction in the slice joined of two. From 8 on it
-    has a later one of its own, but in a slice that it opened itself.
-    """
-    return log.appended or log.instant == slice_.base_instant
 
 
 class _Touched:
@@ -142,5 +133,9 @@ def _touched_logs(old: FileSlice | None, new: FileSlice | None) -> list[LogFile]
         return None
     both = {log.path for log in old.logs} & {log.path for log in new.logs}
     logs = {log.path: log for side in (old, new) for log in side.logs}
-    touched = [log for log in logs.values() if log.path not in both or _holds_several(log, new)]
+    touched = (
+        log
+        for log in logs.values()
+        if log.path not in both or log.may_hold_several(new.base_instant)
+    )
     return sorted(touched, key=lambda log: log.order)

@@ -161,7 +161,22 @@ def _slices(table: Table, request: ScanRequest, chosen: Selection) -> list[FileS
     slices = view.slices() if table.config.is_merge_on_read else view.base_slices()
     gone = _replaced(chosen)
     left = [slice_ for slice_ in slices if slice_.key not in gone]
-    return left if checks_sizes(table.options) else [slice_.unchecked for slice_ in left]
+    if not checks_sizes(table.options):
+        return [slice_.unchecked for slice_ in left]
+    commits = frozenset(chosen.instants)
+    return [_with_growing_logs(slice_, commits) for slice_ in left]
+
+
+def _with_growing_logs(slice_: FileSlice, commits: frozenset[str]) -> FileSlice:
+    """The slice, with its log files that later commits may have appended to marked as such.
+
+    What no commit of the selection gave its name is named by a base instant. That can be of a
+    compaction after which the range ends, so that the slice is not the one of the name.
+    """
+    logs = tuple(
+        log if log.instant in commits else replace(log, appended=True) for log in slice_.logs
+    )
+    return replace(slice_, logs=logs)
 
 
 def _written(chosen: Selection) -> dict[str, list[Entry]]:

@@ -9,7 +9,7 @@ know. A base file that was cut has no footer, so of listed files only log files 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyhudi.config.option_values import switch
 from pyhudi.config.options import CHECK_SIZES
@@ -31,7 +31,7 @@ def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:
     slices: as they were listed. Log files of archived commits are taken as they are.
     """
     logs = {log.path: log for slice_ in slices for log in slice_.logs}
-    for instant in _writers(timeline, logs.values()):
+    for instant in _writers(timeline, slices):
         for stat in timeline.commit_metadata(instant).write_stats:
             log = logs.get(stat.path or "")
             if log is not None and log.size < stat.file_size_in_bytes:
@@ -60,20 +60,26 @@ def check_found(storage: Storage, slice_: FileSlice) -> None:
         found = storage.head(file.path) if file.checked and file.size > 0 else None
         if found is None or found.size == file.size:
             continue
-        if isinstance(file, LogFile) and file.appended and found.size > file.size:
+        grows = isinstance(file, LogFile) and file.may_hold_several(slice_.base_instant)
+        if grows and found.size > file.size:
             continue
         raise _damaged(file.path, found.size, file.size)
 
 
-def _writers(timeline: Timeline, logs: Iterable[LogFile]) -> Iterator[Instant]:
-    """The commits that may have written to the files.
+def _writers(timeline: Timeline, slices: Sequence[FileSlice]) -> Iterator[Instant]:
+    """The commits that may have written to log files of the slices.
 
     Where commits append to files of others, names tell the instant of the slice alone.
     """
-    of_one = {log.instant for log in logs if not log.appended}
-    since = min((log.instant for log in logs if log.appended), default=None)
+    logs = [
+        (log.instant, log.may_hold_several(slice_.base_instant))
+        for slice_ in slices
+        for log in slice_.logs
+    ]
+    of_one = {instant for instant, several in logs if not several}
+    since = min((instant for instant, several in logs if several), default=None)
     for instant in timeline.commits:
-        if instant.requested in of_one or (since is not None and instant.requested > since):
+        if instant.requested in of_one or (since is not None and instant.requested >= since):
             yield instant
 
 

@@ -92,6 +92,15 @@ class LogFile:
         """Sort key: oldest first (`HoodieLogFile.LogFileComparator`, 1.2.0)."""
         return (self.instant, self.version, self.write_token, self.suffix)
 
+    def may_hold_several(self, base_instant: str) -> bool:
+        """Whether it can have blocks of several commits, in a slice of that base instant.
+
+        Up to table version 6, and of a table upgraded from there, it is named by the base instant
+        of its slice, which can be that of a pending compaction in the slice joined of two. From 8
+        on it has a later one of its own, but in a slice that it opened itself.
+        """
+        return self.appended or self.instant == base_instant
+
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:

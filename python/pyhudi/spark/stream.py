@@ -2,7 +2,8 @@
 
 An offset is the time of the last commit that was read, so that a batch is an incremental query, or
 one of changes, between two offsets: Spark keeps them in its checkpoint, and a batch that is read
-again has the same rows. State is in the offsets alone.
+again has the same rows. State is in the offsets alone, but for how far a reader has come where
+Spark does not tell it: a commit that was read can be rolled back, and is the newest no more.
 """
 
 from __future__ import annotations
@@ -64,12 +65,14 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         self.sizes = sizes
         self.until: str | None = None
         """What a query that ends was started with, None for one that goes on."""
+        self.reached: Offset | None = None
+        """The latest offset that was given, or that a batch ended with."""
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
         """Where a new query begins: `begin`, by default before the first commit."""
         table = self.query.table()
         # Unlike all later ones, so that there is a first batch, and Spark keeps the offset.
-        return {**_offset(table, self._begin(table)), "initial": "true"}
+        return self._reach({**_offset(table, self._begin(table)), "initial": "true"})
 
     def _begin(self, table: HudiTable) -> str | None:
         if self.query.begin == "latest":
@@ -79,11 +82,12 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
         """Where the next batch ends. Spark before 4.2 gives neither argument."""
         table = self.query.table()
+        start = start or self.reached
         after = _time(table, start) if start else self._begin(table)
         step = None
         if limit is not None and not isinstance(limit, limits.ReadAllAvailable):
             step = StepLimit(self.query.max_instants_per_batch, self.query.max_bytes_per_batch)
-        return _offset(table, next_time(table.state, after, self.until, step))
+        return self._reach(_offset(table, next_time(table.state, after, self.until, step)))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """The options' limit. Spark knows no limit of instants: they pass as files."""
@@ -106,10 +110,17 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         """The packs of one batch."""
         table = self.query.table()
         begin, last = _time(table, start), _time(table, end)
-        if last is None or begin == last:
+        self._reach(end)
+        # The end is before the beginning where a new reader met a table whose last commit is gone.
+        if last is None or (begin is not None and last <= begin):
             return []
         rows = replace(self.query, begin=begin, end=last).rows(table)
         return partitions_of(rows, self.schema, self.sizes)
+
+    def _reach(self, offset: Offset) -> Offset:
+        if self.reached is None or offset["after"] > self.reached["after"]:
+            self.reached = offset
+        return offset
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one pack."""
