@@ -170,8 +170,10 @@ def rows(draw: st.DrawFn, instant: str, names: st.SearchStrategy[str], most: int
 
 
 def _ordering_of(kind: Kind, choice: int) -> tuple[str, Any]:
-    """A delete's ordering value for a field: of its class, or of another."""
-    if choice == 0:
+    """A delete's ordering value for a field: of its class, of another, or none."""
+    if choice < 2:
+        return [("int", 0), ("null", None)][choice]
+    if choice == 2:
         return ("string", "x") if kind != "string" else ("long", 5)
     pool = [value for value in _POOLS[{"string": "s"}.get(kind, kind[0])] if value is not None]
     return (kind, pool[choice % len(pool)])
@@ -183,7 +185,7 @@ def deletes(draw: st.DrawFn, rules: Rules, names: st.SearchStrategy[str]) -> lis
     for key, choice, parts in draw(
         st.lists(
             st.tuples(
-                names, st.integers(0, 3), st.lists(st.integers(0, 5), min_size=2, max_size=2)
+                names, st.integers(0, 3), st.lists(st.integers(0, 7), min_size=2, max_size=2)
             ),
             max_size=3,
         )
@@ -220,8 +222,9 @@ def data_piece(
     if where != "none":
         found = _only(found, lambda row: row[KEY], base_keys)
         gone = _only(gone, lambda delete: delete.key, base_keys)
+    # Rows that lack columns are partial, or from before the columns were added.
     partial = rules.merger is None and draw(st.integers(0, 3)) == 0
-    if partial:
+    if partial or draw(st.integers(0, 3)) == 0:
         missing = set(draw(st.lists(st.sampled_from(PAYLOAD), min_size=1, max_size=4)))
         found = [{n: row[n] for n in SCHEMA.names if n not in missing} for row in found]
     form: Form = draw(st.sampled_from(["native", "avro", "parquet"]))

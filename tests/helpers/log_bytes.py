@@ -92,11 +92,16 @@ def parquet_block(header: Mapping[int, str], rows: pa.Table) -> bytes:
 
 def delete_block(header: Mapping[int, str], records: Sequence[tuple[str, str, Ordering]]) -> bytes:
     """A delete block of (record key, partition path, ordering value)."""
+    return block(DELETE, header, delete_content(records))
+
+
+def delete_content(records: Sequence[tuple[str, str, Ordering]]) -> bytes:
+    """What a delete block has after its header."""
     body = _long(len(records)) if records else b""
     for key, partition, ordering in records:
         body += _long(1) + _text(key) + _long(1) + _text(partition) + _ordering(ordering)
     body += _long(0)
-    return block(DELETE, header, struct.pack(">ii", 3, len(body)) + body)
+    return struct.pack(">ii", 3, len(body)) + body
 
 
 def positions(rows: Sequence[int]) -> str:

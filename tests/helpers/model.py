@@ -2,8 +2,9 @@
 
 The rules are those of Hudi 1.2.0's `FileGroupRecordBuffer` and `BufferedRecordMergerFactory`, with
 the scan of `BaseHoodieLogRecordReader`. pyhudi's own decisions where Hudi fails: a null ordering
-value counts as 0, or below everything where the type has no zero, and all whole numbers are of one
-class. Made for tests to compare with, never for speed; knows nothing of files or Arrow.
+value counts as 0, or below everything where the type has no zero, also among several of a delete;
+and all whole numbers are of one class. Made for tests to compare with, never for speed; knows
+nothing of files or Arrow.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ def merge_slice(
     by_fields = _merges_by_fields(rules) or any(block.partial for block in chosen)
     log: dict[str, _Record] = {}
     for block in chosen:
-        for row in block.rows:
+        for stored in block.rows:
+            row = stored if block.partial else _complete(stored, rules)
             _take(log, row[KEY], _of_row(row, rules), rules, by_fields)
         for delete in block.deletes:
             _take(log, delete.key, _of_delete(delete, rules), rules, by_fields)
@@ -208,12 +210,18 @@ def _of_delete(delete: Delete, rules: Rules) -> _Record:
     parts = value if kind == "array" else [delete.ordering]
     if len(parts) != len(rules.ordering):
         return _Record(None, (), commit_time_delete=True)
-    ordering = []
-    for (part_kind, part), (_, wanted) in zip(parts, rules.ordering, strict=True):
-        if part_kind != wanted and not {part_kind, wanted} <= _WHOLE:
-            return _Record(None, (), commit_time_delete=True)
-        ordering.append(_comparable(part, wanted))
-    return _Record(None, tuple(ordering))
+    kinds = [wanted for _, wanted in rules.ordering]
+    fitting = [_fits(part, wanted) for part, wanted in zip(parts, kinds, strict=True)]
+    if not any(fitting):
+        return _Record(None, (), commit_time_delete=True)
+    values = [part if fits else None for (_, part), fits in zip(parts, fitting, strict=True)]
+    return _Record(None, tuple(map(_comparable, values, kinds)))
+
+
+def _fits(part: tuple[str, Any], wanted: Kind) -> bool:
+    """Whether a delete's value is one of the field's; Integer 0 is a null where it need not be."""
+    kind, _ = part
+    return kind == wanted or ({kind, wanted} <= _WHOLE and part != ("int", 0))
 
 
 def _newer_wins(older: _Record, newer: _Record, rules: Rules) -> bool:

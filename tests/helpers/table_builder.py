@@ -11,6 +11,11 @@ import pyarrow as pa
 
 import pyhudi
 from pyhudi import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config.merge_mode import DELETE_FIELD, DELETE_MARKER, MERGE_PROPERTY
+from pyhudi.config.table_config import TableConfig
+from pyhudi.schema.record_keys import IS_DELETED
+from pyhudi.storage.storage import Storage
 
 Kind = Literal["cow", "mor"]
 
@@ -80,6 +85,32 @@ class TableBuilder:
             options={**options, **made.options},
             **more,
         )
+
+
+def with_deletes(order_by: str | Sequence[str], **columns: pa.DataType) -> TableBuilder:
+    """Merge-on-read, with a flag and a column `op` by which rows can be deletes."""
+    more: dict[str, tuple[pa.DataType, Any]] = {n: (kind, None) for n, kind in columns.items()}
+    return TableBuilder(
+        {
+            "id": (pa.string(), str),
+            "op": (pa.string(), "I"),
+            IS_DELETED: (pa.bool_(), False),
+            **more,
+        },
+        order_by=order_by,
+        kind="mor",
+        metadata=False,
+    )
+
+
+def set_delete_marker(base: Path, field: str, marker: str) -> HudiTable:
+    """The table, told by its properties which rows are deletes."""
+    storage, clock = Storage(str(base)), SystemClock()
+    config = TableConfig.load(storage, clock)
+    prefix = "" if config.version.merge_inferred else MERGE_PROPERTY
+    properties = {prefix + DELETE_FIELD: field, prefix + DELETE_MARKER: marker}
+    config.updated(storage, properties, clock)
+    return pyhudi.open_table(base)
 
 
 def numbered(digits: int = 1) -> Callable[[int], str]:

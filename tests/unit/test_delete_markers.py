@@ -11,12 +11,9 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.clock import SystemClock
-from pyhudi.config.merge_mode import DELETE_FIELD, DELETE_MARKER, MERGE_PROPERTY
-from pyhudi.config.table_config import TableConfig
+from pyhudi.config.merge_mode import DELETE_FIELD
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.storage.storage import Storage
-from tests.helpers.table_builder import TableBuilder
+from tests.helpers.table_builder import TableBuilder, set_delete_marker
 
 TOLD = [
     (pa.string(), "D", "I", "D"),
@@ -43,10 +40,7 @@ def made(base: Path, type_: pa.DataType, marker: str, version: int, kind: Any) -
         metadata=False,
     )
     builder.make(base)
-    prefix = MERGE_PROPERTY if version == 9 else ""
-    properties = {prefix + DELETE_FIELD: "op", prefix + DELETE_MARKER: marker}
-    storage, clock = Storage(str(base)), SystemClock()
-    TableConfig.load(storage, clock).updated(storage, properties, clock)
+    set_delete_marker(base, "op", marker)
     return builder
 
 
@@ -76,3 +70,37 @@ def test_what_engines_do_not_print_alike_is_refused(
     builder = made(tmp_path, type_, marker, 9, "cow")
     with pytest.raises(UnsupportedTableFeature, match=DELETE_FIELD):
         pyhudi.open_table(tmp_path).upsert(builder.rows(["a"], op=value))
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("field", ["s.op", "nope"])
+def test_markers_in_what_is_no_column_are_refused(tmp_path: Path, field: str, version: int) -> None:
+    """Hudi looks into structs, and fails where nothing has the name."""
+    builder = TableBuilder(
+        {"id": (pa.string(), str), "s": (pa.struct({"op": pa.string()}), {"op": "D"})},
+        version=version,
+        kind="mor",
+        metadata=False,
+    )
+    table = builder.make(tmp_path)
+    table.insert(builder.rows("ab"))
+    table = set_delete_marker(tmp_path, field, "D")
+    assert table.scan().count() == 2, "nothing is merged"
+    with pytest.raises(UnsupportedTableFeature, match=f"{DELETE_FIELD} is {field}"):
+        table.upsert(builder.rows("a"))
+
+
+@pytest.mark.parametrize("field", ["s.op", "nope"])
+def test_log_files_are_not_read_without_the_column_of_their_markers(
+    tmp_path: Path, field: str
+) -> None:
+    builder = TableBuilder({"id": (pa.string(), str), "v": (pa.int64(), 1)}, kind="mor")
+    table = builder.make(tmp_path)
+    table.insert(builder.rows("ab"))
+    table.upsert(builder.rows("a"))
+    table = set_delete_marker(tmp_path, field, "D")
+    with pytest.raises(UnsupportedTableFeature, match=f"{DELETE_FIELD} is {field}"):
+        table.scan().to_arrow()
+    with pytest.raises(UnsupportedTableFeature, match=f"{DELETE_FIELD} is {field}"):
+        table.compact()
+    assert table.scan(read_optimized=True).count() == 2

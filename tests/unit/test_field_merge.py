@@ -6,16 +6,19 @@ import datetime as dt
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import pyhudi
+from pyhudi import _native
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.kept_values import KeptValues
 from pyhudi.schema.payloads import FieldMerge, Merger, _registered
 from pyhudi.schema.table_schema import schema_defaults
+from tests.helpers import log_bytes
 from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
 
@@ -105,6 +108,41 @@ def test_a_bad_merger_is_an_error(
 def test_a_merger_must_be_callable() -> None:
     with pytest.raises(ConfigError, match="function"):
         pyhudi.register_merger("x", 7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fill", ["absent", "marker", "newer_marker"])
+def test_a_row_of_before_a_column_was_added_has_null_in_it(
+    tmp_path: Path, fill: Literal["absent", "marker", "newer_marker"]
+) -> None:
+    """Only a partial block leaves columns as they are (`HoodieDataBlock`, 1.2.0)."""
+    key = "_hoodie_record_key"
+    new = pa.schema([(key, pa.string()), ("ts", pa.int64()), ("a", pa.string())])
+    old, some = new.remove(2), new.remove(2)
+
+    def block(instant: str, schema: pa.Schema, row: dict[str, object], *, partial: bool) -> bytes:
+        avro = _native.avro_schema(schema, "r", "n")
+        return log_bytes.avro_block(log_bytes.headers(instant, avro, partial=partial), [row])
+
+    blocks = [
+        block("1", old, {key: "k", "ts": 10}, partial=False),
+        block("2", new, {key: "k", "ts": 5, "a": "late"}, partial=False),
+        block("3", new, {key: "updated", "ts": 5, "a": "kept"}, partial=False),
+        block("4", some, {key: "updated", "ts": 6}, partial=True),
+    ]
+    store = _native.Store(str(tmp_path))
+    store.put(".l", b"".join(blocks))
+    reader, _ = _native.read_slice(
+        store,
+        base=None,
+        logs=[".l"],
+        schema=new,
+        columns=new.names,
+        merge_mode="EVENT_TIME_ORDERING",
+        ordering_fields=["ts"],
+        field_rules=_native.FieldRules(fill, marker=None if fill == "absent" else "?"),
+    )
+    found = {row[key]: row["a"] for row in reader.read_all().to_pylist()}
+    assert found == {"k": None, "updated": "kept"}
 
 
 def test_defaults_are_those_that_are_not_null() -> None:

@@ -251,3 +251,18 @@ def test_inspect_shows_what_is_on_storage(golden: GoldenTables) -> None:
 def test_unknown_options_name_the_nearest(golden: GoldenTables) -> None:
     with pytest.raises(ConfigError, match=r"hoodie\.parquet\.max\.file\.size"):
         pyhudi.open_table(golden.unpack(PARTITIONED), options={"hoodie.parquet.max.fil.size": 1})
+
+
+def test_a_block_that_its_decoder_gives_up_is_damage_of_a_named_file(tmp_path: Path) -> None:
+    """The Parquet crate panics on some."""
+    base = unpack("v9_mor_parquet_log", tmp_path)
+    (log,) = base.glob("city=quito/.*_20261121081424632.log.1_*")
+    for crc in base.rglob(".*.crc"):
+        crc.unlink()
+    content = bytearray(log.read_bytes())
+    # In the footer, where a column begins: before the file does.
+    content[3503] = 1
+    log.write_bytes(content)
+    with pytest.raises(CorruptTable, match="should not be negative") as caught:
+        pyhudi.open_table(base).scan().to_arrow()
+    assert caught.value.file == str(log.relative_to(base))

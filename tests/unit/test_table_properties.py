@@ -219,6 +219,14 @@ def test_deletes_are_named_where_none_are(tmp_path: Path, version: Any, kind: An
         table.set_properties({**names, DELETE_MARKER: "I"})
 
 
+def test_deletes_are_not_named_by_what_is_no_column(tmp_path: Path) -> None:
+    """The name stays, and nothing could be written any more."""
+    table = made(tmp_path, version=8)
+    with pytest.raises(UnsupportedTableFeature, match=f"{DELETE_FIELD} is nope"):
+        table.set_properties({DELETE_FIELD: "nope", DELETE_MARKER: "D"})
+    assert DELETE_FIELD not in table.refresh().properties
+
+
 def test_version_9_says_itself_what_is_a_delete(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="which of two rows"):
         made(tmp_path).set_properties({DELETE_FIELD: "op", DELETE_MARKER: "D"})

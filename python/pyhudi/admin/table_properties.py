@@ -17,6 +17,7 @@ from pyhudi.config.option_values import choice, switch
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.checks_before_write import check_not_building
+from pyhudi.schema.conform import check_delete_field
 from pyhudi.slices.cdc_form import MODES
 from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.evidence import check_no_other_lock
@@ -84,6 +85,8 @@ def set_properties(
     with table.guard.section():
         config = TableConfig.load(storage, clock)
         after, removed = _after(config, wanted)
+        if any(name in wanted for name in _DELETES):
+            check_delete_field(table.schema.arrow, after.merge.delete_field)
         if after.properties == config.properties:
             return
         timeline = Timeline.load(storage, config)

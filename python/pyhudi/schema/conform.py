@@ -105,13 +105,28 @@ def _as_java_prints(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[
     return pa.chunked_array(texts, pa.string())
 
 
+def check_has_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
+    """Refuses delete markers in what is no column: a field of a struct, or one that is not there.
+
+    Hudi finds the first, and fails on the second (`FileGroupReaderSchemaHandler`, 1.2.0). Raises
+    `UnsupportedTableFeature`.
+    """
+    if delete_field is not None and delete_field not in schema.names:
+        raise UnsupportedTableFeature(
+            f"{DELETE_FIELD} is {delete_field}, which is no column of the table: pyhudi cannot "
+            "tell which rows are deletes",
+        )
+
+
 def check_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
     """Refuses a column of delete markers whose text is not the same with every engine of Hudi.
 
     Dates, times, decimals and bytes are compared as an engine has them in memory
-    (`RecordContext.isCustomDeleteRecord`, 1.2.0). Raises `UnsupportedTableFeature`.
+    (`RecordContext.isCustomDeleteRecord`, 1.2.0). Raises `UnsupportedTableFeature`, also as
+    `check_has_delete_field` does.
     """
-    if delete_field is None or delete_field not in schema.names:
+    check_has_delete_field(schema, delete_field)
+    if delete_field is None:
         return
     kind = schema.field(delete_field).type
     printed = (is_text, pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating)

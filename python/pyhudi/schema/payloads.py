@@ -49,8 +49,8 @@ class FieldMerge:
     ordering_fields: tuple[str, ...] | None = None
     """In the place of the table's, for classes that bring their own."""
     fill: Literal["absent", "defaults", "marker", "newer_marker"] = "absent"
-    """Which values of the winner are taken from the loser: none but those of columns that it was
-    written without, nulls and the schema's defaults, or texts and bytes equal to `marker`, of any
+    """Which values of the winner are taken from the loser: none but those that a record of some
+    columns lacks, nulls and the schema's defaults, or texts and bytes equal to `marker`, of any
     winner or of newer ones."""
     marker: str | None = None
     defaults: pa.RecordBatch | None = None

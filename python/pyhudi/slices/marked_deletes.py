@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,11 +96,22 @@ def _deletes(target: WriteTarget, rows: pa.Table) -> pa.Table:
     for number, (name, kind) in enumerate((_ordering(target) or {}).items()):
         column = column_at(rows, name)
         if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+            moment = pa.timestamp(_unit(target, column.type), column.type.tz)
+            column = column.cast(moment, safe=False)
         found = found.append_column(f"{_ORDERING}_{number}", column.cast(kind))
     if BASE_ROW in rows.column_names:
         found = found.append_column(BASE_ROW, rows.column(BASE_ROW))
     return found
+
+
+def _unit(target: WriteTarget, kind: Any) -> Literal["ms", "us"]:
+    """What moments are counted in.
+
+    Hudi 0.15 compares milliseconds with those of the column. 1.2.0 takes either for a column in
+    UTC, and for one without a zone microseconds alone, as 1.0.2 does for both.
+    """
+    old = target.version.logs_named_by_base_instant
+    return "ms" if old and kind == pa.timestamp("ms", "UTC") else "us"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.conform import check_has_delete_field
 from pyhudi.schema.internal_schema import Evolution
 from pyhudi.schema.payloads import FieldMerge, field_merge, with_defaults
 from pyhudi.schema.predicates import Where
@@ -130,7 +131,7 @@ def slice_tasks(
     incremental: values of partition columns as incremental queries give them.
     """
     if any(slice_.logs for slice_ in slices):
-        _check_mergeable(table.config)
+        _check_mergeable(table)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
     # Of many slices few partitions: each path is read once.
@@ -168,7 +169,9 @@ def _checked_values(
     return values
 
 
-def _check_mergeable(config: TableConfig) -> None:
+def _check_mergeable(table: Table) -> None:
+    config = table.config
+    check_has_delete_field(table.schema.arrow, config.merge.delete_field)
     if field_merge(config) is None and unsupported_merge(config) is not None:
         raise UnsupportedTableFeature(
             f"{unsupported_merge(config)}: pyhudi cannot merge log files by this rule",

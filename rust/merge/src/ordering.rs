@@ -12,7 +12,7 @@ use arrow::array::{
 };
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{cast, is_not_null};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, Rows, SortField};
 use pyhudi_format::log::OrderingValue;
@@ -226,21 +226,22 @@ impl OrderingEncoder {
     }
 
     /// Rows of the values in a delete block. A value of another class than the field's makes the
-    /// delete win over everything, as one without a value does.
+    /// delete win over everything, as one without a value does. Of several fields some may have
+    /// none: those are nulls.
     pub(crate) fn encode_deletes(
         &self,
         values: &[OrderingValue<'_>],
     ) -> Result<OrderingRows, MergeError> {
-        let mut default = vec![false; values.len()];
+        let mut default = vec![true; values.len()];
         let mut columns = Vec::with_capacity(self.types.len());
         for (field, kind) in self.types.iter().enumerate() {
             let parts: Vec<Option<&OrderingValue<'_>>> = values
                 .iter()
-                .map(|value| part(value, field, self.types.len()))
+                .map(|value| part(value, field, &self.types))
                 .collect();
             let column = typed(&parts, kind)?;
             for (row, is_default) in default.iter_mut().enumerate() {
-                *is_default |= column.is_null(row);
+                *is_default &= column.is_null(row);
             }
             columns.push(null_as_zero(&column)?);
         }
@@ -259,13 +260,22 @@ impl OrderingEncoder {
 fn part<'v, 'b>(
     value: &'v OrderingValue<'b>,
     field: usize,
-    fields: usize,
+    types: &[DataType],
 ) -> Option<&'v OrderingValue<'b>> {
     match value {
-        OrderingValue::Array(parts) => parts.get(field),
-        single if fields == 1 => Some(single),
+        // Integer 0 is what Hudi has in place of a null, but where it can be the field's own value.
+        OrderingValue::Array(parts) => parts
+            .get(field)
+            .filter(|part| **part != OrderingValue::Int(0) || is_int(&types[field])),
+        single if types.len() == 1 => Some(single),
         _ => None,
     }
+}
+
+/// Whether Java has the values in an Integer.
+fn is_int(kind: &DataType) -> bool {
+    use DataType::{Date32, Int8, Int16, Int32, Time32};
+    matches!(kind, Int8 | Int16 | Int32 | Date32 | Time32(_))
 }
 
 /// A column of `kind` from delete ordering values; null where the class does not fit.
@@ -275,10 +285,11 @@ fn typed(values: &[Option<&OrderingValue<'_>>], kind: &DataType) -> Result<Array
             OrderingValue::Boolean(b) => Some(*b),
             _ => None,
         })),
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Date32 => {
-            Arc::new(column::<Int32Array, _>(values, |v| {
-                integer(v).and_then(|value| i32::try_from(value).ok())
-            }))
+        kind if is_int(kind) => Arc::new(column::<Int32Array, _>(values, |v| {
+            integer(v).and_then(|value| i32::try_from(value).ok())
+        })),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            Arc::new(column::<Int64Array, _>(values, millis))
         }
         kind if kind.is_integer() || kind.is_temporal() => {
             Arc::new(column::<Int64Array, _>(values, integer))
@@ -319,6 +330,21 @@ fn integer(value: &OrderingValue<'_>) -> Option<i64> {
         | OrderingValue::TimestampMicros(v) => Some(*v),
         _ => None,
     }
+}
+
+/// The latest moment that Hudi takes for milliseconds, in the year 2286.
+const LATEST_MILLIS: i64 = 9_999_999_999_999;
+
+/// Deletes may count in microseconds where the column has milliseconds: the size of the number
+/// tells (`OrderingValueEngineTypeConverter`, Hudi 1.2.0).
+fn millis(value: &OrderingValue<'_>) -> Option<i64> {
+    let is_micros = matches!(value, OrderingValue::TimestampMicros(_));
+    let given = integer(value)?;
+    Some(if is_micros || given > LATEST_MILLIS {
+        given.div_euclid(1000)
+    } else {
+        given
+    })
 }
 
 fn float(value: &OrderingValue<'_>) -> Option<f64> {
@@ -370,7 +396,7 @@ fn null_as_zero(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     }
     let kind = column.data_type();
     let zero = match kind {
-        DataType::Date32 => cast(&Int32Array::from(vec![0]), kind)?,
+        kind if is_int(kind) => cast(&Int32Array::from(vec![0]), kind)?,
         kind if kind.is_numeric() || kind.is_temporal() => cast(&Int64Array::from(vec![0]), kind)?,
         _ => return Ok(Arc::clone(column)),
     };

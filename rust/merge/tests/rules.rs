@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray};
-use arrow::datatypes::DataType;
+use arrow::array::{
+    ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray, Time32MillisecondArray,
+};
+use arrow::datatypes::{DataType, TimeUnit};
 use pyhudi_format::log::OrderingValue;
 use pyhudi_merge::{
     BaseOutcome, KeyMap, KeyTagger, MergeCounts, MergeMode, MergeRules, combine_rows,
@@ -203,6 +205,19 @@ fn a_null_ordering_value_counts_as_zero() {
     assert_eq!(
         kept(map.merge_base(keys(&["a"]), &[minus]).unwrap(), 1),
         [false]
+    );
+}
+
+#[test]
+fn a_null_time_counts_as_midnight() {
+    let kind = DataType::Time32(TimeUnit::Millisecond);
+    let mut map = KeyMap::new(rules(MergeMode::EventTime, &[kind])).unwrap();
+    let null: ArrayRef = Arc::new(Time32MillisecondArray::from(vec![None]));
+    map.add_rows(keys(&["a"]), &[null], None).unwrap();
+    let noon: ArrayRef = Arc::new(Time32MillisecondArray::from(vec![43_200_000]));
+    assert_eq!(
+        kept(map.merge_base(keys(&["a"]), &[noon]).unwrap(), 1),
+        [true]
     );
 }
 

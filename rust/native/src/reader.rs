@@ -1,13 +1,12 @@
 //! Batches with typed errors, and the counters of a merge.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
-use pyhudi_slice::{ReadStats, Result as SliceResult, SliceError};
+use pyhudi_slice::{ReadStats, Result as SliceResult};
 use pyo3::prelude::*;
 
 use crate::error::{config_error, slice_error};
@@ -55,20 +54,9 @@ impl BatchReader {
     }
 }
 
-/// The Parquet and Arrow crates panic on some damaged files: that is damage, not the end of Python.
+/// The work, with a panic of it as damage, of a file that is not known here.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> SliceResult<T>) -> SliceResult<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let what = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("unknown");
-        Err(SliceError::Corrupt {
-            file: "a file of the slice".to_owned(),
-            offset: None,
-            what: format!("its decoder gave up: {what}"),
-        })
-    })
+    pyhudi_slice::guarded("a file of the slice", None, work)
 }
 
 #[pymethods]

@@ -120,7 +120,7 @@ fn standing(
             match records {
                 LogRecords::Rows(batch) => {
                     check_operation(read, &batch)?;
-                    side.add_rows(&batch, None)?;
+                    side.add_rows(&batch, None, false)?;
                 }
                 LogRecords::Deletes { keys, ordering } => {
                     side.add_deletes(keys, None, &ordering)?;

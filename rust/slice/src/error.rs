@@ -1,5 +1,7 @@
 //! The crate's one error, by what the caller does next.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use arrow::error::ArrowError;
 use parquet::errors::ParquetError;
 use pyhudi_avro::AvroError;
@@ -49,6 +51,25 @@ pub enum SliceError {
 
 /// The crate's result.
 pub type Result<T, E = SliceError> = std::result::Result<T, E>;
+
+/// The Parquet and Arrow crates panic on some damaged files: that is damage, not the end of Python.
+///
+/// # Errors
+/// Those of the work, and that `file` is damaged.
+pub fn guarded<T>(file: &str, offset: Option<u64>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("unknown");
+        Err(SliceError::Corrupt {
+            file: file.to_owned(),
+            offset,
+            what: format!("its decoder gave up: {what}"),
+        })
+    })
+}
 
 fn at(offset: Option<u64>) -> String {
     offset

@@ -56,7 +56,7 @@ pub use blocks::{
 pub use changes::{Batches, CdcRead, CdcReader, ChangeSpec, Changes, LogKeys};
 pub use combine::combine;
 pub use compact_logs::compact_logs;
-pub use error::{Result, SliceError};
+pub use error::{Result, SliceError, guarded};
 pub use evolve::{Evolution, Source};
 pub use hfile_pairs::{Pair, hfile_info, hfile_pairs};
 pub use key_candidates::key_candidates;

@@ -69,7 +69,7 @@ impl Shape {
         Ok(batch.project(&(0..count).collect::<Vec<_>>())?)
     }
 
-    /// Which of the merged columns a log batch was written with.
+    /// Which of the merged columns a batch of partial records was written with.
     fn written(&self, batch: &RecordBatch) -> Written {
         let present = |field: &Arc<Field>| batch.schema_ref().index_of(field.name()).is_ok();
         let set: Vec<bool> = self.columns.merged.fields().iter().map(present).collect();
@@ -90,7 +90,6 @@ pub(crate) enum Collected {
 /// Takes records, oldest first.
 pub(crate) struct LogSide<'a> {
     shape: &'a Shape,
-    kind: &'a MapKind,
     options: Option<&'a SpillOptions>,
     /// Into how many parts to split, when it comes to that.
     parts: usize,
@@ -103,7 +102,7 @@ pub(crate) struct LogSide<'a> {
 impl<'a> LogSide<'a> {
     pub(crate) fn new(
         shape: &'a Shape,
-        kind: &'a MapKind,
+        kind: &MapKind,
         options: Option<&'a SpillOptions>,
         parts: usize,
         depth: u32,
@@ -111,7 +110,6 @@ impl<'a> LogSide<'a> {
     ) -> Result<Self> {
         Ok(Self {
             shape,
-            kind,
             options: options.filter(|_| depth < MAX_DEPTH),
             parts,
             depth,
@@ -121,16 +119,19 @@ impl<'a> LogSide<'a> {
         })
     }
 
-    /// Data records of a log block, in the block's own types.
+    /// Data records of a log block, in the block's own types. partial: columns that they lack are
+    /// left as they are; else they are null.
     pub(crate) fn add_rows(
         &mut self,
         batch: &RecordBatch,
         positions: Option<&[u64]>,
+        partial: bool,
     ) -> Result<()> {
         let shape = self.shape;
-        let written = match self.kind {
-            MapKind::Keys(_) => Written::All,
-            MapKind::Fields(..) => shape.written(batch),
+        let written = if partial {
+            shape.written(batch)
+        } else {
+            Written::All
         };
         let batch = adapt(batch, &shape.columns.log)?;
         let keys = shape.keys(&batch, positions)?;

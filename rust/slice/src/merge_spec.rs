@@ -25,7 +25,7 @@ pub struct CustomMerger {
 /// Which values of the winning record are taken from the losing one.
 #[derive(Debug, Clone, Default)]
 pub enum FillRule {
-    /// None, but for records written without a column.
+    /// None, but for what partial records lack.
     #[default]
     Absent,
     /// Nulls, and values equal to those of this one row, whose columns are found by name.

@@ -253,6 +253,7 @@ impl SliceReader {
             evolution: self.read.evolution.as_ref(),
         };
         for (number, chosen) in blocks.iter().enumerate() {
+            let partial = chosen.block.is_partial();
             let known = positions.map(|all| all.get(number).map_or(&[][..], Vec::as_slice));
             let mut seen = 0;
             let mut fits = true;
@@ -266,7 +267,7 @@ impl SliceReader {
                 }
                 ReadStats::add(&self.stats.log_records, count);
                 match records {
-                    LogRecords::Rows(batch) => side.add_rows(&batch, own),
+                    LogRecords::Rows(batch) => side.add_rows(&batch, own, partial),
                     LogRecords::Deletes { keys, ordering } => {
                         side.add_deletes(keys, own, &ordering)
                     }
@@ -282,7 +283,7 @@ impl SliceReader {
     fn take_incoming(&mut self, side: &mut LogSide<'_>) -> Result<()> {
         if let Some(rows) = self.read.incoming.rows.take() {
             for batch in rows {
-                side.add_rows(&batch?, None)?;
+                side.add_rows(&batch?, None, false)?;
             }
         }
         if let Some(keys) = self.read.incoming.delete_keys.take() {

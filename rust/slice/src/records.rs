@@ -17,7 +17,7 @@ use pyhudi_store::Store;
 use crate::RECORD_KEY;
 use crate::base::{BATCH_BYTES, read_parquet_block};
 use crate::blocks::{BlockFilter, LogSource, choose_blocks};
-use crate::error::{Result, SliceError};
+use crate::error::{Result, SliceError, guarded};
 use crate::evolve::{Evolution, evolve, stored_names};
 use crate::meta::with_column;
 
@@ -170,11 +170,12 @@ impl Decode<'_> {
         content: Bytes,
         sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
     ) -> Result<()> {
-        let start = block.content_offset;
-        for batch in
-            read_parquet_block(&source.path, start, content, self.columns, self.batch_rows)?
-        {
-            sink(LogRecords::Rows(batch?))?;
+        let (path, start) = (&source.path, block.content_offset);
+        let mut batches = guarded(path, Some(start), || {
+            read_parquet_block(path, start, content, self.columns, self.batch_rows)
+        })?;
+        while let Some(batch) = guarded(path, Some(start), || batches.next().transpose())? {
+            sink(LogRecords::Rows(batch))?;
         }
         Ok(())
     }

@@ -4,7 +4,9 @@
 use std::io::Write;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
+};
 use pyhudi_format::log::{
     BlockType, DeleteRecord, HeaderKey, OrderingValue, big_endian, delete_content, delete_list,
     positions_text, write_block,
@@ -324,26 +326,36 @@ fn ordering_of<'a>(columns: &[&'a ArrayRef], row: usize) -> Result<OrderingValue
     }
 }
 
+/// One of several fields that is null is the zero of its type: Hudi fails on a null among them
+/// (`ArrayComparable.isValueSameClass`, 1.2.0).
 fn ordering_value(column: &ArrayRef, row: usize) -> Result<OrderingValue<'_>> {
-    if column.is_null(row) {
-        return Ok(OrderingValue::Null);
-    }
+    let given = column.is_valid(row);
     Ok(match column.data_type() {
-        DataType::Boolean => OrderingValue::Boolean(column.as_boolean().value(row)),
-        DataType::Int32 => OrderingValue::Int(column.as_primitive::<Int32Type>().value(row)),
-        DataType::Int64 => OrderingValue::Long(column.as_primitive::<Int64Type>().value(row)),
-        DataType::Float32 => OrderingValue::Float(column.as_primitive::<Float32Type>().value(row)),
-        DataType::Float64 => OrderingValue::Double(column.as_primitive::<Float64Type>().value(row)),
-        DataType::Utf8 => OrderingValue::String(column.as_string::<i32>().value(row).into()),
+        DataType::Boolean => OrderingValue::Boolean(given && column.as_boolean().value(row)),
+        DataType::Int32 => OrderingValue::Int(number::<Int32Type>(column, row)),
+        DataType::Int64 => OrderingValue::Long(number::<Int64Type>(column, row)),
+        DataType::Float32 => OrderingValue::Float(number::<Float32Type>(column, row)),
+        DataType::Float64 => OrderingValue::Double(number::<Float64Type>(column, row)),
+        DataType::Utf8 if given => {
+            OrderingValue::String(column.as_string::<i32>().value(row).into())
+        }
+        DataType::Utf8 => OrderingValue::String("".into()),
         DataType::Decimal128(_, DELETE_SCALE) => {
-            let unscaled = column.as_primitive::<Decimal128Type>().value(row);
-            OrderingValue::Decimal(big_endian(unscaled).into())
+            OrderingValue::Decimal(big_endian(number::<Decimal128Type>(column, row)).into())
         }
         other => {
             let msg = format!("a delete cannot have an ordering value of type {other}");
             return Err(SliceError::Schema(msg));
         }
     })
+}
+
+fn number<T: ArrowPrimitiveType>(column: &ArrayRef, row: usize) -> T::Native {
+    if column.is_valid(row) {
+        column.as_primitive::<T>().value(row)
+    } else {
+        T::Native::default()
+    }
 }
 
 /// The base rows of a block's records; none once a record has none.
