@@ -720,9 +720,17 @@ class MetadataPartition:
         """
 
     def stats(
-        self, column: str, value_type: pa.DataType, partitions: Any, files: Any | None = None
+        self,
+        column: str,
+        value_type: pa.DataType,
+        partitions: Any,
+        files: Any | None = None,
+        *,
+        of_values: bool = False,
     ) -> pa.RecordBatch:
         """Of statistics: one row for each of `files` (names) in `partitions`, else each partition.
+
+        of_values: all values were looked at, and not the footers of files, which may lack some.
 
         Columns min, max (of value_type, null where not known for certain), only_nulls, null_count,
         value_count (nulls included).

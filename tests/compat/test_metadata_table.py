@@ -16,9 +16,9 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import MetadataTableWarning
-from pyhudi.metadata.listing import MetadataListing
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import GivenFiles
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from tests.helpers.refused import REFUSED
@@ -69,7 +69,8 @@ def test_it_lists_every_committed_base_file(name: str, golden: GoldenTables) -> 
     state = table.state
     facts = (state.storage, state.config, state.timeline)
     listed = FileSystemView(*facts)
-    known = FileSystemView(*facts, files=MetadataListing(metadata))
+    files = GivenFiles(metadata.data_files(metadata.data_partitions()))
+    known = FileSystemView(*facts, files=files)
     assert known.partitions == listed.partitions
     assert [one.base for one in known.all_slices()] == [one.base for one in listed.all_slices()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.initial import Source
 from pyhudi.metadata.kinds.protocol import Known
-from pyhudi.metadata.kinds.secondary_index import SecondaryIndex
+from pyhudi.metadata.kinds.secondary_index import SecondaryIndex, SecondaryTask
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import derive, record_schema
 from pyhudi.slices.table import Table
@@ -86,6 +87,35 @@ def test_entries_follow_every_write(base: Path) -> None:
     for value in ODD[:-1]:
         found = pyhudi.open_table(str(base)).scan(where=pc.field("name") == value).to_arrow()
         assert found.num_rows == pc.sum(pc.equal(rows_of(base)["name"], value)).as_py()
+
+
+def test_entries_with_null_characters_of_an_older_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.0.2 leaves them as they are, and finds no others."""
+    unpack(TABLES[0], tmp_path)
+    base = tmp_path / TABLES[0]
+    rows = pyhudi.open_table(base).scan().to_arrow().slice(0, 1)
+    rows = rows.set_column(
+        rows.schema.get_field_index("ts"), "ts", pc.add(rows["ts"], pa.scalar(1000, pa.int64()))
+    )
+    named = rows.schema.get_field_index("name")
+    made = SecondaryTask.rows
+
+    def older(task: SecondaryTask) -> Iterator[pa.RecordBatch]:
+        for batch in made(task):
+            keys = pa.array([key.replace("\\\0", "\0") for key in batch["key"].to_pylist()])
+            groups = _native.metadata_groups(keys, task.recording.groups[INDEX])
+            routes = pa.array([f"{INDEX}/{group}" for group in groups.to_pylist()])
+            arrays = [routes, keys, batch["value"]]
+            yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SecondaryTask, "rows", older)
+        pyhudi.open_table(base).upsert(rows.set_column(named, "name", pa.array(["a\0b"])))
+    assert pyhudi.open_table(base).scan(where=pc.field("name") == "a\0b").count() == 1
+    pyhudi.open_table(base).upsert(rows.set_column(named, "name", pa.array(["c"])))
+    assert entries(base) == expected(base)
 
 
 def test_a_new_index_holds_what_hudis_does(base: Path, tmp_path: Path) -> None:

@@ -78,6 +78,14 @@ def test_a_base_file_of_another_format_is_refused_not_lost(
         parse_base_name(f"{FILE_ID}_0-1-2_{TIME}.{extension}", of_table)
 
 
+@pytest.mark.parametrize("name", ["part-0.parquet", "2-0.snappy.parquet"])
+@pytest.mark.parametrize("group", ["", "_fg%3Dbucket-0"])
+def test_a_file_of_another_writer_is_refused_not_lost(name: str, group: str) -> None:
+    with pytest.raises(UnsupportedTableFeature, match="_hudiext"):
+        parse_base_name(f"{name}_{TIME}{group}_hudiext")
+    assert parse_base_name(name) is None
+
+
 @pytest.mark.parametrize("extension", ["orc", "parquet"])
 def test_base_files_of_data_tables(extension: str) -> None:
     name = f"{FILE_ID}_0-1-2_{TIME}.{extension}"

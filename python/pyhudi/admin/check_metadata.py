@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pyhudi.admin.check_files import Named, StoredTable, logs_are_shared
 from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.config.actions import DELTA_COMMIT, RESTORE
+from pyhudi.config.file_names import check_own
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
@@ -91,7 +92,10 @@ def _unreadable(error: Exception) -> Finding:
 def check_listing(
     table: MetadataTable, timeline: Timeline, named: Named, stored: StoredTable
 ) -> list[Finding]:
-    """What it lists against what is there."""
+    """What it lists against what is there.
+
+    Raises `UnsupportedTableFeature` for a file that Hudi did not write.
+    """
     try:
         listed = table.data_files(table.data_partitions())
     except CorruptTable as error:
@@ -104,6 +108,8 @@ def check_listing(
     sizes = {
         entry.path: (path, entry.size) for path, entries in listed.items() for entry in entries
     }
+    for path in sizes:
+        check_own(path)
     findings += _differing(sizes, named, stored)
     findings += _unlisted(sizes, timeline, named, stored)
     return findings

@@ -27,6 +27,9 @@ _DATA_EXTENSIONS = (BASE_EXTENSION, "orc")
 
 _BASE_EXTENSIONS = frozenset({*_DATA_EXTENSIONS, "hfile", "lance"})
 
+_EXTERNAL_SUFFIX = "_hudiext"
+"""Of the names of files that Hudi did not write (`ExternalFilePathUtil`, 0.15.0 to 1.2.0)."""
+
 _BASE_NAME = re.compile(
     r"(?P<file_id>[a-zA-Z0-9-]+)_(?P<token>[a-zA-Z0-9-]+)_(?P<instant>[0-9]+)\.(?P<ext>[a-zA-Z0-9]+)"
 )
@@ -71,9 +74,10 @@ def parse_base_name(name: str, extension: str | None = None) -> BaseName | None:
     extension: of the table's base files; those of the metadata table are HFiles. None where any
     that pyhudi reads will do.
 
-    A base file of another format raises `UnsupportedTableFeature`: passing it over would lose its
-    rows.
+    A base file of another format raises `UnsupportedTableFeature`, and so does one that Hudi did
+    not write: passing it over would lose its rows.
     """
+    check_own(name)
     match = (_HFILE_NAME if extension == "hfile" else _BASE_NAME).fullmatch(name)
     if match is None:
         return None
@@ -87,6 +91,17 @@ def parse_base_name(name: str, extension: str | None = None) -> BaseName | None:
         return None
     # Of a million files few instants and tokens: each is there once.
     return BaseName(match["file_id"], intern(match["token"]), intern(match["instant"]))
+
+
+def check_own(name: str) -> None:
+    """Raises `UnsupportedTableFeature` for the name or path of a file that Hudi did not write.
+
+    Commits and the metadata table name it so; the file itself has another name.
+    """
+    if name.endswith(_EXTERNAL_SUFFIX):
+        msg = f"{_EXTERNAL_SUFFIX}: {name} stands for a file of another writer than Apache Hudi"
+        hint = "Apache XTable lists such files: read the table in the format that they are of."
+        raise UnsupportedTableFeature(msg, hint=hint)
 
 
 @lru_cache(PARSED)

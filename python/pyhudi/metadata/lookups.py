@@ -89,6 +89,7 @@ def within_bounds(
         conjunct[2].type,
         pa.array([file.partition for file in every], pa.string()),
         pa.array([file.name for file in every], pa.string()),
+        of_values=partition != COLUMN_STATS,
     )
     out = iter(ruled_out(stats, conjunct).to_pylist())
     by_slice = [[next(out) for _ in of_slice] for of_slice in files]

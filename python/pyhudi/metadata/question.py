@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.option_values import switch
 from pyhudi.config.options import DATA_SKIPPING
@@ -22,6 +24,7 @@ from pyhudi.metadata.lookups import places_of
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.key_predicates import RECORD_KEY, allowed_texts, wanted_keys
 from pyhudi.schema.predicates import Conjunct
+from pyhudi.schema.table_schema import field_at, first_schema, is_meta
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table import Table
@@ -118,10 +121,25 @@ class Question:
         """The table's index definitions by name."""
         return self.access.use(INSTEAD, lambda table: table.definitions) or {}
 
+    def had_type(self, column: str, kind: pa.DataType) -> bool:
+        """Whether a column surely had this type from the table's beginning on."""
+        known = None if self._first_schema is None else field_at(self._first_schema, column)
+        return is_meta(column) or (known is not None and known.type == kind)
+
+    @cached_property
+    def _first_schema(self) -> pa.Schema | None:
+        return first_schema(self.table.config, self.table.timeline)
+
     def has_statistics_of(self, column: str) -> bool:
         """Whether statistics of a column are kept up; where nothing says so, they are."""
         known = self.definitions.get(COLUMN_STATS)
         return known is None or not known.columns or column in known.columns
+
+    @property
+    def statistics_have_types(self) -> bool:
+        """Whether statistics name the types of values, which Hudi 1.0.2 does not (version 2)."""
+        known = self.definitions.get(COLUMN_STATS)
+        return known is not None and known.version > 1
 
     def merged_by_rule(self, look: Look) -> Look:
         """With somebody's own merger, only slices without anything to merge can be ruled out."""

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyhudi.metadata.access import MetadataAccess, OutdatedError
-from pyhudi.metadata.listing import MetadataListing
 from pyhudi.query.explain import Explanation, Step
 from pyhudi.query.indexes import Pruner
 from pyhudi.slices.cleaned import check_versions
 from pyhudi.slices.file_sizes import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import GivenFiles
 from pyhudi.slices.partition_values import partition_filter
 from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table import Table
@@ -98,13 +98,12 @@ def _by_metadata(
         return None
     left, steps = pruner.partitions([path for path in paths if wanted(path)])
 
-    def load(source: MetadataListing) -> FileSystemView:
-        view = FileSystemView(table.storage, table.config, table.timeline, left, source)
-        view.load()
-        return view
-
-    view = access.use(_LISTED, lambda metadata: load(MetadataListing(metadata)))
-    return None if view is None else (view, steps)
+    # A table that its names tell to be refused is so, and not listed by storage instead.
+    files = access.use(_LISTED, lambda metadata: metadata.data_files(left))
+    if files is None:
+        return None
+    source = GivenFiles(files)
+    return FileSystemView(table.storage, table.config, table.timeline, files=source), steps
 
 
 class _Counted:

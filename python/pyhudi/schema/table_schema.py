@@ -181,6 +181,16 @@ def earlier_schemas(config: TableConfig, timeline: Timeline) -> list[pa.Schema]:
     return [_native.arrow_schema(text) for text in texts if text]
 
 
+def first_schema(config: TableConfig, timeline: Timeline) -> pa.Schema | None:
+    """The table's at its creation, else by its first commit; None where nothing tells it."""
+    from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
+
+    text = _schema_of_creation(config)
+    if text is None and timeline.commits and timeline.archive.is_empty:
+        text = timeline.commit_metadata(timeline.commits[0]).schema
+    return _native.arrow_schema(text) if text else None
+
+
 def _bare_and_arrow(avro: str, config: TableConfig) -> tuple[str, pa.Schema]:
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 

@@ -100,10 +100,6 @@ class FileSystemView:
         compaction = self._facts.pending_compactions.get(key)
         return grouping.merged_slice(self.slices_of(key), compaction)
 
-    def load(self) -> None:
-        """Lists the files now; what is wrong with their source shows here."""
-        _ = self._listed
-
     @property
     def groups(self) -> dict[GroupKey, GroupFiles]:
         """All data files by group, replaced groups and uncommitted files among them."""

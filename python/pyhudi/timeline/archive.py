@@ -35,6 +35,11 @@ class Archive:
             else ArchiveLogs(storage, self.folder)
         )
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was archived yet."""
+        return not self._format.files()
+
     def instants(self, span: Span | None = None) -> tuple[Instant, ...]:
         """Archived instants of a span of time, all by default, oldest first.
 

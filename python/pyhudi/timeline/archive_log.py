@@ -40,6 +40,13 @@ class ArchiveLogs:
         self._places: dict[Instant, int] | None = None
         self._open: tuple[str, list[str]] | None = None
 
+    def files(self) -> list[str]:
+        """Names of the log files, oldest first."""
+        names = [entry.name for entry in self._storage.list_dir(self._folder)[1]]
+        return sorted(
+            (n for n in names if n.startswith(PREFIX)), key=lambda name: (log_number(name), name)
+        )
+
     def instants(self, span: Span | None) -> list[Instant]:
         """Completed instants of a span. `completed` is None where old releases did not note it."""
         return [instant for instant in self._index() if span is None or span.holds(instant)]
@@ -60,19 +67,13 @@ class ArchiveLogs:
         """Completed instants with the place of their record in its file."""
         if self._places is None:
             by_key: dict[tuple[str, str], tuple[Instant, int]] = {}
-            for name in self._files():
+            for name in self.files():
                 for place, line in enumerate(self._lines(name)):
                     instant = self._instant(name, self._entry(name, line))
                     if instant is not None:
                         by_key[instant.requested, instant.action] = (instant, place)
             self._places = dict(by_key.values())
         return self._places
-
-    def _files(self) -> list[str]:
-        names = [entry.name for entry in self._storage.list_dir(self._folder)[1]]
-        return sorted(
-            (n for n in names if n.startswith(PREFIX)), key=lambda name: (log_number(name), name)
-        )
 
     def _lines(self, name: str) -> list[str]:
         if self._open is None or self._open[0] != name:

@@ -41,10 +41,16 @@ class LsmHistory:
         self._times: dict[str, dict[str, str]] = {}
         self._open: tuple[str, dict[tuple[str, str], bytes | None]] | None = None
 
+    def files(self) -> list[str]:
+        """Names of the history's files, by its current manifest."""
+        if self._names is None:
+            self._names = sorted(current_manifest(self._storage, self._folder).files)
+        return self._names
+
     def instants(self, span: Span | None) -> list[Instant]:
         """Archived instants of a span, each once: one who died may have added it twice."""
         asked = span or Span()
-        names = [name for name in self._files() if _may_hold(name, asked)]
+        names = [name for name in self.files() if _may_hold(name, asked)]
         found = [instant for name in names for instant in self._instants(name, asked)]
         once = {(instant.requested, instant.action): instant for instant in found}
         return [instant for instant in once.values() if asked.holds(instant)]
@@ -65,7 +71,7 @@ class LsmHistory:
     def completion_time(self, requested: str) -> str | None:
         """When an instant was completed, None when the history lacks it."""
         # Names that an upgrade by Hudi has given may say less than the files hold.
-        for name in sorted(self._files(), key=lambda name: not _covers(name, requested)):
+        for name in sorted(self.files(), key=lambda name: not _covers(name, requested)):
             found = self._completions(name).get(requested)
             if found is not None:
                 return found
@@ -114,12 +120,6 @@ class LsmHistory:
                 f"{path}: the manifest names it, but it is gone", file=path
             ) from error
         return rows
-
-    def _files(self) -> list[str]:
-        """Names of the history's files, by its current manifest."""
-        if self._names is None:
-            self._names = sorted(current_manifest(self._storage, self._folder).files)
-        return self._names
 
 
 def _range(name: str) -> tuple[str, str]:

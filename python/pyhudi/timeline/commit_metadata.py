@@ -14,6 +14,7 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.config.actions import CLUSTERING, REPLACE_COMMIT
+from pyhudi.config.file_names import check_own
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
 from pyhudi.timeline import content
@@ -224,13 +225,17 @@ def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]
 def commit_metadata_of(record: Mapping[str, Any] | None, path: str) -> CommitMetadata:
     """The metadata in the decoded content of a commit; the default for an empty file.
 
-    Raises `CorruptTable` naming `path` for a record that is no commit metadata.
+    Raises `CorruptTable` naming `path` for a record that is no commit metadata,
+    `UnsupportedTableFeature` for one with files that Hudi did not write.
     """
     try:
-        return CommitMetadata.from_record(record or {})
+        found = CommitMetadata.from_record(record or {})
+        for stat in found.write_stats:
+            check_own(stat.path or "")
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         msg = f"{path}: not commit metadata: {error}"
         raise CorruptTable(msg, file=path) from error
+    return found
 
 
 _LOG_FIELDS = frozenset({"log_version", "log_offset", "base_file", "log_files"})

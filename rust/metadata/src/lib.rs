@@ -28,7 +28,7 @@ pub use self::blooms::{keys_in_filter, may_contain};
 pub use self::files::file_listing;
 pub use self::locations::record_locations;
 pub use self::secondary::{SecondaryKeys, secondary_keys};
-pub use self::stats::{column_stats, column_stats_scan};
+pub use self::stats::{StatsSource, column_stats, column_stats_scan};
 pub use self::write::{
     ExpressionFilter, ExpressionStats, FileEntry, FileFacts, Location, MetadataLogOptions,
     Recorder, RestOfPartition, WrittenFile, compact_metadata_group, expression_filter,

@@ -95,6 +95,12 @@ pub(super) fn entry(value: Option<&str>, record_key: &str) -> (String, usize) {
     (key, value)
 }
 
+/// The key of an entry as Hudi 1.0.2 writes it, which escapes no null character; [`None`] where that
+/// is the same.
+pub(super) fn older_form(key: &str) -> Option<String> {
+    key.contains(NULL).then(|| key.replace("\\\0", "\0"))
+}
+
 /// Bytes of an entry's key up to its separator and with it.
 pub(super) fn value_len(key: &str) -> Option<usize> {
     let mut is_escaped = false;
@@ -162,5 +168,13 @@ mod tests {
             assert_eq!(value_len(&whole), Some(len));
             assert_eq!(parts(&whole), found(value, key));
         }
+    }
+
+    #[test]
+    fn entries_of_an_older_release_hold_null_characters_as_they_are() {
+        let form = |value: &str, key: &str| older_form(&entry(Some(value), key).0);
+        assert_eq!(form("a\0b", "k\0"), Some("a\0b$k\0".to_owned()));
+        assert_eq!(form("\\\0$", "k"), Some("\\\\\0\\$$k".to_owned()));
+        assert_eq!(form("a$", "k"), None);
     }
 }

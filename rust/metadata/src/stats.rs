@@ -13,7 +13,16 @@ use super::records::{Keep, Wanted};
 use super::stat_value::{Bound, bound, bounds_array};
 
 /// Bytes of the shortest value that Parquet may keep no statistics of.
-const LONG_VALUE: i64 = 2048;
+pub(super) const LONG_VALUE: i64 = 2048;
+
+/// What statistics were made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatsSource {
+    /// Footers of files, as `column_stats` and `partition_stats`.
+    Footers,
+    /// All values, as those of an expression.
+    Values,
+}
 
 /// What is known of the values of one column in one file or partition.
 #[derive(Debug, Clone, Default)]
@@ -33,15 +42,17 @@ pub(super) struct Stats {
 /// null_count and value_count (nulls among them), null where unknown. Bounds are given where they
 /// surely hold: unknown are those of another type than the column's, those of floating numbers on
 /// both sides of zero (where Hudi may have lost some), of text beyond U+D7FF (which Java orders
-/// otherwise), and times whose unit nothing tells.
+/// otherwise) or among long text beside nulls (where Hudi may have lost some), and times whose unit
+/// nothing tells.
 pub fn column_stats(
     partition: &MetadataPartition,
     column: &str,
     value_type: &DataType,
     partitions: &StringArray,
     files: Option<&StringArray>,
+    source: StatsSource,
 ) -> Result<RecordBatch> {
-    let found = stored_stats(partition, column, value_type, partitions, files)?;
+    let found = stored_stats(partition, column, value_type, partitions, files, source)?;
     let columns = table_columns(&found, value_type)?;
     let schema = Schema::new(table_fields(value_type));
     RecordBatch::try_new(Arc::new(schema), columns).map_err(SliceError::Arrow)
@@ -54,6 +65,7 @@ pub(super) fn stored_stats(
     value_type: &DataType,
     partitions: &StringArray,
     files: Option<&StringArray>,
+    source: StatsSource,
 ) -> Result<Vec<Stats>> {
     let keys: Vec<String> = (0..partitions.len())
         .map(|row| {
@@ -78,7 +90,7 @@ pub(super) fn stored_stats(
     partition.each_slice(&jobs, Keep::All, |records| {
         for (key, place) in asked.next().into_iter().flatten() {
             if let Some(stats) = found.get_mut(*place) {
-                *stats = merged(&records.get(key)?, value_type);
+                *stats = merged(&records.get(key)?, value_type, source);
             }
         }
         Ok(())
@@ -102,7 +114,7 @@ pub fn column_stats_scan(
     partition.each_slice(&jobs, Keep::All, |records| {
         for record in records.iter() {
             let (_, versions) = record?;
-            let stats = merged(&versions, value_type);
+            let stats = merged(&versions, value_type, StatsSource::Footers);
             let newest = versions
                 .last()
                 .map(|newest| newest.field("ColumnStatsMetadata"));
@@ -145,11 +157,11 @@ fn table_columns(found: &[Stats], value_type: &DataType) -> Result<Vec<Arc<dyn A
 
 /// One after the other: a deletion on either side or tight newer bounds put the newer one in
 /// place of the older, else both hold together.
-fn merged(versions: &[Datum<'_>], value_type: &DataType) -> Stats {
+fn merged(versions: &[Datum<'_>], value_type: &DataType, source: StatsSource) -> Stats {
     let mut merged: Option<Stats> = None;
     for version in versions {
         let stored = version.field("ColumnStatsMetadata");
-        let newer = decoded(stored, value_type);
+        let newer = decoded(stored, value_type, source);
         merged = Some(match merged {
             Some(older)
                 if !older.deleted && !newer.deleted && !stored.field("isTightBound").is_true() =>
@@ -169,7 +181,7 @@ fn merged(versions: &[Datum<'_>], value_type: &DataType) -> Stats {
     }
 }
 
-fn decoded(stored: &Datum<'_>, value_type: &DataType) -> Stats {
+fn decoded(stored: &Datum<'_>, value_type: &DataType, source: StatsSource) -> Stats {
     if stored == &Datum::Null || stored.field("isDeleted").is_true() {
         return Stats {
             deleted: true,
@@ -182,10 +194,9 @@ fn decoded(stored: &Datum<'_>, value_type: &DataType) -> Stats {
     let value_count = stored.field("valueCount").number();
     let without = has_no_values(stored, value_type);
     let (min, max) = (bound(min, kind, value_type), bound(max, kind, value_type));
-    let sure = min
-        .as_ref()
-        .zip(max.as_ref())
-        .is_none_or(|(min, max)| !min.may_hide(max));
+    let may_lack = source == StatsSource::Footers && may_lack_values(stored, value_type);
+    let sure =
+        !may_lack && (min.as_ref().zip(max.as_ref())).is_none_or(|(min, max)| !min.may_hide(max));
     Stats {
         min: min.filter(|_| sure),
         max: max.filter(|_| sure),
@@ -201,13 +212,27 @@ fn decoded(stored: &Datum<'_>, value_type: &DataType) -> Stats {
 /// Hudi takes text and bytes for nulls where Parquet keeps no statistics of them, since least and
 /// greatest together have 4 KiB (`ParquetUtils.readColumnStatsFromMetadata`).
 pub(super) fn has_no_values(stored: &Datum<'_>, value_type: &DataType) -> bool {
-    let is_long = matches!(value_type, DataType::Utf8 | DataType::Binary)
-        && stored
-            .field("totalUncompressedSize")
-            .number()
-            .is_none_or(|size| size >= LONG_VALUE);
     let is_null = |side| stored.field(side) == &Datum::Null;
-    is_null("minValue") && is_null("maxValue") && !is_long
+    is_null("minValue") && is_null("maxValue") && !may_have_long(stored, value_type)
+}
+
+/// Whether a record's bounds may be those of other values only than what it takes for nulls.
+///
+/// Row groups and files without bounds add nothing to those of others
+/// (`HoodieColumnRangeMetadata.merge`).
+pub(super) fn may_lack_values(stored: &Datum<'_>, value_type: &DataType) -> bool {
+    stored.field("nullCount").number() != Some(0) && may_have_long(stored, value_type)
+}
+
+/// Whether values may be so long that Parquet keeps no statistics: not within fewer bytes.
+fn may_have_long(stored: &Datum<'_>, value_type: &DataType) -> bool {
+    let size = stored.field("totalUncompressedSize").number();
+    is_text(value_type) && size.is_none_or(|size| size >= LONG_VALUE)
+}
+
+/// Whether values of a type can be long.
+pub(super) fn is_text(value_type: &DataType) -> bool {
+    matches!(value_type, DataType::Utf8 | DataType::Binary)
 }
 
 impl Stats {

@@ -3,7 +3,7 @@
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::DataType;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
-use pyhudi_metadata::{self as metadata, MetadataSlice, SecondaryKeys};
+use pyhudi_metadata::{self as metadata, MetadataSlice, SecondaryKeys, StatsSource};
 use pyhudi_slice::{BlockFilter, Result as SliceResult};
 use pyo3::prelude::*;
 
@@ -85,7 +85,7 @@ impl MetadataPartition {
         self.table(py, |partition| metadata::secondary_keys(partition, &keys))
     }
 
-    #[pyo3(signature = (column, value_type, partitions, files=None))]
+    #[pyo3(signature = (column, value_type, partitions, files=None, *, of_values=false))]
     fn stats(
         &self,
         py: Python<'_>,
@@ -93,9 +93,15 @@ impl MetadataPartition {
         value_type: PyArrowType<DataType>,
         partitions: &Bound<'_, PyAny>,
         files: Option<&Bound<'_, PyAny>>,
+        of_values: bool,
     ) -> PyResult<PyArrowType<RecordBatch>> {
         let partitions = texts(partitions)?;
         let files = files.map(texts).transpose()?;
+        let source = if of_values {
+            StatsSource::Values
+        } else {
+            StatsSource::Footers
+        };
         self.table(py, |partition| {
             metadata::column_stats(
                 partition,
@@ -103,6 +109,7 @@ impl MetadataPartition {
                 &value_type.0,
                 &partitions,
                 files.as_ref(),
+                source,
             )
         })
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +26,8 @@ from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.bootstrap import skeletons
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.timeline import Timeline
+from pyhudi.txn.conflicts import AS_IT_WAS
 
 _OF_FILES = ColumnStats()
 
@@ -101,15 +103,14 @@ class PartitionStats(PartitionKind):
     def partition_lookups(
         self, question: Question, name: str
     ) -> Iterator[tuple[str, PartitionLook]]:
-        config = question.table.config
-        # Hudi 1.0.2 leaves what waits for a compaction out of what it says of a partition.
-        hold = not config.is_merge_on_read or config.version.partition_statistics_hold
-        # Hudi leaves out the rows of skeletons, whose own files do not have them.
-        hold = hold and config.bootstrap_path is None
-        usable = hold and question.is_of_now and not question.is_custom and question.conjuncts
-        for conjunct in question.unanswered if usable else ():
-            if question.bounds_hold and question.has_statistics_of(conjunct[0]):
-                yield f"{name}({conjunct[0]})", partial(_within_bounds, conjunct=conjunct)
+        usable = question.is_of_now and not question.is_custom and question.conjuncts
+        if not (usable and question.unanswered and _hold(question)):
+            return
+        overtaken = _overtaken(question.table.timeline)
+        for conjunct in question.unanswered:
+            if _holds_of(conjunct, question):
+                look = partial(_within_bounds, conjunct=conjunct, overtaken=overtaken)
+                yield f"{name}({conjunct[0]})", look
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return _OF_FILES.shown(table, name, column)
@@ -131,10 +132,50 @@ def _files(source: Source) -> dict[str, dict[str, bool]]:
     return files
 
 
+def _hold(question: Question) -> bool:
+    """Whether statistics of partitions can be believed at all."""
+    config = question.table.config
+    # Hudi leaves out the rows of skeletons, whose own files do not have them.
+    if config.bootstrap_path is not None:
+        return False
+    if not config.is_merge_on_read:
+        return True
+    # Hudi 1.0.2 leaves out what waits for a compaction. An upgrade by Hudi leaves what it wrote.
+    return config.version.partition_statistics_hold and question.statistics_have_types
+
+
+def _holds_of(conjunct: Conjunct, question: Question) -> bool:
+    """Whether what they tell of a column can be believed."""
+    column, _, values = conjunct
+    if not (question.bounds_hold and question.has_statistics_of(column)):
+        return False
+    # Hudi makes text of the bounds of numbers, where a column has become text: 10 before 9.
+    return not pa.types.is_string(values.type) or question.had_type(column, values.type)
+
+
+def _overtaken(timeline: Timeline) -> set[str]:
+    """The partitions of writes that were complete after one that was requested later.
+
+    The record of the one that was requested last counts, which need not know the other's files:
+    Hudi's writers do not give way. Services leave every row as it was.
+    """
+    found: set[str] = set()
+    soonest = None
+    for commit in reversed(timeline.commits):
+        completed = commit.completed or ""
+        if soonest is not None and completed >= soonest:
+            metadata = timeline.commit_metadata(commit)
+            if metadata.operation_type not in AS_IT_WAS:
+                found.update(metadata.partition_to_write_stats)
+        soonest = min(completed, soonest or completed)
+    return found
+
+
 def _within_bounds(
-    table: MetadataTable, *, paths: Sequence[str], conjunct: Conjunct
+    table: MetadataTable, *, paths: Sequence[str], conjunct: Conjunct, overtaken: Collection[str]
 ) -> list[bool] | None:
     column, _, values = conjunct
     index = table.partition(PARTITION_STATS)
     stats = index.stats(column, values.type, pa.array(paths, pa.string()))
-    return [not out for out in ruled_out(stats, conjunct).to_pylist()]
+    out = ruled_out(stats, conjunct).to_pylist()
+    return [path in overtaken or not gone for path, gone in zip(paths, out, strict=True)]

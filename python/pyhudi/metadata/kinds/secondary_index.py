@@ -149,7 +149,10 @@ class SecondaryIndex(PartitionKind):
             return
         if definition.kind == SECONDARY_INDEX and len(definition.columns) == 1:
             values = question.texts(definition.columns[0])
-            if values is not None and question.has_unique_keys:
+            if values is None or not question.has_unique_keys:
+                return
+            # 1.0.2 does not escape null characters; 1.2.0 does, and would not find its entries.
+            if definition.version > 1 or not any("\0" in value for value in values):
                 yield name, partial(with_values, definition=definition, values=values)
 
     def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:

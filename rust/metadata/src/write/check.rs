@@ -12,7 +12,7 @@ use super::column_bounds::{Stats, file_name};
 use super::stats::{WrittenFile, stats_of};
 use crate::MetadataPartition;
 use crate::stat_value::{self, floating, text};
-use crate::stats::{self, stored_stats};
+use crate::stats::{self, StatsSource, stored_stats};
 
 /// Where the statistics of some files of one data partition say too little, or are not there:
 /// columns file, column, expected and found (as text for people; found is null where nothing is
@@ -42,7 +42,14 @@ pub fn statistics_gaps(
     let any_skeleton = files.iter().any(|file| file.source.is_some());
     for (number, field) in columns.fields().iter().enumerate() {
         let (name, ty) = (field.name(), field.data_type());
-        let stored = stored_stats(of_files, name, ty, &paths, Some(&names))?;
+        let stored = stored_stats(
+            of_files,
+            name,
+            ty,
+            &paths,
+            Some(&names),
+            StatsSource::Footers,
+        )?;
         let actual: Vec<&Stats> = found.iter().filter_map(|stats| stats.get(number)).collect();
         for ((file, actual), stored) in files.iter().zip(&actual).zip(&stored) {
             let may_lack = file.source.is_some();
@@ -53,7 +60,7 @@ pub fn statistics_gaps(
             .into_iter()
             .fold(Stats::default(), |all, one| all.with(one.clone()));
         if together.values > 0 {
-            for stored in stored_stats(whole, name, ty, &one, None)? {
+            for stored in stored_stats(whole, name, ty, &one, None, StatsSource::Footers)? {
                 gaps.look("", name, &together, &stored, any_skeleton);
             }
         }

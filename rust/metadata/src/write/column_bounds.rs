@@ -10,6 +10,7 @@ use pyhudi_slice::{Result, adapt_column, nested};
 
 use super::bounds::{Bound, ONLY_NULLS, Wrapper, wrapper};
 use super::recorder::RecordRows;
+use crate::stats::{LONG_VALUE, is_text};
 
 /// Kinds of records (`MetadataPartitionType`).
 pub(super) const KIND_COLUMN_STATS: i64 = 3;
@@ -50,6 +51,8 @@ pub(super) struct Stats {
     pub(super) values: i64,
     pub(super) size: i64,
     pub(super) uncompressed: i64,
+    /// Bounds are Hudi's, and may be those of other values only than long text.
+    pub(super) may_lack: bool,
 }
 
 impl Stats {
@@ -61,7 +64,20 @@ impl Stats {
             values: self.values + other.values,
             size: self.size + other.size,
             uncompressed: self.uncompressed + other.uncompressed,
+            may_lack: self.may_lack || other.may_lack,
         }
+    }
+
+    /// With a size that tells readers to believe the bounds, of text beside nulls.
+    ///
+    /// Of such text a size below that of a long value is the only sign that no value was lost, and
+    /// nothing else goes by it (Hudi 0.15.0 to 1.2.0).
+    pub(super) fn marked(mut self, ty: &DataType) -> Self {
+        let is_sure = is_text(ty) && self.nulls > 0 && !self.may_lack;
+        if is_sure && self.uncompressed >= LONG_VALUE {
+            self.uncompressed = 0;
+        }
+        self
     }
 
     /// A column that the batch lacks is null in all of its rows. So is a field where its struct is.

@@ -64,6 +64,7 @@ pub fn expression_stats(
             size: sizes.value(row),
             // As Hudi reckons.
             uncompressed: sizes.value(row).saturating_mul(2),
+            ..Stats::default()
         };
         let key = column_key(&what.column, &what.partition, Some(name));
         stats.put(&mut rows, &key, name, &what.column, shape)?;

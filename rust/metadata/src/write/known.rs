@@ -9,7 +9,7 @@ use super::bounds::{Bound, ONLY_NULLS, wrapper};
 use super::column_bounds::{Stats, decimal_info, file_name};
 use crate::MetadataPartition;
 use crate::records::{Keep, Records, Wanted};
-use crate::stats::has_no_values;
+use crate::stats::{has_no_values, may_lack_values};
 
 /// For each file, the statistics of each column; [`None`] for a file of which a column has none, or
 /// has them in another form than that of its type (index version 2).
@@ -82,6 +82,7 @@ fn decoded(stored: &Datum<'_>, ty: &DataType) -> Option<Stats> {
         values: number("valueCount")?,
         size: number("totalSize")?,
         uncompressed: number("totalUncompressedSize")?,
+        may_lack: may_lack_values(stored, ty),
     };
     let has_bounds = stats.min.is_some() && stats.max.is_some();
     let needs_bounds = !without || stats.nulls < stats.values;

@@ -9,7 +9,7 @@ use pyhudi_avro::Value;
 use pyhudi_slice::{Result, SliceError};
 
 use super::recorder::Recorder;
-use crate::secondary::{entry, value_len};
+use crate::secondary::{entry, older_form, value_len};
 
 /// Kind of the records (`MetadataPartitionType`).
 const KIND_SECONDARY_INDEX: i64 = 7;
@@ -54,7 +54,10 @@ pub fn secondary_changes(
             rows.put_hashed(&key, &hashed(&key, value), &fields)
         })?;
     }
-    for key in old {
+    // Whoever wrote them, up to index version 1.
+    let older = old.iter().filter_map(|key| older_form(key));
+    let older: Vec<String> = older.filter(|_| !hashed_by_value).collect();
+    for key in old.into_iter().chain(older) {
         let value = value_len(&key).unwrap_or(key.len());
         rows.delete_hashed(&key, &hashed(&key, value));
     }
@@ -118,10 +121,19 @@ mod tests {
     }
 
     fn changes(before: Result<RecordBatch>, after: Result<RecordBatch>) -> Vec<(String, bool)> {
+        changes_of(true, before, after)
+    }
+
+    fn changes_of(
+        hashed_by_value: bool,
+        before: Result<RecordBatch>,
+        after: Result<RecordBatch>,
+    ) -> Vec<(String, bool)> {
         let groups = HashMap::from([("secondary_index_i".to_owned(), 3)]);
         let recorder = Recorder::new(SCHEMA, groups).unwrap();
         let (before, after) = ([before].into_iter(), [after].into_iter());
-        let rows = secondary_changes(&recorder, "secondary_index_i", true, before, after).unwrap();
+        let index = "secondary_index_i";
+        let rows = secondary_changes(&recorder, index, hashed_by_value, before, after).unwrap();
         let (keys, values) = (rows.column(1).as_string::<i32>(), rows.column(2));
         let mut found: Vec<_> = (0..rows.num_rows())
             .map(|row| (keys.value(row).to_owned(), values.is_valid(row)))
@@ -145,6 +157,17 @@ mod tests {
             ("n$4", true),
         ];
         assert_eq!(found, expected.map(|(key, is)| (key.to_owned(), is)));
+    }
+
+    #[test]
+    fn entries_go_in_the_form_of_each_release() {
+        let none = || batch(&[], Arc::new(StringArray::from(Vec::<&str>::new())));
+        let before = || batch(&["1"], Arc::new(StringArray::from(vec!["a\0"])));
+        let newer = ("a\\\0$1".to_owned(), false);
+        let older = ("a\0$1".to_owned(), false);
+        let both = [older, newer];
+        assert_eq!(changes_of(true, before(), none()), both[1..]);
+        assert_eq!(changes_of(false, before(), none()), both);
     }
 
     #[test]

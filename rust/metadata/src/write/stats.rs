@@ -97,13 +97,14 @@ fn statistics(
     for file in files {
         let found = stats_of(store, file, &facts.columns)?;
         let name = file_name(&file.path);
-        for (field, stats) in facts.columns.fields().iter().zip(&found) {
+        for (field, stats) in facts.columns.fields().iter().zip(found.iter().cloned()) {
             // Hudi finds nothing in a base file without row groups.
             if facts.value_types && stats.values == 0 && !file.log {
                 continue;
             }
             let key = column_key(field.name(), partition, Some(name));
             let shape = Shape::of(KIND_COLUMN_STATS, field.data_type(), facts.value_types);
+            let stats = stats.marked(shape.ty);
             stats.put(&mut rows, &key, name, field.name(), shape)?;
         }
         add_up(&mut whole, found);
@@ -114,7 +115,7 @@ fn statistics(
             add_rest(&mut whole, store, partition, rest, &facts.columns)?;
         }
         let mut rows = recorder.rows(PARTITION_STATS)?;
-        for (field, stats) in facts.columns.fields().iter().zip(&whole) {
+        for (field, stats) in facts.columns.fields().iter().zip(whole) {
             // Files without rows widen nothing.
             if stats.values == 0 {
                 continue;
@@ -124,6 +125,7 @@ fn statistics(
                 tight: facts.rest.is_some(),
                 ..Shape::of(KIND_PARTITION_STATS, field.data_type(), facts.value_types)
             };
+            let stats = stats.marked(shape.ty);
             stats.put(&mut rows, &key, partition, field.name(), shape)?;
         }
         batches.push(rows.finish()?);
