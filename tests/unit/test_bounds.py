@@ -13,7 +13,7 @@ import pytest
 
 import pyhudi
 from pyhudi.api.scan import Scan
-from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
+from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.query.bounds import told_bounds
 from tests.helpers.odd_values import SCHEMA, first_rows, second_rows
 from tests.helpers.table_builder import TableBuilder, numbered
@@ -58,6 +58,21 @@ def test_no_file_is_opened_for_what_statistics_tell(tmp_path: Path) -> None:
     ):
         with pytest.raises(HudiError):
             scan.bounds(column)
+
+
+def test_a_date_that_python_has_no_form_of_is_refused(tmp_path: Path) -> None:
+    days = pa.array([0, 4_000_000], pa.int32()).cast(pa.date32())
+    far = pa.array([0, 2**60]).cast(pa.timestamp("us"))
+    rows = pa.table({"id": [1, 2], "d": days, "t": far})
+    table = pyhudi.create_table(tmp_path / "t", rows, key="id")
+    for scan in (table.scan(), table.scan(where="id > 0")):
+        with pytest.raises(UnsupportedTableFeature, match=r"12921-08-18 .* no such date32"):
+            scan.bounds("d")
+        with pytest.raises(UnsupportedTableFeature, match="no such timestamp"):
+            scan.bounds("t")
+        assert scan.bounds("id") == (1, 2)
+    near = table.scan(where="id = 1")
+    assert near.bounds("d") == (datetime.date(1970, 1, 1),) * 2
 
 
 def test_log_files_are_read(tmp_path: Path) -> None:

@@ -29,12 +29,23 @@ EXACT = [
     ([0.1234567, 1e9], pa.float64(), pa.decimal128(38, 18)),
     ([Decimal("0.10"), None], CENTS, pa.float64()),
     ([Decimal("0.10"), None], pa.decimal128(20, 2), pa.float64()),
+    ([Decimal("0.3"), Decimal("353.3")], pa.decimal128(4, 1), pa.float64()),
+    ([Decimal("0.3"), Decimal("0.1")], pa.decimal128(4, 1), pa.float32()),
+    ([Decimal("0.3"), Decimal("0.1")], pa.decimal256(50, 1), pa.float64()),
+    ([[Decimal("0.3"), None], None], pa.list_(pa.decimal128(4, 1)), pa.list_(pa.float64())),
+    ([[Decimal("0.3")] * 2, None], pa.list_(pa.decimal128(4, 1), 2), pa.list_(pa.float64())),
+    ([{"a": [("k", Decimal("0.3"))]}, None],
+     pa.struct([("a", pa.map_(pa.string(), pa.decimal128(4, 1)))]),
+     pa.struct([("a", pa.map_(pa.string(), pa.float64()))])),
+    ([1, -(2**63)], pa.int64(), pa.decimal128(20, 1)),
+    ([[1, None], []], pa.list_(pa.int64()), pa.list_(pa.decimal128(3, 2))),
     ([3.0, None], pa.float64(), pa.int64()),
+    ([2.0**53 - 1, 1 - 2.0**53], pa.float64(), pa.int64()),
     ([1, 2], pa.int64(), pa.int32()),
     ([[0.5, None], None, []], pa.list_(pa.float64()), pa.list_(pa.float32())),
     ([{"a": 0.5}, None], pa.struct([("a", pa.float64())]), pa.struct([("a", pa.float32())])),
     ([None, None], pa.null(), pa.float32()),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("values", "given", "wanted"), EXACT)
@@ -53,7 +64,24 @@ CHANGED = [
     ([0.5, 0.10000000000000002], pa.float64(), CENTS, "0.10000000000000002"),
     ([Decimal("123456789.1")], pa.decimal128(10, 1), pa.float32(), "123456789.1"),
     ([Decimal("12345678901234567.89")], pa.decimal128(20, 2), pa.float64(), "12345678901234567.89"),
+    ([Decimal("0.3"), Decimal("0.3000000000000000167")], pa.decimal128(25, 19), pa.float64(),
+     "0.3000000000000000167.* would become 0.3"),
+    ([Decimal("123456789.25")], pa.decimal128(12, 2), pa.float32(), "123456789.25"),
+    ([Decimal("9" * 38)], pa.decimal128(38, 0), pa.float32(), "precision"),
+    ([[Decimal("0.3"), Decimal("12345678901234567.8")]], pa.list_(pa.decimal128(20, 1)),
+     pa.list_(pa.float64()), "12345678901234567.8"),
+    ([1, 10**8], pa.int64(), CENTS, "100000000 is out of its range"),
+    ([1, 10**8], pa.int32(), CENTS, "100000000 is out of its range"),
+    ([[1, -(10**8)]], pa.list_(pa.int64()), pa.list_(CENTS), "-100000000 is out of its range"),
+    ([Decimal(123456789)], pa.decimal128(12, 0), CENTS, "'123456789'. is out of its range"),
+    ([1.0, NAN], pa.float64(), CENTS, "nan"),
+    ([1.0, 1e300], pa.float64(), CENTS, "1e\\+300"),
     ([1.0, 1.5], pa.float64(), pa.int64(), "1.5"),
+    ([1.0, 2.0**53], pa.float64(), pa.int64(), "9007199254740992.0 may have been another"),
+    ([1.0, -(2.0**53)], pa.float64(), pa.int64(), "another(.|\n)*Int64"),
+    ([1.0, 2.0**24], pa.float32(), pa.int64(), "16777216.0 may have been another"),
+    ([{"a": [2.0**60]}], pa.struct([("a", pa.list_(pa.float64()))]),
+     pa.struct([("a", pa.list_(pa.int64()))]), "in x.a may have been another"),
     ([1, 300], pa.int64(), pa.int8(), "300"),
     ([Decimal("1.25")], CENTS, pa.decimal128(10, 1), "1.25"),
     ([NOON.replace(microsecond=5)], pa.timestamp("us"), pa.timestamp("ms"), "12, 0, 0, 5"),
@@ -71,6 +99,55 @@ def test_a_value_that_would_change_is_told(
 ) -> None:
     with pytest.raises(SchemaMismatch, match=f"'x' is .*{told}"):
         cast_exactly(column(values, given), pa.field("x", wanted))
+
+
+def test_a_decimal_becomes_the_nearest_float() -> None:
+    prices = [Decimal(cents) / 100 for cents in range(35_000, 36_000)]
+    given = column(prices, pa.decimal128(9, 2))
+    for cast in (cast_exactly, cast_computed):
+        assert cast(given, pa.field("x", pa.float64())).to_pylist() == list(map(float, prices))
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128, pa.decimal256])
+@pytest.mark.parametrize(
+    ("text", "scale"),
+    [
+        ("0.1", 18),
+        ("123.456", 15),
+        ("123.456", 20),
+        ("0.10000000000000000555", 20),  # digits that the float has beyond its shortest
+        (str(2**60), 0),
+        (str(10**23), 0),
+    ],
+)
+def test_a_decimal_is_taken_where_the_float_written_with_its_scale_is_the_decimal(
+    text: str, scale: int, kind: Any
+) -> None:
+    made = cast_exactly(column([Decimal(text)], kind(38, scale)), pa.field("x", pa.float64()))
+    assert made.to_pylist() == [float(text)]
+
+
+def test_a_float_becomes_the_shortest_decimal_that_reads_as_it() -> None:
+    floats = [0.1, 123.456, 1e20, 1e-16, -0.7]
+    for kind in (pa.float64(), pa.float32()):
+        made = cast_exactly(column(floats, kind), pa.field("x", pa.decimal128(38, 16)))
+        assert made.to_pylist() == [Decimal(str(each)) for each in floats]
+
+
+def test_whole_numbers_of_any_size_become_decimals() -> None:
+    most = 2**64 - 1
+    made = cast_exactly(column([most], pa.uint64()), pa.field("x", pa.decimal128(38, 18)))
+    assert made.to_pylist() == [most]
+
+
+def test_local_times_are_days_at_midnight_alone() -> None:
+    days = pa.field("x", pa.date32())
+    made = cast_exactly(column([MIDNIGHT, None], pa.timestamp("ns")), days)
+    assert made.to_pylist() == [DAY, None]
+    with pytest.raises(SchemaMismatch, match="12, 0"):
+        cast_exactly(column([MIDNIGHT, NOON], pa.timestamp("us")), days)
+    with pytest.raises(SchemaMismatch, match="no form of"):
+        cast_exactly(column([MIDNIGHT], pa.timestamp("us", "UTC")), days)
 
 
 def test_times_of_a_zone_are_not_taken_for_local_ones_unless_they_have_the_same_digits() -> None:
@@ -113,6 +190,8 @@ def test_computed_moments_are_days_only_at_midnight() -> None:
         (NAN, pa.float32(), NAN),
         (None, pa.int64(), None),
         (MIDNIGHT, pa.date32(), DAY),
+        (Decimal("0.3"), pa.float64(), 0.3),
+        (0.1, CENTS, Decimal("0.10")),
         (MIDNIGHT, pa.timestamp("us", "UTC"), MIDNIGHT.replace(tzinfo=dt.timezone.utc)),
         (NOON.astimezone(dt.timezone.utc), pa.timestamp("us"), None),
         (Decimal("1.5"), CENTS, Decimal("1.50")),
@@ -144,6 +223,10 @@ def test_a_literal_float_is_rounded() -> None:
         (dt.time(1, 2, 3, 4), pa.time32("ms")),
         (Decimal("1.5"), pa.int64()),
         (Decimal("1.125"), CENTS),
+        (1.125, CENTS),
+        (NAN, CENTS),
+        (Decimal("NaN"), pa.float64()),
+        (2.0**53, pa.int64()),
         (5, pa.date32()),
         ([1.5], pa.list_(pa.int64())),
         ({"a": 1.5}, pa.struct([("a", pa.int64())])),

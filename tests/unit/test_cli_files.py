@@ -93,6 +93,18 @@ def test_numbers_that_floats_hold(read: Read) -> None:
     assert [row["n"] for row in found] == [*numbers, float("-inf")]
 
 
+def test_numbers_padded_with_zeros_are_text_in_a_file_that_makes_the_table(read: Read) -> None:
+    found = read(Format.csv, "zip,n,x,y\n00123,1,-0.5,1\n9,0,1e5,\n")
+    assert found == [
+        {"zip": "00123", "n": 1, "x": -0.5, "y": 1},
+        {"zip": "9", "n": 0, "x": 1e5, "y": None},
+    ]
+    later = "".join(f"{row},{row}\n" for row in range(200_000))
+    found = read(Format.csv, f"n,zip\n{later}1,007\n2,1e5\n")
+    assert [row["zip"] for row in found[-3:]] == ["199999", "007", "1e5"]
+    assert read(Format.csv, "zip\n00123\n", zip=pa.int64()) == [{"zip": 123}]
+
+
 def test_decimals_hold_whole_numbers_of_any_size(read: Read) -> None:
     wide = pa.decimal128(20, 0)
     wanted = [{"n": Decimal(2**64 + 1)}]

@@ -305,6 +305,22 @@ def test_what_is_shown_is_any_rows(changed: HudiTable) -> None:
         pyhudi.show("rows")
 
 
+def test_dates_that_python_has_no_form_of_are_shown(tmp_path: Path) -> None:
+    days = pa.array([0, 4_000_000], pa.int32()).cast(pa.date32())
+    lists = pa.ListArray.from_arrays([0, 1, 2], days)
+    far = pa.array([0, 2**60]).cast(pa.timestamp("us"))
+    rows = pa.table({"id": [1, 2], "d": days, "lists": lists, "t": far})
+    shown = pyhudi.show(rows)
+    for text in (repr(shown), shown._repr_html_()):
+        assert text.count("12921-08-18") == 2
+        assert "1970-01-01" in text
+    table = pyhudi.create_table(tmp_path / "t", rows.slice(0, 1), key="id")
+    first = table.history(limit=1).to_pylist()[0]["instant"]
+    table.upsert(rows)
+    last = table.history(limit=1).to_pylist()[0]["instant"]
+    assert "12921-08-18" in table.diff(first, last)._repr_html_()
+
+
 def test_values_of_all_kinds_are_shown() -> None:
     rows = pa.table(
         [

@@ -308,6 +308,37 @@ def test_a_polars_query_that_fails() -> None:
         taken(objects)
 
 
+def test_a_column_of_pandas_without_values_has_the_type_of_the_table(tmp_path: Path) -> None:
+    kinds = {"id": pa.int64(), "text": pa.string(), "day": pa.date32(), "tags": pa.list_(pa.int8())}
+    table = pyhudi.create_table(tmp_path / "t", pa.schema(kinds), key="id")
+    lacking = float("nan")
+    for absent in ([lacking] * 2, [pd.NaT] * 2, [None, lacking], pd.array([None] * 2, "Int64")):
+        frame = pd.DataFrame({"id": [1, 2], "text": absent, "day": absent, "tags": absent})
+        for mode in ("strict", "merge"):
+            assert table.upsert(frame, schema_mode=mode).rows_in == 2
+    empty: dict[str, Any] = {name: [] for name in kinds}
+    for frame in (pd.DataFrame(empty), pd.DataFrame(columns=list(kinds)), pd.DataFrame()):
+        assert table.upsert(frame).rows_in == 0
+    with pytest.raises(SchemaMismatch, match="lack"):
+        table.upsert(pd.DataFrame(index=[1, 2]))
+    rows = table.scan().to_arrow()
+    assert rows.schema.field("day").type == pa.date32()
+    assert rows.drop_columns("id").to_pylist() == [{"text": None, "day": None, "tags": None}] * 2
+    with pytest.raises(SchemaMismatch, match="column 'text' is double"):
+        table.upsert(
+            pd.DataFrame({"id": [1, 2], "text": [lacking, 1.5], "day": None, "tags": None})
+        )
+
+
+def test_a_large_number_that_pandas_may_have_rounded_is_refused(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "n": [2**53 + 1, None]})
+    table = pyhudi.create_table(tmp_path / "t", rows, key="id")
+    with pytest.raises(SchemaMismatch, match=r"column 'n' is double.*\n.*Int64"):
+        table.upsert(table.scan().to_pandas())
+    table.upsert(table.scan().to_pandas(dtype_backend="pyarrow"))
+    assert table.scan().to_arrow().equals(rows)
+
+
 def test_an_index_without_a_name_is_no_column() -> None:
     frame = many().to_pandas().iloc[[3, 1]]
     assert taken(frame).to_pylist() == many().take([3, 1]).to_pylist()

@@ -57,7 +57,12 @@ def taken(data: Any, like: pa.Schema | None = LIKE, *, uneven: bool = True) -> p
         ("flag", False, False),
         ("price", Decimal("2.5"), Decimal("2.50")),
         ("price", 3, Decimal("3.00")),
+        ("price", 0.1, Decimal("0.10")),
+        ("price", np.float64(0.1), Decimal("0.10")),
+        ("f", Decimal("0.1"), float(np.float32("0.1"))),
         ("day", dt.date(2024, 2, 29), dt.date(2024, 2, 29)),
+        ("day", dt.datetime(2024, 2, 29), dt.date(2024, 2, 29)),  # noqa: DTZ001
+        ("day", pd.Timestamp("2024-02-29"), dt.date(2024, 2, 29)),
         ("local", NOON, NOON),
         ("local", pd.Timestamp(NOON), NOON),
         ("at", NOON.replace(tzinfo=UTC), NOON.replace(tzinfo=UTC)),
@@ -66,6 +71,7 @@ def taken(data: Any, like: pa.Schema | None = LIKE, *, uneven: bool = True) -> p
         ("time", dt.time(1, 2), dt.time(1, 2)),
         ("tags", ("a", None), ["a", None]),
         ("tags", np.array(["a"]), ["a"]),
+        ("inner", {"more": [{"y": Decimal("0.3")}]}, {"x": None, "more": [{"y": 0.3}]}),
         ("inner", {"x": 1}, {"x": 1, "more": None}),
         ("inner", {"more": [{"y": 1}, {}]}, {"x": None, "more": [{"y": 1.0}, {"y": None}]}),
         ("pairs", {"a": 1}, [("a", 1)]),
@@ -86,12 +92,14 @@ def test_values_that_fit(name: str, value: Any, stored: Any) -> None:
         ("n", 1.5),
         ("n", float("nan")),
         ("n", 2**31),
+        ("inner", {"x": 2.0**53}),
         ("n", 2**70),
         ("n", "5"),
         ("n", True),
         ("n", Decimal("1.5")),
         ("f", "x"),
-        ("f", Decimal("0.1")),
+        ("f", Decimal("0.123456789")),
+        ("f", Decimal("NaN")),
         ("f", 1e39),
         ("f", 2**30 + 1),
         ("text", 5),
@@ -101,19 +109,23 @@ def test_values_that_fit(name: str, value: Any, stored: Any) -> None:
         ("flag", 1),
         ("price", Decimal("0.005")),
         ("price", 100000),
-        ("price", 0.5),
+        ("price", 0.005),
+        ("price", float("nan")),
+        ("price", "0.5"),
         ("day", NOON),
+        ("day", dt.datetime(2024, 1, 1, tzinfo=UTC)),
+        ("day", pd.Timestamp("2024-01-01 00:00:00.000000001")),
         ("day", "2024-01-01"),
         ("local", NOON.replace(tzinfo=UTC)),
         ("local", "2024-01-01"),
         ("local", dt.date(2024, 1, 1)),
         ("local", pd.Timestamp("2024-01-01 00:00:00.000000001")),
-        ("local", pd.NaT),
         ("at", NOON.replace(microsecond=1)),
         ("time", dt.time(1, tzinfo=UTC)),
         ("tags", "abc"),
         ("tags", ["a", 1]),
         ("tags", 5),
+        ("inner", {"more": bytearray(b"a")}),
         ("inner", {"z": 1}),
         ("inner", {"more": [{"y": 1}, {"z": 1}]}),
         ("inner", {"x": 0.5}),
@@ -121,6 +133,8 @@ def test_values_that_fit(name: str, value: Any, stored: Any) -> None:
         ("pairs", {"a": 0.5}),
         ("pairs", {1: 1}),
         ("pairs", 5),
+        ("pairs", ""),
+        ("pairs", b""),
     ],
 )
 @pytest.mark.parametrize("row", [0, 2, 6])
@@ -142,6 +156,40 @@ def test_keys_that_are_missing_are_null_and_columns_are_in_order() -> None:
         {"n": 1, "text": None},
         {"n": None, "text": None},
     ]
+
+
+def test_reals_of_a_column_may_be_of_several_sorts() -> None:
+    values = [Decimal("0.1"), 1, None, 2**70, Decimal("1E+3")]
+    rows = taken([{"f": value} for value in values], pa.schema({"f": pa.float64()}))
+    assert rows.column("f").to_pylist() == [0.1, 1.0, None, 2.0**70, 1000.0]
+    rows = taken([{"price": value} for value in (0.1, 1, None, 1e3)])
+    assert rows.column("price").to_pylist() == [Decimal("0.10"), 1, None, 1000]
+
+
+def test_bytes_are_no_list_of_numbers() -> None:
+    numbers = pa.schema({"numbers": pa.list_(pa.int64())})
+    for value in (b"ab", bytearray(b"ab"), memoryview(b"ab")):
+        with pytest.raises(SchemaMismatch, match=r"row 0 .* a list was expected"):
+            taken([{"numbers": value}], numbers)
+
+
+@pytest.mark.parametrize("name", LIKE.names)
+def test_what_pandas_has_where_there_is_no_value_is_null(name: str) -> None:
+    for absent in (pd.NA, pd.NaT):
+        assert taken([{name: None}, {name: absent}]).column(name).null_count == 2
+        assert taken([{name: absent}], None).column(name).null_count == 1
+
+
+def test_rows_of_a_data_frame_are_taken() -> None:
+    frame = pd.DataFrame({"local": pd.Series([NOON, None]), "n": pd.array([1, None], "Int32")})
+    rows = taken(frame.to_dict("records"))
+    assert rows.to_pylist() == [{"n": 1, "local": NOON}, {"n": None, "local": None}]
+
+
+def test_a_nan_that_is_no_number_of_the_column_says_what_to_give() -> None:
+    for like in (LIKE, None):
+        with pytest.raises(SchemaMismatch, match=r"row 1 does not fit column 'text'(.|\n)*None"):
+            taken([{"text": "a"}, {"text": float("nan")}], like)
 
 
 def test_where_a_missing_key_would_say_something_rows_have_all_keys() -> None:

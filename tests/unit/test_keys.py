@@ -121,6 +121,13 @@ def test_dates_with_slashes() -> None:
     assert paths == ["1970/01/01", "__HIVE_DEFAULT_PARTITION__"]
 
 
+def test_a_date_too_far_off_for_a_path_or_key_is_told_with_its_column() -> None:
+    rows = pa.table({"id": ["a"], "day": pa.array([2**31 - 1], pa.int32()).cast(pa.date32())})
+    for names in (("id", "day"), ("day", "id")):
+        with pytest.raises(SchemaMismatch, match=r"column day has a date too far off.*2147483647"):
+            add_keys(rows, key_spec(config(*names), prefixed=None))
+
+
 def test_nested_keys_and_partitions() -> None:
     rows = pa.table({"at": pa.array([{"id": 1, "p": "x"}, {"id": 2, "p": None}])})
     table = config("at.id", "at.p", hoodie_table_keygenerator_type="SIMPLE")

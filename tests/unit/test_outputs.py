@@ -53,6 +53,15 @@ def test_pandas_types_that_there_are_not(table: pyhudi.HudiTable) -> None:
         table.scan().to_pandas(dtype_backend="pyarrow", types_mapper=lambda _: None)
 
 
+def test_dates_beyond_those_of_python_say_how_pandas_has_them(tmp_path: Path) -> None:
+    days = pa.array([4_000_000], pa.int32()).cast(pa.date32())
+    table = pyhudi.create_table(tmp_path / "t", pa.table({"id": [1], "d": days}), key="id")
+    with pytest.raises(ConfigError, match=r"year 12921(.|\n)*date_as_object=False"):
+        table.scan().to_pandas()
+    assert table.scan().to_pandas(date_as_object=False)["d"].dtype.kind == "M"
+    assert pa.Table.from_pandas(table.scan().to_pandas(dtype_backend="pyarrow"))["d"][0] == days[0]
+
+
 def test_the_schema_is_told_without_reading(
     table: pyhudi.HudiTable, engine: RecordingEngine
 ) -> None:

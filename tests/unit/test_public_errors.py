@@ -203,6 +203,13 @@ def test_odd_arguments_of_new_tables(tmp_path: Path, name: str) -> None:
         ends(partial(create, tmp_path / str(number), ROWS, **{"key": "id", name: odd}))
 
 
+@pytest.mark.parametrize("name", ["key", "partition_by", "order_by"])
+def test_columns_whose_order_is_stored_are_no_set(tmp_path: Path, name: str) -> None:
+    for odd in ({"id", "part"}, frozenset(["id"])):
+        with pytest.raises(ConfigError, match=f"{name} is a set(.|\n)*Give a list"):
+            create(tmp_path / "t", ROWS, **{"key": "id", name: odd})
+
+
 @pytest.mark.slow
 def test_odd_places_and_options_of_new_tables(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)

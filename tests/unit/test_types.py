@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -174,6 +176,37 @@ def test_what_does_not_fit_is_named(
         assert value in str(refused.value)
         assert refused.value.hint
     assert table.inspect.timeline().num_rows == 0
+
+
+def test_a_decimal_is_the_same_key_ordering_and_partition_as_the_float(tmp_path: Path) -> None:
+    rows = pa.table({"id": [0.3], "at": [0.3], "city": [0.3], "n": [1]})
+    table = pyhudi.create_table(
+        tmp_path / "t", rows, key="id", order_by="at", partition_by="city", type="mor"
+    )
+    tenths = pa.array([Decimal("0.3")], pa.decimal128(2, 1))
+    given = pa.table({"id": tenths, "at": tenths, "city": tenths, "n": [2]})
+    verbs: list[Callable[[], pyhudi.WriteResult]] = [
+        lambda: table.upsert(given),
+        lambda: table.upsert(given.to_pylist()),
+        lambda: table.merge(given).when_matched_update_all().execute(),
+        lambda: table.update("true", {"at": Decimal("0.3")}),
+    ]
+    for verb in verbs:
+        assert verb().rows_updated == 1
+        assert table.scan().to_arrow().to_pylist() == [{"id": 0.3, "at": 0.3, "city": 0.3, "n": 2}]
+    assert table.upsert(rows).rows_updated == 1
+    assert table.scan().to_arrow().equals(rows)
+    assert table.delete_keys(given.select(["id", "city"])).rows_deleted == 1
+
+
+def test_a_float_column_is_set_to_a_decimal_column(tmp_path: Path) -> None:
+    dec = pa.array([Decimal("0.3"), Decimal("353.34")], pa.decimal128(9, 2))
+    rows = pa.table({"id": [1, 2], "dec": dec, "f": [0.0, 0.0]})
+    table = pyhudi.create_table(tmp_path / "t", rows, key="id")
+    table.update("true", {"f": "dec"})
+    assert sorted(table.scan().to_arrow()["f"].to_pylist()) == [0.3, 353.34]
+    table.update("true", {"dec": 0.1})
+    assert table.scan().to_arrow()["dec"].to_pylist() == [Decimal("0.10")] * 2
 
 
 def test_times_of_any_unit_fit_a_column_of_times(tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ _MODES = ("error", "ignore", "overwrite")
 
 @arg.checked(
     uri=arg.location,
-    key=arg.optional(arg.name_or_names),
-    partition_by=arg.optional(arg.name_or_names),
-    order_by=arg.optional(arg.name_or_names),
+    key=arg.optional(arg.ordered_names),
+    partition_by=arg.optional(arg.ordered_names),
+    order_by=arg.optional(arg.ordered_names),
     type=arg.text,
     version=arg.whole,
     index=arg.optional(arg.text),

@@ -73,7 +73,7 @@ class Outputs(LazyRows):
 
         Raises:
             ConfigError: pandas is not installed, `dtype_backend` is another one, or there are both
-                that and a `types_mapper`.
+                that and a `types_mapper`; a date or time is one that Python does not have.
         """
         needed("pandas")
         if dtype_backend is not None:
@@ -83,7 +83,14 @@ class Outputs(LazyRows):
             import pandas as pd  # noqa: PLC0415 - an extra
 
             types_mapper = pd.ArrowDtype
-        frame: pd.DataFrame = self.to_arrow().to_pandas(types_mapper=types_mapper, **options)
+        rows = self.to_arrow()
+        try:
+            frame: pd.DataFrame = rows.to_pandas(types_mapper=types_mapper, **options)
+        except (OverflowError, ValueError) as error:
+            if "out of range" not in str(error):
+                raise
+            hint = 'Take date_as_object=False, or dtype_backend="pyarrow".'
+            raise ConfigError(f"pandas cannot have a date or time: {error}", hint=hint) from error
         return frame
 
     def to_polars(self) -> pl.DataFrame:

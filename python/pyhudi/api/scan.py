@@ -136,7 +136,8 @@ class Scan(ScanOutputs):
         Raises:
             SchemaMismatch: there is no such column.
             ConfigError: its values have no order, as those of structs and lists.
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
+            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice, or a bound is a date or
+                time beyond those of Python, which end with the year 9999.
             HistoryUnavailable: an incremental range cannot be read in whole.
             CorruptTable: a file is damaged or missing.
         """

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.cli.text_values import check_no_bytes, floats
+
+_PADDED = r"^\s*[+-]?0[0-9]"
 
 
 def csv_rows(
@@ -17,7 +20,8 @@ def csv_rows(
     """The columns, and what opens a stream of the rows.
 
     Nothing between two commas is null, `""` is the empty text; in a file of one column an empty
-    line is null. Columns that the table has are read with its types.
+    line is null. Columns that the table has are read with its types, others with those that the
+    values tell; numbers of which one is padded with zeros are text.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
@@ -25,7 +29,9 @@ def csv_rows(
     found = ds.dataset(str(path), format=form).schema
     if len(found) == 1:
         form = _form(one_column=True)
-    kinds = _kinds(found, wanted)
+    known = wanted.names if wanted is not None else ()
+    numbers = [each.name for each in found if _is_number(each.type) and each.name not in known]
+    kinds = _kinds(found, wanted, _padded(path, form, found, numbers))
     as_text = [
         column.with_type(pa.string()) if pa.types.is_floating(column.type) else column
         for column in kinds
@@ -52,7 +58,33 @@ def _form(*, one_column: bool) -> Any:
     )
 
 
-def _kinds(found: pa.Schema, wanted: pa.Schema | None) -> pa.Schema:
+def _padded(path: Path, form: Any, found: pa.Schema, numbers: Collection[str]) -> set[str]:
+    """Columns with a number that begins with a zero too many: a code, such as one of a place."""
+    import pyarrow.dataset as ds  # noqa: PLC0415 - as above
+
+    padded: set[str] = set()
+    if not numbers:
+        return padded
+    as_text = [each.with_type(pa.string()) if each.name in numbers else each for each in found]
+    rows = ds.dataset(str(path), format=form, schema=pa.schema(as_text))
+    for batch in rows.scanner(columns=list(numbers)).to_reader():
+        padded |= {
+            name
+            for name in numbers
+            if name not in padded
+            and pc.any(pc.match_substring_regex(batch.column(name), _PADDED)).as_py()
+        }
+    return padded
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _kinds(found: pa.Schema, wanted: pa.Schema | None, texts: Collection[str]) -> pa.Schema:
+    found = pa.schema(
+        [each.with_type(pa.string()) if each.name in texts else each for each in found]
+    )
     if wanted is not None:
         known = set(wanted.names)
         found = pa.schema(

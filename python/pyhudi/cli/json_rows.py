@@ -17,9 +17,9 @@ from pyhudi.cli.text_values import (
     leaves,
     made,
     may_be_rounded,
-    with_leaves,
 )
 from pyhudi.errors import ConfigError
+from pyhudi.schema.casts import with_leaves
 from pyhudi.schema.given_objects import of_columns
 
 _BLOCK = 64 * 1024 * 1024

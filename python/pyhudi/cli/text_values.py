@@ -7,7 +7,7 @@ read as another type first, and made into the wanted one here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.cli.json_text import is_binary
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.casts import cast_computed
+from pyhudi.schema.casts import cast_computed, sure_below
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 
@@ -29,17 +29,6 @@ def check_no_bytes(kind: pa.DataType, name: str) -> None:
         what = "is of bytes" if not pa.types.is_nested(kind) else "has bytes in it"
         msg = f"column {name!r} {what}, which a text file cannot have"
         raise ConfigError(msg, hint="Give a Parquet or an Arrow file.")
-
-
-def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """The type with others at its leaves."""
-    if pa.types.is_struct(kind):
-        return pa.struct([each.with_type(with_leaves(each.type, leaf)) for each in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, with_leaves(kind.item_type, leaf))
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(with_leaves(kind.value_type, leaf)))
-    return leaf(kind)
 
 
 def made(column: Column, field: pa.Field[Any]) -> Column:
@@ -82,8 +71,8 @@ def check_whole(numbers: Column, texts: Column, name: str) -> None:
 
 def may_be_rounded(numbers: Column) -> Column:
     """Which floats are so large that their type lacks whole numbers of that size."""
-    held = 1 << (53 if pa.types.is_float64(numbers.type) else 24)
-    return pc.greater_equal(pc.abs(numbers.cast(pa.float64())), float(held))
+    held = float(sure_below(numbers.type))
+    return pc.greater_equal(pc.abs(numbers.cast(pa.float64())), held)
 
 
 def leaves(column: Column, name: str) -> Iterator[tuple[str, Column]]:

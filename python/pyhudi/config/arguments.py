@@ -100,6 +100,13 @@ def name_or_names(name: str, value: Any) -> None:
         names(name, value)
 
 
+def ordered_names(name: str, value: Any) -> None:
+    """A text, or several whose order is kept with the table."""
+    if isinstance(value, (set, frozenset)):
+        raise ConfigError(f"{name} is a set, which has no order", hint="Give a list.")
+    name_or_names(name, value)
+
+
 def by_name(name: str, value: Any) -> None:
     """A mapping whose keys are text."""
     if not isinstance(value, Mapping):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.config.metadata_names import COLUMN_STATS
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.access import MetadataAccess, OutdatedError
 from pyhudi.metadata.question import INSTEAD, Question
 from pyhudi.slices.file_slice import BaseFile
@@ -64,7 +64,8 @@ def told_bounds(
 def bounds_of(kind: pa.DataType, arrays: Iterable[pa.Array[Any]]) -> Bounds:
     """The least and greatest of all values; None and None where there is none but nulls.
 
-    Raises `ConfigError` for a type that has no order.
+    Raises `ConfigError` for a type that has no order, `UnsupportedTableFeature` for a date or time
+    beyond those of Python, which end with the year 9999.
     """
     found: list[Any] = []
     for array in arrays:
@@ -76,8 +77,17 @@ def bounds_of(kind: pa.DataType, arrays: Iterable[pa.Array[Any]]) -> Bounds:
     values = [value for value in found if value.is_valid]
     if not values:
         return None, None
-    one = pc.min_max(pa.array([value.as_py() for value in values], kind))
-    return one["min"].as_py(), one["max"].as_py()
+    one = pc.min_max(pa.array(values, kind))
+    return _of_python(one["min"]), _of_python(one["max"])
+
+
+def _of_python(value: pa.Scalar[Any]) -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError) as error:
+        # Not as Arrow's scalar, which cannot even be printed.
+        msg = f"{value.cast(pa.string())} as a bound: Python has no such {value.type}"
+        raise UnsupportedTableFeature(msg, hint="Ask polars or DuckDB, which have it.") from error
 
 
 def _statistics(

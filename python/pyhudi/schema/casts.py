@@ -1,15 +1,17 @@
 """Values of one Arrow type in another: only where none of them changes.
 
 Arrow's own safe casts look at most types, but let numbers lose digits between floats and decimals,
-and times their part of the day or their zone; that is looked at here. Nested types are cast leaf by
-leaf, and no field of a struct is dropped.
+and times their part of the day or their zone; that is looked at here. A float stands for the
+shortest number that reads as it. Nested types are cast leaf by leaf, and no field of a struct is
+dropped.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -26,8 +28,14 @@ UTC_ZONES = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT", "Etc/GMT")
 """Zones in which a moment has the digits that it has without a zone."""
 _PLAIN_SCALE = 6
 """Decimals with more digits after the point can be spelled with an exponent by Arrow."""
-_DIGITS = {64: 15, 32: 6, 16: 3}
-"""Decimal digits that a float of so many bits always keeps."""
+_MOST_DIGITS = 38
+_MOST_DIGITS_256 = 76
+"""Of decimals of 128 and of 256 bits."""
+_MANTISSA = {64: 53, 32: 24, 16: 11}
+"""Bits of a whole number that a float of so many bits always keeps."""
+_UNSURE = (
+    "Give whole numbers as such; in pandas the types Int64 and int64[pyarrow] have nulls, too."
+)
 
 
 def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
@@ -70,6 +78,11 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     return cast_exactly(column, field)
 
 
+def sure_below(kind: pa.DataType) -> int:
+    """Up to where floats of a type tell whole numbers apart."""
+    return 1 << _MANTISSA[kind.bit_width]
+
+
 def is_spelled_alike(kind: pa.DataType) -> bool:
     """Whether Arrow makes the text of a type's values that Spark makes."""
     if pa.types.is_decimal(kind):
@@ -83,6 +96,8 @@ def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
 
     what: for messages. Raises `SchemaMismatch`.
     """
+    if isinstance(value, (float, Decimal)) and _is_real(kind):
+        value = _as_number(value, what)
     if isinstance(value, pa.Scalar):
         column = pa.chunked_array([pa.array([value.as_py()], value.type)])
         return cast_computed(column, pa.field(what, kind))[0]
@@ -106,26 +121,49 @@ def _plain(column: Column) -> Column:
 
 def _cast(column: Column, field: pa.Field[Any]) -> Column:
     try:
-        return column.cast(field.type, safe=True)
+        return column.cast(_way(column.type, field.type)).cast(field.type, safe=True)
     except _FAILS as error:
         raise _mismatch(column, field, _example(column, field) or str(error)) from error
 
 
+def _way(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """The type that a cast goes by way of; the given one where Arrow's own cast is right."""
+    if _is_real(given) and _is_real(wanted):
+        # Between floats and decimals Arrow's own cast may be the next but one.
+        apart = pa.types.is_decimal(given) != pa.types.is_decimal(wanted)
+        return pa.string() if apart else given
+    if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
+        # Arrow asks for room for all integers of the type.
+        return pa.decimal256(_MOST_DIGITS_256, wanted.scale)
+    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
+        return pa.struct([f.with_type(_way(f.type, wanted.field(f.name).type)) for f in given])
+    if pa.types.is_map(given) and pa.types.is_map(wanted):
+        return pa.map_(given.key_type, _way(given.item_type, wanted.item_type))
+    if _is_list(given) and _is_list(wanted):
+        items = _way(given.value_type, wanted.value_type)
+        return given if items == given.value_type else pa.list_(items)
+    return given
+
+
 def _checked(column: Column, field: pa.Field[Any]) -> Column:
     made = _cast(column, field)
-    changed = _first_change(column, made, field.name, every=False)
+    try:
+        changed = _first_change(column, made, field.name, every=False)
+    except _FAILS as error:
+        # The nearest float has more digits than a decimal holds.
+        raise _mismatch(column, field, str(error)) from error
     if changed:
         raise _mismatch(column, field, changed)
+    unsure = _first_unsure(column, made, field.name)
+    if unsure:
+        raise _mismatch(column, field, unsure, hint=_UNSURE)
     return made
 
 
 def _rounded(column: Column, field: pa.Field[Any]) -> Column:
     """Floats of another width, of which none may become infinite."""
-    if pa.types.is_decimal(column.type):
-        # By way of text the nearest float is found; Arrow's own cast may be the next but one.
-        column = column.cast(pa.string())
     wide = _cast(column, pa.field(field.name, pa.float64()))
-    made = _cast(wide, field)
+    made = _cast(column, field)
     over = pc.and_(pc.is_inf(made), pc.is_finite(wide))
     if pc.any(over).as_py():
         raise _mismatch(column, field, f"{wide.filter(over)[0].as_py()!r} is out of its range")
@@ -139,15 +177,22 @@ def _check_decimal(column: Column, field: pa.Field[Any]) -> None:
         raise _mismatch(column, field, f"{column.filter(odd)[0].as_py()!r} is no number")
 
 
-def _mismatch(column: Column, field: pa.Field[Any], why: str) -> SchemaMismatch:
+def _mismatch(
+    column: Column, field: pa.Field[Any], why: str, *, hint: str = _HINT
+) -> SchemaMismatch:
     msg = f"column {field.name!r} is {column.type}, the table has {field.type}: {why}"
-    return SchemaMismatch(msg, hint=_HINT)
+    return SchemaMismatch(msg, hint=hint)
 
 
 def _example(column: Column, field: pa.Field[Any]) -> str:
     """A value that the cast would change; "" where none is found."""
+    ways = (column.type, _way(column.type, field.type))
+    return next(filter(None, (_changed_by(column, way, field) for way in ways)), "")
+
+
+def _changed_by(column: Column, way: pa.DataType, field: pa.Field[Any]) -> str:
     try:
-        made = column.cast(field.type, safe=False)
+        made = column.cast(way).cast(field.type, safe=False)
         return _first_change(column, made, field.name, every=True)
     except _FAILS:
         return ""
@@ -161,17 +206,39 @@ def _first_change(column: Column, made: Column, name: str, *, every: bool) -> st
 
     every: look at all types, not only at those that Arrow lets change.
     """
-    for batch in pa.Table.from_arrays([column, made], ["given", "made"]).to_batches():
-        own, new = batch.columns
-        for path, before, after in _leaves(own, new, name):
-            if before.type == after.type or not (every or _may_lose(before.type, after.type)):
-                continue
-            differs = pc.fill_null(_differs(before, after), fill_value=False)
-            if pc.any(differs).as_py():
-                said = "" if path == name else f" in {path}"
-                first, made_first = before.filter(differs)[0], after.filter(differs)[0]
-                return f"{_apart(first, made_first)}{said} would become {_shown(made_first)}"
+    for path, before, after in _pairs(column, made, name):
+        if before.type == after.type or not (every or _may_lose(before.type, after.type)):
+            continue
+        said = "" if path == name else f" in {path}"
+        differs = pc.fill_null(_differs(before, after), fill_value=False)
+        if pc.any(differs).as_py():
+            first, made_first = before.filter(differs)[0], after.filter(differs)[0]
+            return f"{_apart(first, made_first)}{said} would become {_shown(made_first)}"
+        if every and pa.types.is_decimal(after.type):
+            over = _is_over(after)
+            if pc.any(over).as_py():
+                return f"{_shown(before.filter(over)[0])}{said} is out of its range"
     return ""
+
+
+def _first_unsure(column: Column, made: Column, name: str) -> str:
+    """The first float that stands for several whole numbers, in words; "" where none does."""
+    for path, before, after in _pairs(column, made, name):
+        if pa.types.is_floating(before.type) and pa.types.is_integer(after.type):
+            least = float(sure_below(before.type))
+            unsure = before.filter(pc.greater_equal(pc.abs(before.cast(pa.float64())), least))
+            if len(unsure):
+                said = "" if path == name else f" in {path}"
+                return f"{_shown(unsure[0])}{said} may have been another whole number near it"
+    return ""
+
+
+def _pairs(
+    column: Column, made: Column, name: str
+) -> Iterator[tuple[str, pa.Array[Any], pa.Array[Any]]]:
+    for batch in pa.Table.from_arrays([column, made], ["given", "made"]).to_batches():
+        given, new = batch.columns
+        yield from _leaves(given, new, name)
 
 
 def _apart(value: pa.Scalar[Any], made: pa.Scalar[Any]) -> str:
@@ -218,18 +285,16 @@ def _entries(values: pa.Array[Any]) -> pa.Array[Any]:
 def _may_lose(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether Arrow's safe cast may change a value."""
     if pa.types.is_floating(wanted):
-        if pa.types.is_decimal(given):
-            return bool(given.precision > _DIGITS[wanted.bit_width])
-        return bool(pa.types.is_floating(given) and given.bit_width > wanted.bit_width)
-    if pa.types.is_decimal(wanted):
-        return bool(pa.types.is_floating(given))
+        narrower = pa.types.is_floating(given) and given.bit_width > wanted.bit_width
+        return bool(pa.types.is_decimal(given) or narrower)
     return bool(pa.types.is_timestamp(given) and pa.types.is_date(wanted))
 
 
 def _differs(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
     """For each value whether it is another in `made`; null for nulls."""
+    if pa.types.is_decimal(given.type) and pa.types.is_floating(made.type):
+        return _differs_written(given, made)
     if pa.types.is_floating(given.type) and pa.types.is_decimal(made.type):
-        # By way of text the nearest float is found; Arrow's own cast may be the next but one.
         back = made.cast(pa.string()).cast(given.type)
     elif pa.types.is_decimal(given.type) and pa.types.is_integer(made.type):
         back = made  # the type may have no room for all whole numbers
@@ -241,7 +306,40 @@ def _differs(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
     return differs
 
 
+def _differs_written(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
+    """For each decimal whether it is another than the float when that is written with its scale.
+
+    A float can be written by its shortest digits, or by all that it has.
+    """
+    scale = given.type.scale
+    room = pa.decimal128(_MOST_DIGITS, scale)
+    if pa.types.is_decimal256(given.type):
+        room = pa.decimal256(_MOST_DIGITS_256, scale)
+    finite = pc.if_else(pc.is_finite(made), made, pa.scalar(0, made.type))
+    shortest = finite.cast(pa.string()).cast(room)
+    in_full = finite.cast(pa.float64()).cast(given.type, safe=False)
+    return pc.and_(pc.not_equal(shortest, given), pc.not_equal(in_full, given))
+
+
+def _is_over(made: pa.Array[Any]) -> Any:
+    """For each decimal whether it has more digits than its type, as an unsafe cast leaves it."""
+    room = pa.decimal256(_MOST_DIGITS_256, made.type.scale)
+    least = pa.scalar(Decimal(10) ** (made.type.precision - made.type.scale), room)
+    return pc.fill_null(pc.greater_equal(pc.abs(made.cast(room)), least), fill_value=False)
+
+
 # --- types ----------------------------------------------------------------------------------------
+
+
+def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with others at its leaves."""
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(with_leaves(each.type, leaf)) for each in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, with_leaves(kind.item_type, leaf))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(with_leaves(kind.value_type, leaf)))
+    return leaf(kind)
 
 
 def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
@@ -249,6 +347,8 @@ def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
     if pa.types.is_dictionary(given):
         given = given.value_type
     if pa.types.is_null(given):
+        return ""
+    if pa.types.is_timestamp(given) and given.tz is None and pa.types.is_date(wanted):
         return ""
     if _kind(given) != _kind(wanted):
         return f"{path} is {given}, which is no form of {wanted}"
@@ -310,12 +410,22 @@ def _is_list(kind: pa.DataType) -> bool:
 # --- single values --------------------------------------------------------------------------------
 
 
+def _as_number(value: float | Decimal, what: str) -> pa.Scalar[Any]:
+    """A float or decimal in a type of its own."""
+    try:
+        return pa.scalar(value)
+    except _FAILS as error:
+        raise SchemaMismatch(f"{what}: {value!r} is no number of a column: {error}") from error
+
+
 def _is_kept(value: Any, made: Any) -> bool:
     """Whether what Arrow made of a Python value, as one again, says the same."""
     if value is None or made is None:
         return value is made or value != value  # noqa: PLR0124 - a NaN, which pandas has for null
     if isinstance(made, float):
         return math.isinf(made) == math.isinf(value)
+    if isinstance(made, int) and isinstance(value, float):
+        return made == value and abs(value) < sure_below(pa.float64())
     if isinstance(made, dict) and isinstance(value, Mapping):
         return set(value) <= set(made) and all(
             _is_kept(value.get(name), item) for name, item in made.items()

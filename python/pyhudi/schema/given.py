@@ -32,13 +32,16 @@ def given_batches(
     Anything with `__arrow_c_stream__` or `__arrow_c_array__` will do, as will pyarrow's datasets
     and scanners, batches in a list or an iterator, a list of dicts and a dict of lists.
 
-    like: the columns of the table, whose types Python objects get. uneven: dicts may lack keys that
-    others have. Raises `ConfigError` for other things, and when whoever makes the rows fails, also
-    while they are taken; `SchemaMismatch` for a column that comes twice or whose type is somebody's
-    own, and for a value that does not fit or is no text in UTF-8.
+    like: the columns of the table, whose types Python objects get, and columns of pandas without a
+    value. uneven: dicts may lack keys that others have. Raises `ConfigError` for other things, and
+    when whoever makes the rows fails, also while they are taken; `SchemaMismatch` for a column that
+    comes twice or whose type is somebody's own, and for a value that does not fit or is no text in
+    UTF-8.
     """
     if isinstance(data, (list, tuple, Mapping)):
         data = _of_objects(data, like, uneven=uneven)
+    if _is_frame(data, "pandas") and like is not None:
+        data = _of_pandas_like(data, like)
     schema, batches = _taken(data)
     plain = plain_schema(schema)
     read = _read(batches)
@@ -194,6 +197,18 @@ def _of_pandas(frame: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         msg = f"the data frame has no form in Arrow: {_first_line(error)}"
         raise SchemaMismatch(msg, hint="Give each column one type that Arrow has.") from error
+
+
+def _of_pandas_like(frame: Any, like: pa.Schema) -> pa.Table:
+    """The columns, without a type where pandas has one for want of values."""
+    rows = _of_pandas(frame)
+    if not rows.num_columns and not len(frame):
+        return like.empty_table()
+    for at, field in enumerate(rows.schema):
+        column = rows.column(at)
+        if field.name in like.names and column.null_count == len(column):
+            rows = rows.set_column(at, field.name, pa.nulls(len(column)))
+    return rows
 
 
 @contextmanager

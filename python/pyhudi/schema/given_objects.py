@@ -18,10 +18,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as at
 
-from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.errors import ConfigError, SchemaMismatch, without_hint
+from pyhudi.schema.casts import cast_exactly, sure_below
 
 _FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """What pyarrow raises for a value."""
+_HINT = "Give each column values of one type."
+_FLAT = (str, bytes, bytearray, memoryview)
+"""What has items for Python and is one value."""
+_NO_VALUES = ("NAType", "NaTType")
+"""What pandas has in rows where there is no value, besides None and NaN."""
 
 
 def of_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: bool) -> pa.Table:
@@ -93,14 +99,27 @@ def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> pa.Arra
     kind = like.field(name).type if like is not None and name in like.names else None
     made: Callable[[Sequence[Any]], pa.Array[Any]] = pa.array
     if kind is not None:
-        made = _typed(kind)
+        made = _typed(kind, name)
+    values = _without_pandas(values)
     try:
         return made(values)
     except _FAILURES as error:
         row, first = _first_failure(made, values, error)
         wanted = f"which is {kind}" if kind is not None else "of other values before it"
         msg = f"row {row} does not fit column {name!r}, {wanted}: {first}"
-        raise SchemaMismatch(msg, hint="Give each column values of one type.") from first
+        is_nan = isinstance(values[row], float) and math.isnan(values[row])
+        hint = "Give None where there is no value." if is_nan else _HINT
+        raise SchemaMismatch(msg, hint=hint) from first
+
+
+def _without_pandas(values: Sequence[Any]) -> Sequence[Any]:
+    """The values, None for what pandas has where there is none."""
+    absent = {kind for kind in set(map(type, values)) if _is_no_value(kind)}
+    return [None if type(each) in absent else each for each in values] if absent else values
+
+
+def _is_no_value(kind: type) -> bool:
+    return kind.__name__ in _NO_VALUES and kind.__module__.split(".")[0] == "pandas"
 
 
 def _first_failure(
@@ -119,16 +138,23 @@ def _first_failure(
     return bad - 1, error
 
 
-def _typed(kind: pa.DataType) -> Callable[[Sequence[Any]], pa.Array[Any]]:
+def _typed(kind: pa.DataType, name: str) -> Callable[[Sequence[Any]], pa.Array[Any]]:
     def made(values: Sequence[Any]) -> pa.Array[Any]:
-        _check(values, kind)
-        return pa.array(values, kind)
+        array = pa.array(values, _read_as(values, kind))
+        try:
+            column = cast_exactly(pa.chunked_array([array]), pa.field(name, kind))
+        except SchemaMismatch as error:
+            raise ValueError(without_hint(error)) from error
+        return column.chunk(0)
 
     return made
 
 
-def _check(values: Sequence[Any], kind: pa.DataType) -> None:
-    """Raises `TypeError` or `ValueError` for a value that pyarrow would change to fit."""
+def _read_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
+    """The type that pyarrow takes the values as: the kind, but for reals of another sort.
+
+    Raises `TypeError` or `ValueError` for a value that pyarrow would change to fit.
+    """
     present = [value for value in values if value is not None]
     if at.is_struct(kind):
         _check_kinds(present, (dict,))
@@ -136,41 +162,72 @@ def _check(values: Sequence[Any], kind: pa.DataType) -> None:
         unknown = set(chain.from_iterable(present)) - known
         if unknown:
             raise ValueError(f"there is no field {', '.join(sorted(map(repr, unknown)))}")
-        for field in kind:
-            _check([value.get(field.name) for value in present], field.type)
-    elif at.is_map(kind):
+        return pa.struct(
+            [
+                field.with_type(_read_as([value.get(field.name) for value in present], field.type))
+                for field in kind
+            ]
+        )
+    if at.is_map(kind):
+        _refuse(present, _FLAT, "a dict or pairs")
         entries = [
             entry
             for value in present
             for entry in (value.items() if isinstance(value, dict) else value)
         ]
-        _check([key for key, _ in entries], kind.key_type)
-        _check([item for _, item in entries], kind.item_type)
-    elif at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
-        if any(isinstance(value, (str, bytes, dict)) for value in present):
-            raise TypeError("a list was expected")
-        _check(list(chain.from_iterable(present)), kind.value_type)
+        keys = _read_as([key for key, _ in entries], kind.key_type)
+        return pa.map_(keys, _read_as([item for _, item in entries], kind.item_type))
+    if at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
+        _refuse(present, (*_FLAT, dict), "a list")
+        items = _read_as(list(chain.from_iterable(present)), kind.value_type)
+        return kind if items == kind.value_type else pa.list_(items)
+    if at.is_integer(kind):
+        _check_integers(present)
+    elif at.is_floating(kind) or at.is_decimal(kind):
+        return _read_real_as(present, kind)
     else:
         _check_leaves(present, kind)
+    return kind
+
+
+def _refuse(values: Sequence[Any], kinds: tuple[type, ...], wanted: str) -> None:
+    if any(isinstance(value, kinds) for value in values):
+        raise TypeError(f"{wanted} was expected")
+
+
+def _check_integers(values: Sequence[Any]) -> None:
+    _check_kinds(values, (Integral, float), but=(bool,))
+    floats = [value for value in values if isinstance(value, float)]
+    if not all(value.is_integer() for value in floats):
+        raise ValueError("a number with a fraction, or none at all, is no integer")
+    if any(abs(value) >= sure_below(pa.float64()) for value in floats):
+        raise ValueError("a float of this size may have been another whole number near it")
+
+
+def _read_real_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
+    """Floats for a decimal as such, decimals for a float as such: `cast_exactly` looks at them."""
+    _check_kinds(values, (Real, Decimal), but=(bool,))
+    if at.is_decimal(kind):
+        has_floats = not all(isinstance(value, (Integral, Decimal)) for value in values)
+        return pa.float64() if has_floats else kind
+    decimals = [value for value in values if isinstance(value, Decimal)]
+    if decimals:
+        # As wide as can be: there may be whole numbers, too.
+        return pa.decimal256(76, pa.infer_type(decimals).scale)
+    if at.is_float32(kind) and any(map(_is_beyond_float32, values)):
+        raise ValueError("the number is too large")
+    return kind
 
 
 def _check_leaves(values: Sequence[Any], kind: pa.DataType) -> None:
-    if at.is_integer(kind):
-        _check_kinds(values, (Integral, float), but=(bool,))
-        if any(isinstance(value, float) and not value.is_integer() for value in values):
-            raise ValueError("a number with a fraction, or none at all, is no integer")
-    elif at.is_floating(kind):
-        _check_kinds(values, (Real,), but=(bool,))
-        if at.is_float32(kind) and any(map(_is_beyond_float32, values)):
-            raise ValueError("the number is too large")
-    elif at.is_decimal(kind):
-        _check_kinds(values, (Integral, Decimal), but=(bool,))
-    elif at.is_string(kind):
+    if at.is_string(kind):
         _check_kinds(values, (str,))
     elif at.is_binary(kind) or at.is_fixed_size_binary(kind):
         _check_kinds(values, (bytes, bytearray, memoryview))
     elif at.is_date(kind):
-        _check_kinds(values, (date,), but=(datetime,))
+        _check_kinds(values, (date,))
+        if any(isinstance(value, datetime) and not _is_day(value) for value in values):
+            raise ValueError("the column holds days, and the value has a time or a zone")
     elif at.is_timestamp(kind):
         _check_kinds(values, (datetime,))
         _check_times(values, kind)
@@ -185,7 +242,7 @@ def _check_leaves(values: Sequence[Any], kind: pa.DataType) -> None:
 def _check_times(values: Sequence[datetime], kind: pa.TimestampType) -> None:
     if kind.tz is None and any(value.tzinfo is not None for value in values):
         raise ValueError("the column holds local times, and the value has a zone")
-    if any(getattr(value, "nanosecond", 0) for value in values):
+    if any(map(_nanoseconds, values)):
         raise ValueError("nanoseconds would be lost: give a data frame or an Arrow array")
     cut = {"s": 1_000_000, "ms": 1000}.get(kind.unit, 1)
     if any(value.microsecond % cut for value in values):
@@ -203,6 +260,16 @@ def _check_kinds(
 def _is_beyond_float32(value: Any) -> bool:
     number = float(value)
     return math.isfinite(number) and abs(number) > _FLOAT32_MOST
+
+
+def _is_day(value: datetime) -> bool:
+    is_midnight = value.time() == time() and not _nanoseconds(value)
+    return is_midnight and value.tzinfo is None
+
+
+def _nanoseconds(value: datetime) -> int:
+    """Those below a microsecond, which times of pandas have."""
+    return int(getattr(value, "nanosecond", 0))
 
 
 _FLOAT32_MOST = float.fromhex("0x1.fffffep127")

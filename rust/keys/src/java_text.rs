@@ -14,9 +14,15 @@ use crate::error::{KeysError, Result};
 pub fn java_text(column: &ArrayRef, name: &str) -> Result<StringArray> {
     let text: ArrayRef = match column.data_type() {
         DataType::Utf8 => Arc::clone(column),
-        DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean | DataType::Date32 => {
+        DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean => {
             cast(column, &DataType::Utf8)?
         }
+        DataType::Date32 => cast(column, &DataType::Utf8).map_err(|error| {
+            KeysError::Schema(format!(
+                "column {name} has a date too far off to be text in a key or partition path, \
+                 where a text column or null would do: {error}"
+            ))
+        })?,
         kind if kind.is_integer() => cast(column, &DataType::Utf8)?,
         DataType::Timestamp(..) | DataType::Time64(_) => {
             cast(&cast(column, &DataType::Int64)?, &DataType::Utf8)?

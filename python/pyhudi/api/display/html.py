@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.schema.casts import with_leaves
+
 _VOID = frozenset({"br", "meta", "input"})
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 """Characters that no HTML may have, or that UTF-8 cannot."""
@@ -88,7 +90,7 @@ def nothing(text: str = "null") -> Html:
 
 def rows_grid(table: pa.Table, most: int) -> Html:
     """The first rows of an Arrow table."""
-    few = table.slice(0, most)
+    few = with_far_times(table.slice(0, most))
     names = few.column_names
     numbers = [at for at, field in enumerate(few.schema) if _is_number(field.type)]
     # Columns may share a name, which rows as mappings would lose.
@@ -98,6 +100,24 @@ def rows_grid(table: pa.Table, most: int) -> Html:
     if table.num_rows <= most:
         return found
     return joined([found, note(f"the first {most:,} of {table.num_rows:,} rows")])
+
+
+def with_far_times(rows: pa.Table) -> pa.Table:
+    """The rows, with dates and times as text where Python has no form of one."""
+    columns = [_with_far_times(column) for column in rows.columns]
+    return pa.Table.from_arrays(columns, rows.column_names)
+
+
+def _with_far_times(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    try:
+        column.to_pylist()
+    except (OverflowError, ValueError):
+        return column.cast(with_leaves(column.type, _as_text))
+    return column
+
+
+def _as_text(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_temporal(kind) else kind
 
 
 def value_text(value: Any) -> object:

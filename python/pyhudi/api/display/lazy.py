@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.api.display.html import Html, badge, facts, grid, joined, note, tag, value_text
+from pyhudi.api.display.html import (
+    Html,
+    badge,
+    facts,
+    grid,
+    joined,
+    note,
+    tag,
+    value_text,
+    with_far_times,
+)
 from pyhudi.api.display.style import fragment
 from pyhudi.config.wording import count_text, instant_text, shortened, size_text
 from pyhudi.errors import HudiError
@@ -114,7 +124,7 @@ def _rows(first: pa.Table, keys: Sequence[str]) -> Html:
     if not first.num_rows:
         return Html()
     rows = []
-    for row in first.to_pylist():
+    for row in with_far_times(first).to_pylist():
         before, after, op = row["before"] or {}, row["after"] or {}, row["op"]
         record = after or before
         key = joined([tag("code", value_text(record.get(name))) for name in keys], ", ")

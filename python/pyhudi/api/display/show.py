@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.api.display.html import Html, note, rows_grid, value_text
+from pyhudi.api.display.html import Html, note, rows_grid, value_text, with_far_times
 from pyhudi.api.display.style import fragment
 from pyhudi.api.display.timeline_picture import timeline_picture
 from pyhudi.api.outputs import Outputs
@@ -30,7 +30,7 @@ class View:
         self._shown = n
 
     def __repr__(self) -> str:
-        few = self.rows.slice(0, self._shown)
+        few = with_far_times(self.rows.slice(0, self._shown))
         columns = [_column(few, at) for at in range(few.num_columns)]
         lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
         more = self.rows.num_rows - self._shown
